@@ -99,7 +99,6 @@ def _scores(result: EvalResult, chosen: list[ItemResult]) -> TableBlock:
 
 
 def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
-    # Imported late to keep `--help` fast.
     from autorubric.types import answer_text
 
     truth = result.dataset.item_truth(one.item_idx) or {}

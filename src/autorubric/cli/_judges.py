@@ -127,7 +127,6 @@ def parse_judges(
         ArgumentError: If a value does not describe a judge.
         FileError: If a file named in a value cannot be read or has errors.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.judges import named_judges
 
     return named_judges(
@@ -146,7 +145,6 @@ def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
     Raises:
         ArgumentError: If a value names an unknown level, or a method that its level does not support.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.aggregation import AGGREGATORS
 
     known: dict[str, Collection[str]] = {level: AGGREGATORS[level] for level in _LEVELS}

@@ -45,7 +45,6 @@ def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
         ArgumentError: If there is no run file, or a dataset is passed without a judge.
         FileError: If the file cannot be read or has errors.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.run_file import DataSource, RunFile, is_run_file, read_run_file
 
     if source is None:
@@ -73,7 +72,6 @@ def override(
         changes: Values by key of `RunFile`; None for flags that were not set.
         settings: Settings of models by key of `JudgeEntry`; None for flags that were not set.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.judges import demand_models
     from autorubric.llm import prefix_of
     from autorubric.run_file import set_up

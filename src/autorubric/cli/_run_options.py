@@ -46,7 +46,7 @@ RubricFile = Annotated[
     ),
 ]
 NoPreflight = Annotated[
-    bool, typer.Option("--no-preflight", help="Skip the first request that checks whether a model answers.")
+    bool, typer.Option("--no-preflight", help="Skip the test request to each model before the run.")
 ]
 RunName = Annotated[
     str | None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
@@ -12,6 +14,7 @@ import autorubric
 from autorubric.cli._output import Exit, notice, stoppable
 
 if TYPE_CHECKING:
+    from autorubric._blocks import Block
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalConfig, EvalResult
     from autorubric.eval._config import StopReason
@@ -46,7 +49,7 @@ def run_resumable(
     folder = config.experiments_dir / str(config.experiment_name)
     if preflight and grader.models:
         # Before the run, since a server that does not answer keeps it waiting.
-        notice("sending one request to each model first …")
+        notice("sending a test request to each model first …")
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
         runner = autorubric.EvalRunner(
             dataset, grader, config, preflight=_report_check if preflight else None
@@ -78,7 +81,6 @@ def sharded(
     """Return the shard of the dataset to grade and the options of its run."""
     if shard is None:
         return dataset, config
-    # Imported late to keep `--help` fast.
     from autorubric.eval import shard_of
 
     return shard_of(dataset, config, *shard)
@@ -109,6 +111,31 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
     }
 
 
+def run_blocks(result: EvalResult) -> list[Block]:
+    """Return the figures of a run as blocks, with the reason if the cost is unknown."""
+    from autorubric._blocks import ScalarBlock
+
+    blocks = result.blocks()
+    head = blocks[0]
+    if result.total_completion_cost is None and isinstance(head, ScalarBlock):
+        costs = ((name, _why_no_cost(result) if "cost" in name else value) for name, value in head.figures)
+        blocks[0] = replace(head, figures=tuple(costs))
+    return blocks
+
+
+def _why_no_cost(result: EvalResult) -> str:
+    judges = result.fingerprint.get("judges")
+    settings = judges.values() if isinstance(judges, Mapping) else ()
+    models = dict.fromkeys(
+        str(one["model"]) for one in settings if isinstance(one, Mapping) and "model" in one
+    )
+    if not models:
+        return "none reported (no judge is a model)"
+    if result.total_token_usage is None:
+        return "unknown (no reply with a token count)"
+    return f"unknown (no price for {', '.join(models)})"
+
+
 def labelled_verdicts(
     result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
 ) -> VerdictCounts:
@@ -119,7 +146,6 @@ def labelled_verdicts(
         dataset: The labelled dataset, with items matched by id; defaults to the run's own.
         criterion: Name of the only criterion to count; None for all.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.values import VerdictCounts
 
     labelled = result.dataset if dataset is None else dataset

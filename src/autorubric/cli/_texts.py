@@ -15,7 +15,6 @@ def read_input(file: Path | None) -> str:
         FileError: If the input is not UTF-8 text, or exceeds 64 MiB.
         OSError: If the input cannot be read.
     """
-    # Imported late to keep `--help` fast.
     from autorubric._files import MAX_LINE_BYTES, read_bounded
 
     if file is not None and str(file) != "-":

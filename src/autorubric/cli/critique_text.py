@@ -168,7 +168,6 @@ def _answer(
 
     Errors in the command line or its files are reported before any call, with exit code 2.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.tool import Workspace, log_refusal, provider_table, read_request, rubric_of
 
     table = provider_table(config)
@@ -232,7 +231,6 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
             ("prompt size in bytes", response.prompt_size),
         )
         return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
-    # Imported late to keep `--help` fast.
     from autorubric.report._critique_groups import critique_groups
 
     groups = critique_groups(response)

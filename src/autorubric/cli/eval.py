@@ -53,7 +53,15 @@ from autorubric.cli._run_options import (
     RunName,
     ShardOf,
 )
-from autorubric.cli._runs import made_name, mean_score, report_stop, run_counts, run_resumable, sharded
+from autorubric.cli._runs import (
+    made_name,
+    mean_score,
+    report_stop,
+    run_blocks,
+    run_counts,
+    run_resumable,
+    sharded,
+)
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
@@ -171,7 +179,7 @@ def evaluate(  # noqa: PLR0913
     if as_json:
         print_json(_json(result))
     else:
-        print_blocks(result.blocks())
+        print_blocks(run_blocks(result))
     _tell(result, as_json=as_json)
     if result.stopped is not None:
         return report_stop(result.stopped, how_to_go_on)

@@ -176,7 +176,6 @@ def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
 
 
 def _graded(rubric: Rubric, grader: Grader, given: DataItem, item_id: str | None) -> EnsembleEvaluationReport:
-    # Imported late to keep `--help` fast.
     import asyncio
 
     async def work() -> EnsembleEvaluationReport:

@@ -66,7 +66,6 @@ def init(
 
     Exit codes: 0 success, 2 a file already exists, or invalid command line.
     """
-    # Imported late to keep `--help` fast.
     from autorubric._files import write_text_atomic
 
     source = files("autorubric") / "templates"

@@ -20,8 +20,7 @@ Http = Annotated[
 ]
 Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: address to listen on.")]
 Port = Annotated[
-    int,
-    typer.Option("--port", metavar="N", help="With --http: port; 0 for any free port.", min=0, max=65535),
+    int, typer.Option("--port", metavar="N", help="With --http: port; 0 for any free port.", min=0, max=65535)
 ]
 Root = Annotated[
     Path, typer.Option("--root", metavar="DIR", help="Folder that must contain every file named by agents.")
@@ -52,7 +51,6 @@ def mcp(
     """
     if not 0 < timeout < math.inf:
         raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
-    # Imported late to keep `--help` fast.
     from autorubric.integrations import http_address, serve_mcp
     from autorubric.integrations._mcp_calls import ToolServer
     from autorubric.tool import Workspace, provider_table

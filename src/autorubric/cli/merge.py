@@ -9,7 +9,7 @@ import typer
 
 import autorubric
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._runs import run_counts
+from autorubric.cli._runs import run_blocks, run_counts
 from autorubric.cli._tables import print_blocks
 
 RunFolders = Annotated[
@@ -50,5 +50,5 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
             }
         )
     else:
-        print_blocks(result.blocks())
+        print_blocks(run_blocks(result))
     return Exit.DONE

@@ -152,7 +152,6 @@ def _split(names: str) -> list[str]:
 def _run(
     dataset: RubricDataset, grader: Grader, attacks: Sequence[Attack], limit: int | None
 ) -> RedteamReport:
-    # Imported late to keep `--help` fast.
     import asyncio
 
     from autorubric.redteam import red_team

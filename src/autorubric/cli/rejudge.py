@@ -23,7 +23,7 @@ from autorubric.cli._judges import (
 )
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._run_options import MaxCalls, MaxCost, NoPreflight, NoProgress
-from autorubric.cli._runs import made_name, report_stop, run_resumable
+from autorubric.cli._runs import made_name, report_stop, run_blocks, run_resumable
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import RunFolder
@@ -106,7 +106,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
         told = {"run": str(run), "rejudged": str(after.experiment_dir), "regressed": found.regressed}
         print_json({**told, "difference": found.to_dict()})
     else:
-        print_blocks([*after.blocks(), *found.blocks()])
+        print_blocks([*run_blocks(after), *found.blocks()])
     if after.stopped is not None:
         return report_stop(after.stopped, how_to_go_on)
     return Exit.UNJUDGED if after.failed_items else Exit.DONE

@@ -22,7 +22,6 @@ def schema(run: OfRunFile = False) -> Exit:
       autorubric schema --run > run.schema.json
     """
     if run:
-        # Imported late to keep `--help` fast.
         from autorubric.run_file import run_file_schema
 
         print_json(run_file_schema())

@@ -14,7 +14,7 @@ import autorubric
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._reports import report_json
-from autorubric.cli._runs import run_counts
+from autorubric.cli._runs import run_blocks, run_counts
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
@@ -109,7 +109,6 @@ def show(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.report import marks_of
 
     result = autorubric.EvalResult.from_experiment(run)
@@ -129,7 +128,7 @@ def show(
     if as_json:
         print_json(_run_json(run, result, chosen))
         return Exit.DONE
-    blocks = [*result.blocks(), _items_block(result, chosen[:limit], marks)]
+    blocks = [*run_blocks(result), _items_block(result, chosen[:limit], marks)]
     if len(chosen) > limit:
         blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit N shows more"))
     print_blocks(blocks)
@@ -143,7 +142,6 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
 
 
 def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
-    # Imported late to keep `--help` fast.
     from autorubric.types import answer_text
 
     split = marks.cells["split"] if marks is not None else frozenset()

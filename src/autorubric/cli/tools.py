@@ -36,7 +36,6 @@ def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
 
     Exit codes: 0 success, 2 invalid command line.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.integrations._mcp_tools import TOOLS, tool_named
     from autorubric.tool import anthropic_definition, openai_definition
 

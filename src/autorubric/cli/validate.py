@@ -73,7 +73,6 @@ def validate(  # noqa: PLR0913
 
     Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
-    # Imported late to keep `--help` fast.
     from autorubric.run_file import load_run
 
     found = kind or _kind_of(file, rubric)
@@ -153,7 +152,7 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
         ]
         found += [
             f"criterion {one.name!r} has a weight but never enters the score: its options have no values; "
-            "add a value from 0 to 1 to each, or set scale_type: ordinal for options listed from worst to best"
+            "add a value (0 to 1) to each, or set scale_type: ordinal for options listed from worst to best"
             for one in rubric
             if isinstance(one, autorubric.Criterion)
             and one.options
