@@ -537,7 +537,7 @@ def test_unknown_methods_are_refused(name: str) -> None:
 def test_a_wrong_aggregation_of_a_criterion_is_told_before_asking() -> None:
     """No judge is asked first."""
     judge = table()
-    with pytest.raises(ArgumentError, match="criterion 'a': there is no aggregation 'mean'"):
+    with pytest.raises(ArgumentError, match="criterion 'a': aggregation 'mean' is not available"):
         grade([judge], Rubric([binary("a", aggregation="mean")]))
     assert judge.asked == []
 
@@ -632,7 +632,7 @@ def test_a_grader_of_ones_own() -> None:
     assert RUBRIC.grade_sync("text", grader).score == 1.0
     assert grader.votes == ["text"]
     asyncio.run(grader.aclose())
-    with pytest.raises(ArgumentError, match="to_grade is int"):
+    with pytest.raises(ArgumentError, match=r"to_grade must be .*; got int"):
         RUBRIC.grade_sync(5, grader)
 
 

@@ -81,10 +81,10 @@ def test_the_votes_are_those_of_a_local_run(tmp_path: Path) -> None:
     local = run(tmp_path, None, items(), grader=grader, experiment_name="local")
     there = run(tmp_path, None, items(), grader=grader, experiment_name="ray", executor="ray")
     assert told(there) == told(local) == told(EvalResult.from_experiment(tmp_path / "ray"))
-    assert [notice.partition("first cause")[0] for notice in there.notices] == [
-        notice.partition("first cause")[0] for notice in local.notices
+    assert [notice.partition("first error")[0] for notice in there.notices] == [
+        notice.partition("first error")[0] for notice in local.notices
     ]
-    # The first cause is that of the item that finished first.
+    # The first error is that of the item that finished first.
     counts = [replace(one.verdicts, lost_cause=None, assumed_cause=None) for one in (there, local)]
     assert counts[0] == counts[1]
     assert len({pid for pid, _, _ in watched.asked()}) >= 2

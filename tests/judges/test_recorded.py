@@ -139,16 +139,24 @@ def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "lines", "told"),
     [
-        ("item_id,criterion,value", ["i1,claim,MET"], "there is no column 'rater'"),
-        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells; the header names 5"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"line 2\): 'x' is not a sample; give its index"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is not a sample"),
+        ("item_id,criterion,value", ["i1,claim,MET"], "column 'rater' not found"),
+        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells, but the header has 5"),
+        (
+            HEAD + ",sample",
+            ["i1,claim,a,llm,MET,x"],
+            r"line 2\): sample must be a non-negative integer; got 'x'",
+        ),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "sample must be a non-negative integer; got '-1'"),
         (
             HEAD + ",confidence",
             ["i1,claim,a,llm,MET,sure"],
-            "'sure' is not a confidence; give a number from 0 to 1",
+            "confidence must be a number from 0 to 1, or empty; got 'sure'",
         ),
-        (HEAD + ",confidence", ["i1,claim,a,llm,MET,7"], "'7' is not a confidence"),
+        (
+            HEAD + ",confidence",
+            ["i1,claim,a,llm,MET,7"],
+            "confidence must be a number from 0 to 1, or empty; got '7'",
+        ),
     ],
 )
 def test_faulty_tables_are_told(tmp_path: Path, head: str, lines: list[str], told: str) -> None:

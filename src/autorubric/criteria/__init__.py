@@ -1,4 +1,4 @@
-"""Criteria: what is judged, and what an answer looks like."""
+"""Criteria: the requirements to judge and the form of the answers."""
 
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ __all__ = [
     "qualified_name", "register_check", "register_kind", "registered_kinds",
 ]  # fmt: skip
 
-# Most rubrics use a kind or two; a file that names another loads it by its tag.
+# Most rubrics use one or two kinds; the others are loaded when a file uses their tag.
 _HOMES = {
     "_analytic_rubric": ("AnalyticRubricCriterion", "RubricDimension"),
     "_checklist": ("ChecklistCriterion",),

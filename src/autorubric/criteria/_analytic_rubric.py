@@ -1,4 +1,4 @@
-"""Several dimensions, each scored separately."""
+"""Criteria with several dimensions that are scored separately."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class RubricDimension(BaseModel):
     """One dimension of an analytic rubric.
 
     Attributes:
-        description: What is scored.
-        min_score: The lowest score.
-        max_score: The highest score.
-        levels: Names of the scores, lowest first, one each; or None.
-        weight: Its share of the whole.
+        description: Description of the scored aspect.
+        min_score: Lowest possible score.
+        max_score: Highest possible score.
+        levels: Name of each score, lowest first; None for scores without names.
+        weight: Weight of the dimension in the criterion's value.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,17 +42,17 @@ class RubricDimension(BaseModel):
     @model_validator(mode="after")
     def _check_scores(self) -> Self:
         if self.min_score >= self.max_score:
-            raise ValueError(f"min_score {self.min_score} is not below max_score {self.max_score}")
+            raise ValueError(f"min_score {self.min_score} must be less than max_score {self.max_score}")
         points = self.max_score - self.min_score + 1
         if points > MOST_STEPS:
-            raise ValueError(f"{points} scores are too many for a dimension; give at most {MOST_STEPS}")
+            raise ValueError(f"a dimension must have at most {MOST_STEPS} scores; got {points}")
         if self.levels is not None and len(self.levels) != points:
             raise ValueError(
-                f"{len(self.levels)} levels for the {points} scores from {self.min_score} to "
-                f"{self.max_score}; name each of them, or none"
+                f"there are {len(self.levels)} levels for the {points} scores from {self.min_score} to "
+                f"{self.max_score}; name every score, or omit levels"
             )
         if self.levels is not None and len(set(self.levels)) != points:
-            raise ValueError(f"levels {self.levels!r} repeat a name; names are unique")
+            raise ValueError(f"level names must be unique; got {self.levels!r}")
         return self
 
     def place(self, score: float) -> float:
@@ -61,23 +61,23 @@ class RubricDimension(BaseModel):
 
 
 def _fields_of(key: str) -> tuple[str, str]:
-    """Return the fields of an evaluation that a dimension has."""
+    """Return the names of a dimension's fields in an evaluation."""
     return f"{key}_score", f"{key}_explanation"
 
 
 @register_kind("analytic_rubric")
 class AnalyticRubricCriterion(BaseCriterion):
-    """Several dimensions scored in whole numbers; its value is the weighted mean of their positions.
+    """Several dimensions with integer scores; the value is the weighted mean of their positions on [0, 1].
 
-    `overall_score`, the weighted mean of the scores in their own units, is computed here and not read from a
-    reply. A panel decides dimension by dimension, as on an ordered scale, and the whole follows from that. In
-    metrics, each dimension is also a separate ordinal row, `name/key`.
+    `overall_score`, the weighted mean of the scores, is computed and not read from a reply. A panel decides
+    on each dimension separately, as on an ordinal scale, and the value follows from these decisions. In
+    metrics, each dimension also has a separate ordinal row, `name/key`.
 
-    Labels are a mapping of every key (or `<key>_score`) to its score; or, if all dimensions have one range,
-    the overall score as a number, which says nothing about single dimensions.
+    A label is a mapping of every key (or `<key>_score`) to its score. If all dimensions have the same range,
+    it may also be the overall score as a number, which does not label the single dimensions.
 
     Attributes:
-        dimensions: The dimensions by key; `<key>_score` and `<key>_explanation` are fields of the evaluation.
+        dimensions: Dimensions by key; `<key>_score` and `<key>_explanation` are fields of the evaluation.
     """
 
     level: ClassVar[Level] = "interval"
@@ -92,14 +92,14 @@ class AnalyticRubricCriterion(BaseCriterion):
             for field in _fields_of(key):
                 if field in dimensions:
                     raise ValueError(
-                        f"dimensions: the key {field!r} is a field of the evaluation that the key {key!r} "
-                        "makes; give it another name"
+                        f"dimensions: the key {field!r} conflicts with an evaluation field of the dimension "
+                        f"{key!r}; use another name"
                     )
         return FrozenDict(dimensions)
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
-        """A score and an explanation for each dimension."""
+        """The score and explanation fields of each dimension."""
         fields: dict[str, EvalField] = {}
         for key, dimension in self.dimensions.items():
             score, explanation = _fields_of(key)
@@ -108,7 +108,7 @@ class AnalyticRubricCriterion(BaseCriterion):
         return fields
 
     def _evaluation_fields(self) -> dict[str, FieldSpec]:
-        # Whatever a reply claims here is dropped unread.
+        # The value in a reply is ignored.
         dropped = Annotated[float, BeforeValidator(lambda _: 0.0)]
         told = Field(default=0.0, description="Weighted mean of the scores; computed")
         return {**super()._evaluation_fields(), _OVERALL: (dropped, told)}
@@ -161,10 +161,10 @@ class AnalyticRubricCriterion(BaseCriterion):
         }
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the answer of a label: scores by key, an evaluation, or an overall score.
+        """Return the answer for a label: scores by key, an evaluation, or an overall score.
 
         Raises:
-            ReplyError: If the label is none of these.
+            ReplyError: If the label has none of these forms.
         """
         if isinstance(raw, Mapping):
             scores = {_fields_of(key)[0]: raw[key] for key in self.dimensions if key in raw}
@@ -177,14 +177,14 @@ class AnalyticRubricCriterion(BaseCriterion):
         return super().parse_truth(raw)
 
     def asked(self) -> dict[str, Json]:
-        """Return what a vote depends on, which excludes the weights of dimensions."""
+        """Return the fields that affect a vote, which do not include the weights of dimensions."""
         fields = super().asked()
         for dimension in fields["dimensions"].values():
             del dimension["weight"]
         return fields
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return the dimensions in an order drawn from `rng`."""
+        """Return a random order of the dimensions; the declared order if `rng` is None."""
         count = len(self.dimensions)
         return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
 

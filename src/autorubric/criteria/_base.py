@@ -1,4 +1,4 @@
-"""The contract of a criterion: everything specific to a kind of criterion is in its class."""
+"""The base class of criteria; everything specific to a kind of criterion is in its subclass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Shown:
 
     Attributes:
         order: Positions of the options in the order shown; empty for the declared order.
-        names: Names of the candidates in the order shown, for a criterion that compares; otherwise empty.
+        names: Names of the compared candidates in the order shown; empty if the criterion compares nothing.
     """
 
     order: tuple[int, ...] = ()
@@ -34,31 +34,31 @@ class Shown:
 
 
 AS_DECLARED: Final = Shown()
-"""Options in their declared order, or none, and nothing compared."""
+"""The default presentation: options, if any, in their declared order, and no candidates."""
 
 
 class BaseCriterion(Declaration):
-    """Base class of criteria. Kinds declare their reply as EvalField attributes and set `level`.
+    """Base class of criteria; subclasses declare the fields of a reply as `EvalField`s and set `level`.
 
     Attributes:
-        name: Its name in reports, truth and metrics; a rubric names criteria without a name.
+        name: Name in reports, ground truth and metrics; a rubric assigns a name if there is none.
         requirement: The requirement to judge; `description` is an alias.
-        weight: Its share of the score; negative for a penalty.
-        gate: The value that it must reach; otherwise the score of its group is capped. `"required"`: it must
-            be met, or the group scores 0.
-        bonus: Whether it only adds: it counts in the numerator of its group's score and not in the
-            denominator.
-        when: The criterion that it depends on, by name; if that one is not met, this one does not apply.
-        check: A function of the text, or the registered name of one, that judges instead of the panel.
-        aggregation: How its votes are aggregated, if not as the grader says.
+        weight: Weight in the score; negative for a penalty.
+        gate: Value that the criterion must reach, or its group's score is capped. `"required"` means that the
+            criterion must be met, or the group's score is 0.
+        bonus: Whether the criterion can only raise the score: it counts in the numerator of its group's score
+            but not in the denominator.
+        when: Condition on another criterion, by name; unless it is met, this criterion does not apply.
+        check: Function of the text, or its registered name, that judges the criterion instead of the panel.
+        aggregation: Aggregation of the criterion's votes, overriding that of the grader.
 
     If the class attribute `takes_bare` is true, a model's reply of one word or number, such as `yes` or `7`,
-    is read as the value of its one measuring field; for other kinds the model is asked again.
+    is read as the value of the only measuring field; for other kinds, the model is asked again.
     """
 
     @property
     def measures(self) -> bool:
-        """Whether answers have a value; a criterion that measures nothing does not enter a score."""
+        """Whether answers have a value on [0, 1]; otherwise the criterion does not count in a score."""
         if type(self).value_of is not BaseCriterion.value_of:
             return True
         fields = any(field.measures for field in self.eval_fields.values())
@@ -66,25 +66,25 @@ class BaseCriterion(Declaration):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether judging it needs a reference submission to compare with."""
+        """Whether judging the criterion requires a reference submission to compare with."""
         return False
 
     @cached_property
     def part_fields(self) -> Mapping[str, BaseCriterion]:
-        """The criteria that it consists of, by the evaluation field that answers each; empty for most kinds.
+        """The parts of the criterion, as criteria by the evaluation field of each; empty for most kinds.
 
-        Votes are aggregated part by part, and each part is a separate row in metrics.
+        Votes are aggregated separately for each part, and metrics have a separate row for each part.
         """
         return {}
 
     def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
-        """Return the answers to each part, in order; None for parts without an answer."""
+        """Return the answer to each part, in order; None for parts without an answer."""
         given = answer.code if answer.evaluation is None else answer.evaluation
         known = given if isinstance(given, Mapping) else {}
         return tuple(part.parse_truth(known.get(name)) for name, part in self.part_fields.items())
 
     def whole(self, answers: Sequence[Answer]) -> Answer:
-        """Return the answer that consists of an answer to each part."""
+        """Return the answer to the whole criterion, combined from the answers to its parts."""
         codes = {name: answer.code for name, answer in zip(self.part_fields, answers, strict=True)}
         return self.read({**self._blank_texts(), **codes})
 
@@ -97,7 +97,7 @@ class BaseCriterion(Declaration):
         return field.declared() or (field.steps() if self.level == "ordinal" else ())
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return the declared answers from first to last; empty if they cannot be listed."""
+        """Return the possible answers in their declared order; empty if they cannot be listed."""
         return self._listed
 
     @cached_property
@@ -105,7 +105,7 @@ class BaseCriterion(Declaration):
         return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
 
     def answer_at(self, value: float) -> Answer:
-        """Return the answer at a value on [0, 1], such as a mean; it need not be declared."""
+        """Return the answer at a value on [0, 1], such as a mean, which may lie between possible answers."""
         measuring = self._measuring_fields()
         own = type(self).value_of is not BaseCriterion.value_of
         code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
@@ -113,42 +113,42 @@ class BaseCriterion(Declaration):
 
     @cached_property
     def is_shuffled(self) -> bool:
-        """Whether the way it is shown may be random; otherwise no generator is created for it."""
+        """Whether the criterion may be shown in a random order, so that it needs a random generator."""
         own = type(self)
         return own.show is not BaseCriterion.show or own.presentations is not BaseCriterion.presentations
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return how to show this criterion in one call; `rng` is None if nothing is shuffled."""
+        """Return the presentation of this criterion for one call; `rng` is None if nothing is shuffled."""
         return AS_DECLARED
 
     def facing(self, submission: Submission) -> BaseCriterion:
-        """Return the criterion for one submission; one that compares learns the candidates."""
+        """Return the criterion for one submission, with the candidates if it compares any."""
         return self
 
     def misfit(self, submission: Submission) -> str | None:
-        """Return why this submission cannot be shown to a judge; None if it can."""
+        """Return the reason why a submission cannot be judged by this criterion; None if it can."""
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """Return the orders in which candidates are shown, one vote each; by default one without names."""
+        """Return the orders in which candidates are shown, one vote each; by default one empty order."""
         return ((),)
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """Return a judged submission as an example: its text and the answer in words."""
+        """Return a judged submission as an example for prompts: its text and the answer in words."""
         if answer.label is not None or answer.code is None:
             return submission.text, answer.label
         return submission.text, json.dumps(answer.code, ensure_ascii=False)
 
     def standing(self, answer: Answer) -> tuple[float, ...]:
-        """Return the value that an answer gives each candidate; empty if nothing is compared."""
+        """Return the value of each candidate according to an answer; empty if nothing is compared."""
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that ranks candidates by their points, for criteria with a `standing`."""
-        raise NotImplementedError(f"{type(self).__name__} has a standing and no placed()")
+        """Return the answer that orders candidates by their points, for criteria with a `standing`."""
+        raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
 
     def render(self, shown: Shown | None = None) -> str:
-        """Return the criterion as a judge reads it."""
+        """Return the text of the criterion for a judge."""
         head = self.name or "criterion"
         return f"{head}: {self.requirement}" if self.requirement else head
 
@@ -165,8 +165,8 @@ class BaseCriterion(Declaration):
         """Return the answer in a reply.
 
         Args:
-            reply: An evaluation, its dict, or the bare value of the one measuring field.
-            shown: How the criterion was shown.
+            reply: An evaluation, its dict, or the plain value of the only measuring field.
+            shown: The presentation of the criterion to the judge.
 
         Raises:
             ReplyError: If the reply is not an answer to this criterion; the message can be sent back to the
@@ -192,11 +192,11 @@ class BaseCriterion(Declaration):
         value = self.value_of(evaluation)
         if value is None:
             return None
-        # A weighted mean may leave the range by rounding.
+        # A weighted mean may exceed the range by a rounding error.
         if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
             raise ArgumentError(
-                f"{type(self).__name__}.value_of gave {value!r} for {self._called!r}; a value is a number "
-                "from 0 to 1, or None"
+                f"{type(self).__name__}.value_of must return a number from 0 to 1, or None; got {value!r} for "
+                f"{self._called!r}"
             )
         return min(max(float(value), 0.0), 1.0)
 
@@ -210,7 +210,7 @@ class BaseCriterion(Declaration):
         )
 
     def _label(self, code: Json) -> str:
-        """Return a bare answer in words."""
+        """Return an answer that is a single value in words."""
         return str(code)
 
     def _reason(self, given: Json) -> str:
@@ -221,7 +221,7 @@ class BaseCriterion(Declaration):
         return " ".join(texts) or str(given.get("reason") or "")
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
-        """Return the value of the one measuring field, or all measuring fields, or all fields."""
+        """Return the value of the only measuring field, or a dict of all measuring fields or all fields."""
         measuring = self._measuring_fields()
         if len(measuring) == 1 and not isinstance(fields[measuring[0]], Mapping):
             return fields[measuring[0]]
@@ -232,10 +232,10 @@ class BaseCriterion(Declaration):
         if not isinstance(given, Mapping):
             if len(measuring) != 1:
                 wanted = ", ".join(self.eval_fields)
-                raise ReplyError(f"{self._called}: {shortened(given)} is not an object with {wanted}")
+                raise ReplyError(f"{self._called}: expected an object with {wanted}; got {shortened(given)}")
             given = {measuring[0]: given}
         if measuring:
-            # The value decides; an explanation may be left out, as it is where the value comes alone.
+            # Only the value is required; explanations may be omitted.
             given = {**self._blank_texts(), **given}
         try:
             fields = self.eval_fields
@@ -250,22 +250,22 @@ class BaseCriterion(Declaration):
             raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the answer of a ground-truth label; None for a missing label.
+        """Return the answer for a ground-truth label; None for a missing label.
 
         Raises:
-            ReplyError: If the label is not one of this criterion's.
+            ReplyError: If the label is not a valid answer to this criterion.
         """
         if raw is None:
             return None
-        # A label, as a stored vote's answer, needs no explanation beside it.
+        # A label, like a stored vote's answer, needs no explanation.
         if not isinstance(raw, str) and isinstance(raw, Mapping):
             raw = {**self._blank_texts(), **raw}
         return self.read(raw)
 
     def conservative(self) -> Answer:
-        """Return the worst answer for the score: the lowest for a positive weight, the highest for a penalty.
+        """Return the answer that is worst for the score: the lowest, or for a penalty the highest.
 
-        Its value is None if the criterion measures nothing.
+        The answer has no value if the criterion measures nothing.
         """
         if self.part_fields:
             return self.whole([part.conservative() for part in self.part_fields.values()])
@@ -277,13 +277,13 @@ class BaseCriterion(Declaration):
         return pick(placed, key=lambda answer: answer.value or 0.0)
 
     def named(self, name: str) -> BaseCriterion:
-        """Return the same criterion under another name."""
+        """Return a copy of the criterion with another name."""
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return type(self).model_validate({**fields, "name": name})
 
 
 def reply_faults(fault: ValidationError) -> str:
-    """Return a validation error as one line that a judge can act on."""
+    """Return a validation error as one line that can be sent back to a judge."""
     return "; ".join(
         f"{'.'.join(map(str, error['loc'])) or 'reply'}: {error['msg']}" for error in fault.errors()
     )

@@ -1,4 +1,4 @@
-"""Candidates of a comparison: what replies and labels call them, and what an order of them is worth."""
+"""Candidates of a comparison: their names in replies and labels, and the values of a ranking."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ _AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
 
 
 class Candidates(NamedTuple):
-    """The names of candidates in replies and labels.
+    """The identifiers of candidates in replies and labels.
 
     Attributes:
-        called: What each name is called there: a letter where a judge was shown letters, else itself.
-        lettered: Whether they are letters.
+        called: Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
+        lettered: Whether the identifiers are letters.
     """
 
     called: Mapping[str, str]
     lettered: bool
 
     def named(self, text: str) -> str | None:
-        """Return the name of the candidate that a text means; None if it means none."""
+        """Return the name of the candidate to which a text refers; None if it refers to no candidate."""
         if self.lettered:
             letter = _AROUND_AN_ID.sub("", text).upper()
             return next((name for name, known in self.called.items() if known == letter), None)
         return _named(text, tuple(self.called)) if self.called else text.strip() or None
 
     def listed(self) -> str:
-        """Return the allowed names; a judge that was shown letters never sees others."""
+        """Return the allowed identifiers as the end of an error message."""
         return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
 
 
 def candidate_id(place: int) -> str:
-    """Return a candidate's name in a prompt: a letter, after 26 of them a letter and a number."""
+    """Return a candidate's identifier in a prompt: a letter, followed by a number from the 27th on."""
     turn, letter = divmod(place, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
 
@@ -48,7 +48,7 @@ def _named(text: str, names: Sequence[str]) -> str | None:
 
 
 def values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
-    """(k - rank) / (k - 1) of each candidate, those that share a place having the mean of its ranks."""
+    """Return (k - rank) / (k - 1) for each of k candidates; tied candidates have their mean rank."""
     count = sum(len(group) for group in groups)
     values: dict[str, float] = {}
     above = 0

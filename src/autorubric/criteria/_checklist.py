@@ -1,4 +1,4 @@
-"""A list of things that a text has or lacks."""
+"""Criteria that list items which a text contains or lacks."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _MISSING = "missing_items"
 
 @register_kind("checklist")
 class ChecklistCriterion(BaseCriterion):
-    """A list of things that a text has or lacks; its value is the share that the text has.
+    """A list of items; the value is the proportion of items that the text contains.
 
-    A panel decides item by item, as on a binary criterion (majority by default; a tie counts as missing, or
-    as present if the weight is negative), and the share is that of the decided items. In metrics, each item
-    is also a separate binary row, `name/key`.
+    A panel decides on each item separately, as on a binary criterion (by majority by default; a tie counts
+    as missing, or as present if the weight is negative), and the value follows from these decisions. In
+    metrics, each item also has a separate binary row, `name/key`.
 
-    Labels are a mapping of every key to yes or no, the list of the keys that are present, or the share as a
-    number on [0, 1], which says nothing about single items.
+    A label is a mapping of every key to yes or no, a list of the keys that are present, or the proportion as
+    a number on [0, 1], which does not label the single items.
 
     Attributes:
-        items: The things to look for, by key; keys become the fields of the evaluation.
+        items: Descriptions of the items by key; the keys become fields of the evaluation.
     """
 
     level: ClassVar[Level] = "interval"
@@ -49,7 +49,7 @@ class ChecklistCriterion(BaseCriterion):
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
-        """A yes or no for each key."""
+        """A yes-or-no field for each key."""
         return {key: BoolField() for key in self.items}
 
     def _evaluation_fields(self) -> dict[str, FieldSpec]:
@@ -68,7 +68,7 @@ class ChecklistCriterion(BaseCriterion):
         missing = [key for key in self.items if not getattr(evaluation, key)]
         if _MISSING in evaluation.model_fields_set and set(evaluation.missing_items) != set(missing):
             raise ValueError(
-                f"missing_items is {evaluation.missing_items} and, by the answers, {missing}; they must agree"
+                f"missing_items is {evaluation.missing_items}, but the answers say {missing}; they must agree"
             )
         evaluation.missing_items = missing
 
@@ -100,21 +100,21 @@ class ChecklistCriterion(BaseCriterion):
         for key in reply:
             if not isinstance(key, str) or key not in self.items:
                 hint = nearest_key(str(key), list(self.items))
-                raise ReplyError(f"{self._called}: there is no item {shortened(key)}; {hint}")
+                raise ReplyError(f"{self._called}: unknown item {shortened(key)}; {hint}")
         return super().read({key: key in reply for key in self.items}, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the answer of a label: as for `read`, or the share on [0, 1] as a number.
+        """Return the answer for a label: a form that `read` accepts, or a proportion on [0, 1].
 
         Raises:
-            ReplyError: If the label is none of these.
+            ReplyError: If the label has none of these forms.
         """
         if isinstance(raw, (int, float)) and not isinstance(raw, bool) and 0.0 <= raw <= 1.0:
             return Answer(code=raw, value=float(raw), label=f"{raw:g}")
         return super().parse_truth(raw)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return the items in an order drawn from `rng`."""
+        """Return a random order of the items; the declared order if `rng` is None."""
         return (
             AS_DECLARED
             if rng is None

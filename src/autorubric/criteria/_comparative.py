@@ -1,4 +1,4 @@
-"""Comparisons: which of several named candidates is better, how they rank, or which is best."""
+"""Criteria that compare named candidates: pairwise preference, ranking, or choice of the best."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _ABSTENTIONS = ("cannot_assess", "cannot assess")
 
 @register_kind("comparative")
 class ComparativeCriterion(BaseCriterion):
-    """A comparison of the named candidates of a submission; its value is that of the first declared one.
+    """A comparison of the named candidates of a submission; its value is that of the first candidate.
 
-    Models see the candidates under letters, and answers are mapped back to names, so that neither a name nor
-    a position influences the judge. With `both_orders`, a judge is asked twice, in the declared order and in
-    reverse, and each order is a separate vote.
+    Models see the candidates under letters instead of names, and answers are mapped back to names. With
+    `both_orders`, a judge is asked twice, with the candidates in the declared order and in reverse, and casts
+    a separate vote for each order.
 
-    Labels of pairs are a name, `tie`, or a number from -m to m (negative: the first is better), where m is
-    `margin`, or 1 without one. Labels of rankings are lists of names, best first, with ties as nested lists,
-    or a text such as `a > b = c`.
+    The label of a pair is a name, `tie`, or a number from -m to m (negative if the first candidate is
+    better), where m is `margin`, or 1 if `margin` is 0. The label of a ranking is a list of names, best
+    first, with ties as nested lists, or a string such as `a > b = c`.
 
     Attributes:
-        mode: `pairwise` (two candidates; 1, ½ or 0), `ranking` ((k - rank) / (k - 1)) or `best_of` (1 or 0).
-        margin: Number of steps of a preference between two candidates; 0 for none.
-        both_orders: Whether a judge sees the candidates in both orders; otherwise in one, drawn for each
-            call.
+        mode: `pairwise` (two candidates; value 1, ½ or 0), `ranking` (value (k - rank) / (k - 1) for k
+            candidates) or `best_of` (value 1 or 0).
+        margin: Maximum strength of a pairwise preference, in steps; 0 for preferences without strength.
+        both_orders: Whether a judge sees the candidates in both orders; otherwise each call draws one order.
     """
 
     level: ClassVar[Level] = "ranking"
@@ -68,7 +68,7 @@ class ComparativeCriterion(BaseCriterion):
     @model_validator(mode="after")
     def _check_margin(self) -> Self:
         if self.margin and self.mode != "pairwise":
-            raise ValueError(f"margin={self.margin} grades a preference between two; {self.mode} has none")
+            raise ValueError(f"margin={self.margin} requires mode 'pairwise'; got mode {self.mode!r}")
         return self
 
     # What is asked
@@ -82,15 +82,15 @@ class ComparativeCriterion(BaseCriterion):
     def wire_schema(self) -> dict[str, Json]:
         """The JSON schema sent to a model, with the explanation first and letters as an enum.
 
-        Equal numbers of candidates share one schema. Before the candidates of a ranking or of `best_of` are
-        known, their letters are texts.
+        The schema depends only on the number of candidates. While the candidates of a ranking or of `best_of`
+        are unknown, their letters are arbitrary strings.
         """
         count = 2 if self.mode == "pairwise" else len(self._names or ())
         return _answer_schema(self.mode, self.margin, count)
 
     @property
     def measures(self) -> bool:
-        """Always true: the first candidate is better, equal or worse."""
+        """True, since every comparison has a value: the first candidate is better, equal or worse."""
         return True
 
     def render(self, shown: Shown | None = None) -> str:
@@ -98,7 +98,7 @@ class ComparativeCriterion(BaseCriterion):
         return f"{super().render(shown)}\n{_QUESTIONS[self.mode]}"
 
     def instruction(self) -> str:
-        """Return one line on how to answer."""
+        """Return one line that explains the expected answer."""
         margin = f"; margin, 1 (slightly) to {self.margin} (far), 0 for a tie"
         return (
             "The candidates' letters and order mean nothing. Give a short explanation that names the "
@@ -107,7 +107,7 @@ class ComparativeCriterion(BaseCriterion):
         )
 
     def misfit(self, submission: Submission) -> str | None:
-        """Return why candidates cannot be compared: too few, more than a pair, or one named "tie"."""
+        """Return the reason why a submission's candidates cannot be compared; None if they can."""
         nothing = submission.text is None and not submission.candidates
         return None if nothing else self._misfit(tuple(submission.candidates))
 
@@ -115,20 +115,20 @@ class ComparativeCriterion(BaseCriterion):
         if len(names) < 2 or (self.mode == "pairwise" and len(names) != 2):
             wanted = "exactly two" if self.mode == "pairwise" else "two or more"
             return (
-                f"{self._called} compares {wanted} candidates and the submission has {len(names) or 'none'}; "
-                "give it as a mapping of names to texts"
+                f"{self._called} requires {wanted} candidates; the submission has {len(names) or 'none'}. "
+                "Write the submission as a mapping of names to texts"
             )
         answers = (*_ABSTENTIONS, TIE) if self.mode == "pairwise" else _ABSTENTIONS
         for name in names:
             if not name.strip():
-                return f"{self._called}: a candidate is called {name!r}; give each a name"
+                return f"{self._called}: candidate names must not be blank; got {name!r}"
             if name.strip().casefold() in answers:
-                told = f"{self._called}: a candidate is called {name!r}, which is an answer"
-                return f"{told}; give it another name"
+                told = f"{self._called}: a candidate must not be named {name!r}, since this is an answer"
+                return f"{told}; rename the candidate"
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """Return the declared order and its reverse; without `both_orders`, one of them."""
+        """Return the declared order and its reverse; without `both_orders`, a single random order."""
         names = tuple(submission.candidates)
         if self._misfit(names) is not None:
             return ((),)
@@ -137,11 +137,11 @@ class ComparativeCriterion(BaseCriterion):
         return (names if rng is None else tuple(rng.sample(names, len(names))),)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return the candidates in declared order; `presentations` has the orders that judges see."""
+        """Return the candidates in declared order; `presentations` returns the orders that judges see."""
         return Shown(names=tuple(submission.candidates))
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """Return the candidates under letters, in an order by their texts, and the answer in letters."""
+        """Return the candidates under letters, in an order derived from their texts, and the answer."""
         facing = self.facing(submission)
         names = tuple(submission.candidates)
         if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
@@ -157,21 +157,22 @@ class ComparativeCriterion(BaseCriterion):
     # What is read
 
     def facing(self, submission: Submission) -> Self:
-        """Return the criterion with the candidates' names; itself without a text."""
+        """Return the criterion with the candidates' names; itself if the submission is empty."""
         names = tuple(submission.candidates)
         if names == self._names or (submission.text is None and not names):
             return self
         bound = copy.copy(self)
         bound._names = names
-        # It depends on the number of candidates; the other schemas do not and are expensive to make.
+        # Only this schema depends on the number of candidates; the others are expensive to create.
         bound.__dict__.pop("wire_schema", None)
         return bound
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the answer in a reply, in letters if `shown` maps them to names, otherwise in names.
+        """Return the answer in a reply, which uses letters if `shown` contains names, otherwise names.
 
         Raises:
-            ReplyError: If it names no candidate, or not all of them, or there is nothing to compare.
+            ReplyError: If the reply names no candidate or not all required candidates, or the candidates
+                cannot be compared.
         """
         given: Json = reply.model_dump() if isinstance(reply, BaseModel) else reply
         reason, margin = "", None
@@ -182,7 +183,7 @@ class ComparativeCriterion(BaseCriterion):
             return Answer(code=None, cannot_assess=True, reason=reason)
         if isinstance(given, Mapping):
             if _KEYS[self.mode] not in given:
-                raise ReplyError(f"{self._called}: the reply has no {_KEYS[self.mode]!r}")
+                raise ReplyError(f"{self._called}: the reply must contain {_KEYS[self.mode]!r}")
             given = given[_KEYS[self.mode]]
         if self._names is not None and (fault := self._misfit(self._names)):
             raise ReplyError(fault)
@@ -207,7 +208,7 @@ class ComparativeCriterion(BaseCriterion):
         name = candidates.named(given) if isinstance(given, str) else None
         if name is None:
             known = candidates.listed() if self._names else ""
-            raise ReplyError(f"{self._called}: {shortened(given)} is no candidate{known}")
+            raise ReplyError(f"{self._called}: {shortened(given)} is not a candidate{known}")
         return name
 
     def _read_pair(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
@@ -232,14 +233,14 @@ class ComparativeCriterion(BaseCriterion):
             return 1
         steps = _number(margin)
         if steps is None or steps != int(steps) or not 1 <= steps <= self.margin:
-            signed = f", or as a label a number from {-self.margin} to {self.margin}"
-            told = f"{self._called}: margin {shortened(margin)}; say by how much, 1 to {self.margin}"
+            signed = f"; a label may also be a number from {-self.margin} to {self.margin}"
+            told = f"{self._called}: margin must be 1 to {self.margin}; got {shortened(margin)}"
             raise ReplyError(told if candidates.lettered else told + signed)
         return int(steps)
 
     def _tie(self, margin: Json) -> Answer:
         if self.margin and margin is not None and _number(margin) != 0:
-            raise ReplyError(f"{self._called}: a tie by {shortened(margin)} is none; its margin is 0")
+            raise ReplyError(f"{self._called}: the margin of a tie must be 0; got {shortened(margin)}")
         return self._preference(0)
 
     def _checked(self, signed: float) -> float:
@@ -247,7 +248,7 @@ class ComparativeCriterion(BaseCriterion):
         whole = self.margin or signed == int(signed)
         if not -most <= signed <= most or not whole:
             raise ReplyError(
-                f"{self._called}: {signed:g} is no preference; give a number from {-most} to {most}"
+                f"{self._called}: a preference must be a number from {-most} to {most}; got {signed:g}"
             )
         return signed
 
@@ -255,7 +256,7 @@ class ComparativeCriterion(BaseCriterion):
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
-            raise ReplyError(f"{self._called}: {shortened(given)} is no list of candidates, best first")
+            raise ReplyError(f"{self._called}: a ranking must be a list, best first; got {shortened(given)}")
         groups = [
             [self._candidate(one, candidates) for one in (group if isinstance(group, list) else [group])]
             for group in given
@@ -263,8 +264,8 @@ class ComparativeCriterion(BaseCriterion):
         ranked = [name for group in groups for name in group]
         absent = sorted(candidates.called[name] for name in self._names or () if name not in ranked)
         if absent or len(set(ranked)) != len(ranked) or len(ranked) < 2 or not all(groups):
-            lacks = f"without {', '.join(absent)}" if absent else "with a candidate twice or alone"
-            raise ReplyError(f"{self._called}: the ranking is {lacks}; rank each candidate once")
+            lacks = f"omits {', '.join(absent)}" if absent else "repeats a candidate or has fewer than two"
+            raise ReplyError(f"{self._called}: the ranking {lacks}; rank each candidate exactly once")
         return self._ranking(groups)
 
     # From standings to answers and back
@@ -274,7 +275,7 @@ class ComparativeCriterion(BaseCriterion):
         return self.margin or 1
 
     def _preference(self, signed: float) -> Answer:
-        """Return the answer of a preference from -m (the first is better) to m."""
+        """Return the answer for a preference from -m (the first candidate is better) to m."""
         most = self._most
         signed = _whole(signed)
         winner = self._winner(signed)
@@ -291,16 +292,16 @@ class ComparativeCriterion(BaseCriterion):
         return TIE if signed == 0 else names[signed > 0]
 
     def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
-        """Return the answer of ranked candidates, with equal ones in one group."""
+        """Return the answer for ranked candidates, with tied candidates in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
         values = values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
     def _best(self, tied: Sequence[str]) -> Answer:
-        """Return the answer of the best candidate, or of several that are tied for first."""
+        """Return the answer for the best candidate, or for several candidates tied for first place."""
         if not tied or len(set(tied)) != len(tied):
-            raise ReplyError(f"{self._called}: the best is no candidate, or one twice; name each once")
+            raise ReplyError(f"{self._called}: name at least one best candidate, and each of them only once")
         value = None
         if self._names:
             value = 1 / len(tied) if self._names[0] in tied else 0.0
@@ -312,7 +313,7 @@ class ComparativeCriterion(BaseCriterion):
         )
 
     def _fields_of(self, answer: Answer) -> dict[str, Json]:
-        """Return the evaluation of an answer, with names."""
+        """Return the evaluation of an answer, with candidate names."""
         if self.mode != "pairwise" or answer.value is None:
             own = answer.code if isinstance(answer.code, dict) else {_KEYS[self.mode]: answer.code}
             return dict(own)
@@ -320,7 +321,7 @@ class ComparativeCriterion(BaseCriterion):
         return {"winner": self._winner(signed), **({"margin": abs(signed)} if self.margin else {})}
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return the preferences or the candidates; empty for rankings."""
+        """Return all preferences or all candidates as answers; empty for rankings."""
         if self.mode == "pairwise":
             return tuple(self._preference(signed) for signed in range(self._most, -self._most - 1, -1))
         if self.mode == "best_of":
@@ -328,7 +329,7 @@ class ComparativeCriterion(BaseCriterion):
         return ()
 
     def answer_at(self, value: float) -> Answer:
-        """Return the preference at a value; for rankings, the value or an end of the ranking."""
+        """Return the answer at a value; for rankings, at 0 or 1 only, and otherwise just the value."""
         if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
@@ -339,7 +340,7 @@ class ComparativeCriterion(BaseCriterion):
         return Answer(code=None, value=value)
 
     def standing(self, answer: Answer) -> tuple[float, ...]:
-        """Return the value of the answer for each candidate if it were declared first, in declared order."""
+        """Return the value of the answer for each candidate, in declared order."""
         if self.mode == "pairwise":
             return () if answer.value is None else (answer.value, 1 - answer.value)
         if not self._names or answer.code is None:
@@ -352,7 +353,7 @@ class ComparativeCriterion(BaseCriterion):
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that ranks candidates by their points; equal points are tied."""
+        """Return the answer that orders candidates by their points; equal points are a tie."""
         if self.mode == "pairwise":
             ahead = points[1] - points[0]
             if not self.margin:
@@ -391,5 +392,5 @@ def _number(given: Json) -> float | None:
 
 
 def _whole(number: float) -> float:
-    """Return the whole number that it is but for rounding; else itself."""
+    """Return the nearest integer if the number differs from it only by rounding; otherwise the number."""
     return round(number) if math.isclose(number, round(number), abs_tol=1e-9) else number

@@ -1,4 +1,4 @@
-"""Gates and conditions: a criterion that caps its group, or depends on another criterion."""
+"""Gates, which cap the score of a group, and conditions, which make a criterion depend on another one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_valid
 
 from autorubric.values import Json
 
-# A mean of equal values may fall short of them by a rounding error.
+# A mean of equal values may be smaller than these values because of rounding errors.
 _SLACK: Final = 1e-9
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0, strict=True)]
 
 
 class Gate(BaseModel):
-    """A demand on a criterion's value; where it is missed, the enclosing group's score is capped.
+    """A minimum value of a criterion; if the criterion does not reach it, its group's score is capped.
 
-    `"required"` stands for the default one: the criterion must be met, or the group scores 0.
+    The string `"required"` means the default gate: the criterion must be met, or the group's score is 0.
 
     Attributes:
-        at_least: The value on (0, 1] that the criterion must reach.
-        cap: The most, on [0, 1], that the group scores where it does not.
+        at_least: Value on (0, 1] that the criterion must reach.
+        cap: Maximum score of the group on [0, 1] if the criterion does not reach `at_least`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,7 +30,7 @@ class Gate(BaseModel):
     cap: _Share = 0.0
 
     def passed(self, value: float) -> bool:
-        """Return whether a value reaches it, rounding errors aside."""
+        """Return whether a value reaches `at_least`, up to rounding errors."""
         return value >= self.at_least - _SLACK
 
     @model_validator(mode="before")
@@ -39,7 +39,7 @@ class Gate(BaseModel):
         if given == "required":
             return {}
         if isinstance(given, str):
-            raise ValueError(f"{given!r} is not a gate; give 'required', or at_least and cap")
+            raise ValueError(f"gate must be 'required' or a mapping with at_least and cap; got {given!r}")
         return given
 
     @model_serializer
@@ -48,13 +48,13 @@ class Gate(BaseModel):
 
 
 class When(BaseModel):
-    """A condition: the criterion applies only where another one reaches a value.
+    """A condition under which a criterion applies: another criterion reaches a value.
 
-    A name alone stands for the criterion of that name being met.
+    A plain criterion name means that this criterion must be met.
 
     Attributes:
-        criterion: The other criterion's name.
-        at_least: The value on [0, 1] that it must reach.
+        criterion: Name of the other criterion.
+        at_least: Value on [0, 1] that the other criterion must reach.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,7 +63,7 @@ class When(BaseModel):
     at_least: _Share = 1.0
 
     def holds(self, value: float | None) -> bool:
-        """Return whether the other criterion's value reaches it; without a value it does not."""
+        """Return whether the other criterion's value reaches `at_least`; False if it has no value."""
         return value is not None and value >= self.at_least - _SLACK
 
     @model_validator(mode="before")

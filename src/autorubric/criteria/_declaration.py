@@ -1,4 +1,4 @@
-"""A criterion as data: its fields, and the reply that its EvalFields declare."""
+"""The declaration of a criterion: its fields, and the reply that its `EvalField`s define."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from autorubric.values import Json, Level
 def _name_or_function(given: Any) -> Any:
     if inspect.iscoroutinefunction(given):
         raise ValueError(
-            f"{shortened(given)} is async; a check is a plain function. Use it as a judge instead"
+            f"a check must be a synchronous function; got {shortened(given)}. Use async functions as judges"
         )
     if (isinstance(given, str) and given) or callable(given):
         return given
-    raise ValueError(f"{shortened(given)} is not a check; give a function of the text, or the name of one")
+    raise ValueError(f"a check must be a function of the text or its name; got {shortened(given)}")
 
 
 CheckSpec = Annotated[
@@ -56,20 +56,20 @@ class _Evaluation(BaseModel):
 
 
 def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
-    """Return the EvalFields that a class declares, and those that pydantic hides."""
+    """Return the `EvalField`s of a class, including those that pydantic treats as private."""
     declared: dict[str, Any] = {name: field.annotation for name, field in cls.model_fields.items()}
     declared |= {name: type(private.default) for name, private in cls.__private_attributes__.items()}
     return {k: kind for k, kind in declared.items() if isinstance(kind, type) and issubclass(kind, EvalField)}
 
 
 def _hides(cls: type[BaseModel], name: str) -> str | None:
-    """Return the attribute of a base class that a field would hide, in words; None if there is none."""
+    """Return an error if a field would hide an attribute of a base class; otherwise None."""
     above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
-    return None if above is None else f"hides {name!r}, which every criterion has"
+    return None if above is None else f"hides the attribute {name!r} of every criterion"
 
 
 class Declaration(BaseModel):
-    """What a criterion is made of, and what it asks for; `BaseCriterion` says what replies mean."""
+    """The fields of a criterion and the schema of its replies; `BaseCriterion` interprets the replies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,29 +92,29 @@ class Declaration(BaseModel):
         for name in Declaration.model_fields:
             if isinstance(cls.model_fields[name].default, EvalField):
                 raise ArgumentError(
-                    f"{cls.__name__}.{name}: every criterion already has a field {name!r}; give the field "
-                    "of the reply another name"
+                    f"{cls.__name__}.{name}: every criterion already has a field {name!r}; use another name "
+                    "for the reply field"
                 )
         for name, kind in _reply_fields(cls).items():
             fault = field_fault(name, text=issubclass(kind, TextField)) or _hides(cls, name)
             if fault:
                 raise ArgumentError(
-                    f"{cls.__name__}.{name}: it {fault}; give the field of the reply another name"
+                    f"{cls.__name__}.{name}: the field {fault}; use another name for the reply field"
                 )
 
     @model_validator(mode="before")
     @classmethod
     def _drop_type(cls, given: Any) -> Any:
-        """Accept the `type` that a criterion is written with."""
+        """Accept and remove the `type` tag from files."""
         if not isinstance(given, Mapping) or cls.kind is None or "type" not in given:
             return given
         if given["type"] != cls.kind:
-            raise ValueError(f"type {given['type']!r} is another kind; {cls.__name__} is {cls.kind!r}")
+            raise ValueError(f"type of a {cls.__name__} must be {cls.kind!r}; got {given['type']!r}")
         return {key: value for key, value in given.items() if key != "type"}
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the fields, with the `type` by which files name the kind; the plain criterion has none."""
+        """Return the fields, with the `type` tag for kinds other than the plain criterion."""
         fields: dict[str, Any] = handler(self)
         return fields if self.kind is None else {"type": self.kind, **fields}
 
@@ -132,21 +132,21 @@ class Declaration(BaseModel):
             return given
         requirement, description = given.get("requirement"), given.get("description")
         if None not in (requirement, description) and requirement != description:
-            raise ValueError("requirement and description are two names for one text; give one of them")
+            raise ValueError("requirement and description are aliases, but their texts differ; set only one")
         text = requirement if requirement is not None else description
         return {**given, "requirement": text, "description": text}
 
     @model_validator(mode="after")
     def _check_penalty(self) -> Self:
         if self.weight < 0 and self.gate is not None:
-            raise ValueError("a penalty cannot be a gate; reword it as a requirement with a positive weight")
+            raise ValueError("a penalty cannot have a gate; rephrase it as a requirement with positive weight")
         if self.weight < 0 and self.bonus:
-            raise ValueError("a penalty cannot be a bonus: one takes off, the other adds")
+            raise ValueError("a penalty cannot be a bonus; remove bonus, or use a positive weight")
         return self
 
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:
-        """The pydantic model of one evaluation; carries `criterion_name` and the declared fields."""
+        """The pydantic model of one evaluation, with `criterion_name` and the declared fields."""
         fields: dict[str, Any] = {"criterion_name": (str, Field(default=self.name or ""))}
         fields.update(self._evaluation_fields())
 
@@ -163,7 +163,7 @@ class Declaration(BaseModel):
         return schema
 
     def _complete(self, evaluation: Any) -> None:
-        """Add to an evaluation what follows from its other fields; ValueError where they contradict."""
+        """Fill in derived fields of an evaluation; raise a ValueError if fields contradict each other."""
 
     @cached_property
     def batch_evaluation_schema(self) -> type[BaseModel]:
@@ -179,7 +179,7 @@ class Declaration(BaseModel):
 
     @property
     def _called(self) -> str:
-        """What errors call it."""
+        """The name of the criterion in error messages."""
         return self.name or self.requirement or type(self).__name__
 
     @property
@@ -203,16 +203,16 @@ class Declaration(BaseModel):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """The JSON schema sent to a model: explanations first, no names, every field required.
+        """The JSON schema sent to a model, with explanations first and every field required.
 
-        Criteria of the same kind and shape give equal schemas, so that a shared prompt prefix survives.
+        The schema does not contain the criterion's name, so that similar criteria share a prompt prefix.
         """
         asked: dict[str, Any] = {name: field.get_field() for name, field in self._asked_fields().items()}
         ordered = create_model("Wire", __base__=_Evaluation, **asked).model_json_schema()["properties"]
         if not self._blank_texts() and "reason" not in ordered:
             ordered = {"reason": reason_schema(), **ordered}
         if self._measuring_fields():
-            # Where the text itself is the answer, it may be as long as it has to be.
+            # If the text itself is the answer, its length is not limited.
             for name in {*self._blank_texts(), "reason"} & ordered.keys():
                 ordered[name]["maxLength"] = REASON_LENGTH
         ordered["cannot_assess"] = {"type": "boolean"}
@@ -222,43 +222,43 @@ class Declaration(BaseModel):
         return object_schema(ordered)
 
     def _asked_fields(self) -> dict[str, EvalField]:
-        """Return the fields that a model fills in, in order: an explanation precedes what it explains."""
+        """Return the fields that a model fills in, with explanations first."""
         fields = self.eval_fields
         texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
         return {**texts, **fields}
 
     @cached_property
     def strict(self) -> bool:
-        """Whether `wire_schema` names every key, so that a provider may enforce it."""
+        """Whether `wire_schema` allows only declared keys, so that a provider can enforce it."""
         return is_closed(self.wire_schema)
 
     def instruction(self) -> str:
-        """Return one line on how to answer, for the prompt."""
+        """Return one line for the prompt that explains the expected answer."""
         return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
 
     def _asks(self) -> list[str]:
-        """Describe the fields of the reply in order, `cannot_assess` last; many alike as one."""
+        """Describe the fields of the reply in order, with `cannot_assess` last; similar fields are combined."""
         return [self._wanted(name) for name in self.wire_schema["properties"]]
 
     def _wanted(self, name: str) -> str:
-        """Describe a field of the reply: allowed values and meaning. Not every server shows the schema."""
+        """Describe the allowed values and meaning of a reply field, since some servers hide the schema."""
         field = self._asked_fields().get(name)
         told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
         return f"{name} ({told})" if told else name
 
     def asked(self) -> dict[str, Json]:
-        """Return what a vote depends on, without how values are scored or votes are combined."""
+        """Return the fields that affect a vote, without those for scoring and aggregation."""
         fields = self.model_dump(mode="json", exclude={"weight", "gate", "bonus", "when", "aggregation"})
         fields.pop("type", None)
         return fields if self.kind is None else {**fields, "type": self.kind, "asks": self.instruction()}
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return the fields alone; another process builds the schema classes itself."""
+        """Return only the fields, since another process can rebuild the schema classes."""
         state = super().__getstate__()
         return {**state, "__dict__": self._own_fields()}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with other fields, unvalidated; it makes its own schemas."""
+        """Return a copy with updated fields, which are not validated; cached schemas are not copied."""
         copied = super().model_copy(update=update, deep=deep)
         fields = copied._own_fields()
         copied.__dict__.clear()

@@ -1,4 +1,4 @@
-"""EvalFields: the fields of a judge's reply, declared as attributes of a criterion."""
+"""Fields of a judge's reply (`EvalField`), which are declared as attributes of a criterion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.values import Json
 _BoundT = TypeVar("_BoundT", "BoundInt", "BoundFloat")
 
 FieldSpec: TypeAlias = tuple[Any, Any]
-"""A type and its pydantic `Field(...)`, as `pydantic.create_model` takes them."""
+"""A type and its pydantic `Field(...)`, in the form that `pydantic.create_model` accepts."""
 
 _YES_NO = {
     **dict.fromkeys(("met", "pass", "passed", "1.0"), True),
@@ -21,14 +21,14 @@ _YES_NO = {
 }
 
 MOST_STEPS: Final = 1001
-"""As many whole numbers are still a scale; more are a range of numbers."""
+"""Maximum number of integers that form a scale; more integers are a numeric range."""
 
 _SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
 def _unless_boolean(given: Any) -> Any:
     if isinstance(given, bool):
-        raise ValueError(f"{given!r} is not a number")
+        raise ValueError(f"the value must be a number; got {given!r}")
     return given
 
 
@@ -41,7 +41,7 @@ def _scalar_type(given: Any) -> Any:
         return _SCALAR_TYPES[given]
     if given in _SCALAR_TYPES.values():
         return given
-    raise ValueError(f"{given!r} is not a scalar type; give one of {', '.join(_SCALAR_TYPES)}")
+    raise ValueError(f"the type must be one of {', '.join(_SCALAR_TYPES)}; got {given!r}")
 
 
 ScalarType = Annotated[
@@ -52,11 +52,11 @@ ScalarType = Annotated[
 
 
 class EvalField(BaseModel, ABC):
-    """One field of an evaluation; it defines the corresponding pydantic field.
+    """Base class of evaluation fields, each of which defines the corresponding pydantic field.
 
     Attributes:
-        measures: Whether a reply has a position on [0, 1]; then `position` and `at` convert it.
-        description: The instruction to the judge for this field.
+        measures: Whether replies have a position on [0, 1], which `position` and `at` convert.
+        description: Instruction to the judge for this field.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,23 +70,23 @@ class EvalField(BaseModel, ABC):
         """Return the `(type, Field(...))` pair for `pydantic.create_model`."""
 
     def reading(self, given: Json) -> Json:
-        """Return the value of a reply or label that is written in other words than the field's own."""
+        """Return a reply or label in the field's standard form; unknown values are returned unchanged."""
         return given
 
     def position(self, given: Any) -> float | None:
-        """Return the position of a reply on [0, 1]; None for a field that measures nothing."""
+        """Return the position of a reply on [0, 1]; None if the field has no positions."""
         return None
 
     def allowed(self) -> str:
-        """Return the allowed values in words; empty if any value is allowed."""
+        """Return a description of the allowed values; empty if any value is allowed."""
         return ""
 
     def at(self, position: float) -> Json:
-        """Return the value at a position on [0, 1], in the field's units; None without positions."""
+        """Return the value at a position on [0, 1], in the field's units; None if it has no positions."""
         return None
 
     def declared(self) -> tuple[Json, ...]:
-        """Return the allowed replies if they are few; otherwise empty."""
+        """Return the allowed replies if they can be listed; otherwise an empty tuple."""
         return ()
 
     def steps(self) -> tuple[Json, ...]:
@@ -95,7 +95,7 @@ class EvalField(BaseModel, ABC):
 
 
 class BoundInt(EvalField):
-    """A whole number from `min_val` to `max_val`, inclusive."""
+    """A field for an integer from `min_val` to `max_val`, inclusive."""
 
     measures: ClassVar[bool] = True
 
@@ -111,30 +111,30 @@ class BoundInt(EvalField):
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
 
     def reading(self, given: Json) -> Json:
-        """Return the number; a boolean is none."""
+        """Return the reply, with a boolean converted to text so that it is rejected."""
         return _no_boolean(given)
 
     def allowed(self) -> str:
-        """Return the bounds."""
+        """Return a description of the bounds."""
         return f"a whole number from {self.min_val} to {self.max_val}"
 
     def position(self, given: Any) -> float | None:
-        """`(given - min_val) / (max_val - min_val)`."""
+        """Return `(given - min_val) / (max_val - min_val)`."""
         return float((given - self.min_val) / (self.max_val - self.min_val))
 
     def at(self, position: float) -> Json:
-        """`min_val + position * (max_val - min_val)`; a mean of whole numbers need not be one."""
+        """Return `min_val + position * (max_val - min_val)`, which need not be an integer."""
         raw = self.min_val + position * (self.max_val - self.min_val)
         return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
 
     def steps(self) -> tuple[Json, ...]:
-        """Return every whole number within the bounds, unless they are too many for a scale."""
+        """Return every integer within the bounds; empty if there are too many for a scale."""
         many = self.max_val - self.min_val >= MOST_STEPS
         return () if many else tuple(range(self.min_val, self.max_val + 1))
 
 
 class BoundFloat(EvalField):
-    """A number from `min_val` to `max_val`, inclusive."""
+    """A field for a number from `min_val` to `max_val`, inclusive."""
 
     measures: ClassVar[bool] = True
 
@@ -152,81 +152,81 @@ class BoundFloat(EvalField):
         )
 
     def reading(self, given: Json) -> Json:
-        """Return the number; a boolean is none."""
+        """Return the reply, with a boolean converted to text so that it is rejected."""
         return _no_boolean(given)
 
     def allowed(self) -> str:
-        """Return the bounds."""
+        """Return a description of the bounds."""
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
     def position(self, given: Any) -> float | None:
-        """`(given - min_val) / (max_val - min_val)`."""
+        """Return `(given - min_val) / (max_val - min_val)`."""
         return float((given - self.min_val) / (self.max_val - self.min_val))
 
     def at(self, position: float) -> Json:
-        """`min_val + position * (max_val - min_val)`."""
+        """Return `min_val + position * (max_val - min_val)`."""
         return self.min_val + position * (self.max_val - self.min_val)
 
 
 def _ordered_bounds(bounds: _BoundT) -> _BoundT:
     if bounds.min_val >= bounds.max_val:
-        raise ValueError(f"min_val {bounds.min_val} is not below max_val {bounds.max_val}")
+        raise ValueError(f"min_val {bounds.min_val} must be less than max_val {bounds.max_val}")
     if bounds.max_val - bounds.min_val == math.inf:
-        raise ValueError(f"from {bounds.min_val} to {bounds.max_val} is further than a float can hold")
+        raise ValueError(f"the range from {bounds.min_val} to {bounds.max_val} is too wide for a float")
     return bounds
 
 
 def _no_boolean(given: Json) -> Json:
-    """Return the reply; a boolean becomes text, because pydantic would read true as 1."""
+    """Return the reply, with a boolean converted to text, because pydantic would read true as 1."""
     return str(given) if isinstance(given, bool) else given
 
 
 def says_yes(given: Json) -> bool:
-    """Return whether a reply to an optional yes-or-no question is yes, in any word for it."""
+    """Return whether a reply to a yes-or-no question means yes: true, "yes", "true" or 1."""
     if isinstance(given, str):
         return given.strip().casefold() in ("true", "yes", "1")
     return given is True or (isinstance(given, (int, float)) and given == 1)
 
 
 class TextField(EvalField):
-    """A text."""
+    """A field for free text."""
 
     def get_field(self) -> FieldSpec:
-        """Return a `str`."""
+        """Return a `str` field."""
         return str, Field(description=self.description)
 
 
 class BoolField(EvalField):
-    """Yes or no."""
+    """A field for a yes-or-no answer."""
 
     measures: ClassVar[bool] = True
 
     def get_field(self) -> FieldSpec:
-        """Return a `bool`."""
+        """Return a `bool` field."""
         return bool, Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
-        """Read MET, pass and passed as true and their opposites as false; pydantic reads yes, no, 1 and 0."""
+        """Convert words such as MET, pass or fail to a boolean; pydantic converts yes, no, 1 and 0."""
         return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
 
     def allowed(self) -> str:
-        """True or false."""
+        """Return "true or false"."""
         return "true or false"
 
     def position(self, given: Any) -> float | None:
-        """1 for true, 0 for false."""
+        """Return 1 for true and 0 for false."""
         return 1.0 if given else 0.0
 
     def declared(self) -> tuple[Json, ...]:
-        """False and true."""
+        """Return false and true."""
         return (False, True)
 
 
 class ChoiceField(EvalField):
-    """One of several texts.
+    """A field for one of several strings.
 
     Attributes:
-        choices: The allowed texts: at least two, all different.
+        choices: The allowed strings: at least two, without duplicates or blank strings.
     """
 
     choices: tuple[str, ...]
@@ -234,17 +234,17 @@ class ChoiceField(EvalField):
     @model_validator(mode="after")
     def _check_choices(self) -> ChoiceField:
         if len(set(self.choices)) != len(self.choices) or len(self.choices) < 2:
-            raise ValueError(f"choices {self.choices!r} are not two or more different texts")
+            raise ValueError(f"choices must be at least two different strings; got {self.choices!r}")
         if not all(choice.strip() for choice in self.choices):
-            raise ValueError(f"choices {self.choices!r} hold a blank one; give each a text")
+            raise ValueError(f"choices must not contain a blank string; got {self.choices!r}")
         return self
 
     def get_field(self) -> FieldSpec:
-        """Return a `Literal` of the choices."""
+        """Return a field with a `Literal` of the choices."""
         return Literal[self.choices], Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
-        """Return the matching choice, ignoring case and surrounding white space."""
+        """Return the matching choice, ignoring case and surrounding whitespace."""
         if not isinstance(given, str) or given in self.choices:
             return given
         folded = given.strip().casefold()
@@ -252,7 +252,7 @@ class ChoiceField(EvalField):
         return meant[0] if len(meant) == 1 else given
 
     def allowed(self) -> str:
-        """Return the choices."""
+        """Return a list of the choices in words."""
         return f"one of {', '.join(self.choices)}"
 
     def declared(self) -> tuple[Json, ...]:
@@ -261,42 +261,42 @@ class ChoiceField(EvalField):
 
 
 class DictField(EvalField):
-    """Named values of one type, with any names.
+    """A field for named values of one type, with arbitrary names.
 
     Attributes:
-        value_type: `str`, `int`, `float` or `bool`.
+        value_type: Type of the values: `str`, `int`, `float` or `bool`.
     """
 
     value_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """Return a `dict` from text to `value_type`."""
+        """Return a field with a `dict` from strings to `value_type`."""
         return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
 
     def allowed(self) -> str:
-        """Return the type of the values."""
+        """Return a description of the allowed values."""
         return f"an object from names to {self.value_type.__name__}"
 
 
 class ListField(EvalField):
-    """Several values of one type.
+    """A field for a list of values of one type.
 
     Attributes:
-        item_type: `str`, `int`, `float` or `bool`.
+        item_type: Type of the values: `str`, `int`, `float` or `bool`.
     """
 
     item_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """Return a `list` of `item_type`, empty by default."""
+        """Return a field with a `list` of `item_type`, empty by default."""
         kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
         return kind, Field(description=self.description, default_factory=list)
 
     def allowed(self) -> str:
-        """Return the type of the values."""
+        """Return a description of the allowed values."""
         return f"a list of {self.item_type.__name__}"
 
 
 def _element(kind: type) -> Any:
-    """Return a scalar type as JSON represents it, which excludes NaN and infinities."""
+    """Return a scalar type without values that JSON cannot represent, such as NaN and infinities."""
     return _FiniteFloat if kind is float else kind

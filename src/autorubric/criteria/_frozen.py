@@ -1,4 +1,4 @@
-"""Mappings in criteria, which are values and do not change."""
+"""Immutable mappings for criteria."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ ValueT = TypeVar("ValueT")
 
 
 class FrozenDict(dict[KeyT, ValueT]):
-    """A dict that cannot be changed, and so has a hash."""
+    """An immutable, hashable dict."""
 
     def _refuse(self, *_: Any, **__: Any) -> Never:
-        raise TypeError("a criterion does not change; make another one by its constructor")
+        raise TypeError("criteria are immutable; create a new criterion instead")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse

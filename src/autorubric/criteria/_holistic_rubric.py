@@ -1,4 +1,4 @@
-"""One of several described levels for the text as a whole."""
+"""Criteria that assign one of several described levels to the whole text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class RubricLevel(BaseModel):
     """A level of a holistic rubric.
 
     Attributes:
-        name: The name that the judge chooses.
-        index: Its position among the levels.
+        name: Name that the judge chooses.
+        index: Position among the levels.
         description: Description of a text at this level.
     """
 
@@ -33,9 +33,10 @@ class RubricLevel(BaseModel):
 
 @register_kind("holistic_rubric")
 class HolisticRubricCriterion(BaseCriterion):
-    """One of several levels for the text as a whole; its value is `(index - lowest) / (highest - lowest)`.
+    """One of several levels for the whole text; the value is `(index - lowest) / (highest - lowest)`.
 
-    A model is asked for the level; if a reply also gives the index, they must agree. A label may be either.
+    A model answers with the name of a level. If a reply also contains an index, both must agree. A label may
+    be a name or an index.
 
     Attributes:
         levels: The levels, lowest first, with consecutive indices.
@@ -43,22 +44,22 @@ class HolisticRubricCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "ordinal"
 
-    # Lists are what users give; what is kept is a tuple.
+    # Users pass lists, which are stored as tuples.
     levels: Sequence[RubricLevel]
 
     @field_validator("levels")
     @classmethod
     def _check_levels(cls, levels: Sequence[RubricLevel]) -> tuple[RubricLevel, ...]:
         if len(levels) < 2:
-            raise ValueError(f"{len(levels)} levels are too few; give two or more")
+            raise ValueError(f"levels must have at least two entries; got {len(levels)}")
         names = [level.name.strip().casefold() for level in levels]
         repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
-            raise ValueError(f"levels repeat the name {', '.join(map(repr, repeated))}; names are unique")
+            raise ValueError(f"level names must be unique; repeated: {', '.join(map(repr, repeated))}")
         ordered = sorted(levels, key=lambda level: level.index)
         indices = [level.index for level in ordered]
         if indices != list(range(indices[0], indices[0] + len(indices))):
-            raise ValueError(f"level indices are {indices}; give whole numbers without gap or repetition")
+            raise ValueError(f"level indices must be consecutive integers; got {indices}")
         for level in ordered:
             if any(
                 level.name.strip().removesuffix(".0") == str(other.index)
@@ -66,14 +67,14 @@ class HolisticRubricCriterion(BaseCriterion):
                 if other is not level
             ):
                 raise ValueError(
-                    f"the level {level.name!r} has the index {level.index} and the index of another as its "
-                    f"name; a reply of {level.name} could mean either"
+                    f"the level {level.name!r} has index {level.index}, but its name is the index of another "
+                    f"level, so a reply of {level.name} would be ambiguous; rename the level"
                 )
         return tuple(ordered)
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
-        """`level`, `level_index` and `explanation`."""
+        """The fields `level`, `level_index` and `explanation`."""
         return {
             "level": ChoiceField(choices=tuple(level.name for level in self.levels)),
             "level_index": BoundInt(min_val=self.levels[0].index, max_val=self.levels[-1].index),
@@ -81,19 +82,19 @@ class HolisticRubricCriterion(BaseCriterion):
         }
 
     def _asked_fields(self) -> dict[str, EvalField]:
-        # The index follows from the level: a model asked for both could only contradict itself.
+        # The index follows from the level, and a model asked for both could contradict itself.
         return {name: field for name, field in super()._asked_fields().items() if name != "level_index"}
 
     def _wanted(self, name: str) -> str:
-        # The levels stand above it.
+        # The prompt lists the levels above this line.
         return "level (the name of one level)" if name == "level" else super()._wanted(name)
 
     def _complete(self, evaluation: Any) -> None:
         meant = self._index_of(evaluation.level)
         if evaluation.level_index != meant:
             raise ValueError(
-                f"level {evaluation.level!r} has the index {meant}, and level_index is "
-                f"{evaluation.level_index}; they must agree"
+                f"level {evaluation.level!r} has index {meant}, but level_index is {evaluation.level_index}; "
+                "they must agree"
             )
 
     def _index_of(self, name: str) -> int:
@@ -110,7 +111,7 @@ class HolisticRubricCriterion(BaseCriterion):
         """Return the level in a reply: an evaluation, its dict, or the name or index of a level.
 
         Raises:
-            ReplyError: If there is no such level, or name and index contradict each other.
+            ReplyError: If the level is unknown, or name and index do not agree.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):
@@ -120,7 +121,7 @@ class HolisticRubricCriterion(BaseCriterion):
         return super().read(self._with_both(given), shown)
 
     def _with_both(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Return a reply with the level's declared name and its index, whichever of them it left out."""
+        """Return a reply completed with the declared name and the index of its level."""
         said = given.get("level", given.get("level_index"))
         named = {level.name.strip().casefold(): level for level in self.levels}
         numbered = {str(level.index): level for level in self.levels}

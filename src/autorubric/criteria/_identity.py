@@ -1,4 +1,4 @@
-"""Digests of functions, by which a stored run notices that a judge or check has changed."""
+"""Digests of functions, used to detect changed judges and checks in stored runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DEEPEST = 8
 
 
 def code_digest(function: Any) -> str:
-    """16 hex digits that change with a function's code, defaults, bound arguments and plain closure values.
+    """Return a digest of a function's code, defaults, bound arguments and plain closure values.
 
-    What it reads from elsewhere (globals, files, objects that can change) is not part of it. The digest holds
-    for one version of Python, whose bytecode it is made of.
+    The digest has 16 hexadecimal digits. It does not cover globals, files or mutable objects that the
+    function uses. It is computed from bytecode, so it differs between versions of Python.
     """
     digest = hashlib.sha256()
     for part in _parts(function, _DEEPEST):
@@ -69,7 +69,7 @@ def _function_parts(function: Any, depth: int) -> Iterator[str]:
 
 
 def _object_parts(thing: Any, depth: int) -> Iterator[str]:
-    """Return the class, its `__call__` and `ask`, and the fields of a frozen dataclass."""
+    """Yield the class, its methods `__call__` and `ask`, and the fields of a frozen dataclass."""
     kind = thing if inspect.isclass(thing) else type(thing)
     yield f"{kind.__module__}:{kind.__qualname__}"
     for method in ("__call__", "ask"):

@@ -1,4 +1,4 @@
-"""Checks of keys that become fields of an evaluation."""
+"""Validation of keys that become fields of an evaluation."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ def check_keys(
     taken: Sequence[str] = (),
     fields: Callable[[str], Sequence[str]] = lambda key: (key,),
 ) -> None:
-    """Refuse keys that cannot name fields of an evaluation.
+    """Check that keys can name fields of an evaluation.
 
     Args:
-        keys: The keys given.
-        what: What the keys belong to, for errors.
-        taken: Fields that the evaluation has besides.
-        fields: The fields that a key makes.
+        keys: The keys.
+        what: Plural name of the keyed objects, for error messages.
+        taken: Names of the other fields of the evaluation.
+        fields: Function that returns the names of the fields for a key.
 
     Raises:
-        ValueError: If there are none, or one cannot be a field; the message says why.
+        ValueError: If there are no keys, or a key cannot be a field; the message states the reason.
     """
     given = list(keys)
     if not given:
-        raise ValueError(f"{what} are empty; give at least one")
+        raise ValueError(f"{what} must not be empty; add at least one")
     for key in given:
         fault = _fault(key, fields(key), {*_TAKEN, *taken})
         if fault:
-            raise ValueError(f"{what}: the key {key!r} {fault}; give it another name")
+            raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
-    """Return why a kind may not declare a field of this name, in words; None if it may.
+    """Return the reason why a criterion class cannot declare a field of this name; None if it can.
 
     Args:
         name: The field's name.
-        text: Whether it is a text, which may well be the `reason`.
+        text: Whether the field is a text field, which may be named `reason`.
     """
     if name.startswith("_"):
-        return "starts with an underscore, so that no reply has it"
+        return "starts with an underscore, which pydantic excludes from replies"
     if name in _TAKEN and not (text and name == "reason"):
-        return f"collides with the field {name!r} of every evaluation"
+        return f"conflicts with the field {name!r} of every evaluation"
     if name in _OF_MODELS:
-        return f"shadows {name!r}, which every evaluation has as a method"
+        return f"conflicts with the attribute {name!r} of every evaluation"
     return None
 
 
@@ -59,12 +59,12 @@ def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
     if key.startswith("_"):
         return "starts with an underscore"
     if keyword.iskeyword(key):
-        return "is a word of the Python language"
+        return "is a reserved word of Python"
     if not key.isidentifier():
-        return "is not an identifier; use letters, digits and underscores, and no digit first"
+        return "must consist of letters, digits and underscores and must not start with a digit"
     for field in fields:
         if field in taken:
-            return f"collides with the field {field!r} of the evaluation"
+            return f"conflicts with the field {field!r} of the evaluation"
         if field in _OF_MODELS:
-            return f"shadows {field!r}, which every evaluation has as a method"
+            return f"conflicts with the attribute {field!r} of every evaluation"
     return None

@@ -1,4 +1,4 @@
-"""A rating in whole numbers on a scale with anchors."""
+"""Criteria that are rated with integers on a scale with anchors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from autorubric.values import Level
 
 
 class LikertItem(BaseModel):
-    """An anchor of a scale.
+    """An anchor of a rating scale.
 
     Attributes:
-        val: The rating.
-        description: Its meaning.
+        val: Rating that the anchor describes.
+        description: Meaning of the rating.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,20 +38,20 @@ class LikertItem(BaseModel):
 
 @register_kind("likert")
 class LikertCriterion(BaseCriterion):
-    """A rating on an ordered scale; its value is `(rating - lowest) / (highest - lowest)`.
+    """A rating on an ordinal scale; the value is `(rating - lowest) / (highest - lowest)`.
 
-    Every whole number from the lowest to the highest is an answer; the items of the scale describe some of
-    them. Give `scale`, or only the range as `rating=BoundInt(min_val=1, max_val=5)`.
+    Every integer from the lowest to the highest rating is a valid answer, and the anchors describe some of
+    these ratings. Pass `scale`, or only the range as `rating=BoundInt(min_val=1, max_val=5)`.
 
     Attributes:
-        scale: The anchors, lowest first; empty if only the range is given.
-        rating: The range.
-        explanation: The text requested with the rating.
+        scale: Anchors of the scale, lowest first; empty if only the range is set.
+        rating: Range of the ratings.
+        explanation: Text field requested with the rating.
     """
 
     level: ClassVar[Level] = "ordinal"
 
-    # Lists are what users give; what is kept is a tuple.
+    # Users pass lists, which are stored as tuples.
     scale: Sequence[LikertItem] = ()
     rating: BoundInt = Field(default=cast(BoundInt, None))
     explanation: TextField = TextField()
@@ -62,35 +62,35 @@ class LikertCriterion(BaseCriterion):
         values = [item.val for item in scale]
         repeated = sorted(val for val, count in Counter(values).items() if count > 1)
         if repeated:
-            raise ValueError(f"the scale repeats {', '.join(map(str, repeated))}; each value stands once")
+            raise ValueError(f"scale values must be unique; repeated: {', '.join(map(str, repeated))}")
         if len(scale) == 1:
-            raise ValueError(f"the scale has only {values[0]}; give two values or more")
+            raise ValueError(f"the scale must have at least two values; got only {values[0]}")
         return tuple(sorted(scale, key=lambda item: item.val))
 
     @model_validator(mode="after")
     def _settle_range(self) -> Self:
         if not self.scale and self.rating is None:
-            raise ValueError("give the scale, or its range as rating=BoundInt(min_val=…, max_val=…)")
+            raise ValueError("a scale is missing; set scale, or rating=BoundInt(min_val=…, max_val=…)")
         if self.scale:
             low, high = self.scale[0].val, self.scale[-1].val
             if self.rating is None:
-                # The range follows from the scale; the model is frozen for its users, not for its maker.
+                # The range is derived from the scale, before the frozen model is returned to the user.
                 self.__dict__["rating"] = BoundInt(min_val=low, max_val=high)
             elif (self.rating.min_val, self.rating.max_val) != (low, high):
                 raise ValueError(
-                    f"rating goes from {self.rating.min_val} to {self.rating.max_val} and the scale from "
-                    f"{low} to {high}; give one of them, or the same ends"
+                    f"the range of rating is {self.rating.min_val} to {self.rating.max_val}, but the scale "
+                    f"ranges from {low} to {high}; omit one of them, or use the same bounds"
                 )
         if not self.rating.steps():
             raise ValueError(
-                f"{self.rating.min_val} to {self.rating.max_val} are too many points for a scale; give at "
-                f"most {MOST_STEPS}, or use a NumericalRatingCriterion"
+                f"the range from {self.rating.min_val} to {self.rating.max_val} has too many points; use at "
+                f"most {MOST_STEPS} points, or a NumericalRatingCriterion"
             )
         return self
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out a range that only repeats the scale."""
+        """Omit the range if it follows from the scale."""
         written: dict[str, Any] = {"type": self.kind, **handler(self)}
         if self.scale and self.rating == BoundInt(min_val=self.rating.min_val, max_val=self.rating.max_val):
             written.pop("rating", None)
@@ -98,10 +98,10 @@ class LikertCriterion(BaseCriterion):
 
     @property
     def anchors(self) -> Mapping[int, str]:
-        """Return descriptions by rating, lowest first."""
+        """Descriptions of the anchors by rating, lowest first."""
         return {item.val: item.description for item in self.scale}
 
     def render(self, shown: Shown | None = None) -> str:
-        """Return the name, the requirement, the range, and the meaning of its points."""
+        """Return the name, the requirement, the range, and the anchors."""
         lines = [super().render(shown), f"Rating scale: {self.rating.min_val} to {self.rating.max_val}"]
         return "\n".join([*lines, *(f"{val}: {text}" for val, text in self.anchors.items())])

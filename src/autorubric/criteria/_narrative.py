@@ -1,4 +1,4 @@
-"""Feedback in words, which is not scored."""
+"""Criteria that ask for written feedback, which is not scored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _WHOLE = "narrative"
 
 @register_kind("narrative")
 class NarrativeCriterion(BaseCriterion):
-    """Feedback as text. It has no value and enters no score, whatever its weight.
+    """Written feedback, which has no value and never counts in a score, whatever its weight.
 
-    All texts of a panel are kept in its votes; the decision shows the first.
+    The votes keep the texts of all judges in a panel; the decision shows the first text.
 
     Attributes:
-        sections: Topics of the parts of the feedback, by key; None for one text, `narrative`.
+        sections: Topic of each section of the feedback, by key; None for a single text, `narrative`.
     """
 
     level: ClassVar[Level] = "text"
@@ -41,7 +41,7 @@ class NarrativeCriterion(BaseCriterion):
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
-        """A text for each section, or `narrative`."""
+        """A text field for each section, or the single field `narrative`."""
         return {key: TextField() for key in self.sections or (_WHOLE,)}
 
     def _asks(self) -> list[str]:
@@ -52,7 +52,7 @@ class NarrativeCriterion(BaseCriterion):
         return fields[_WHOLE] if self.sections is None else dict(fields)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the feedback in a reply: an evaluation, its dict, or, without sections, the text.
+        """Return the feedback in a reply: an evaluation, its dict, or, without sections, plain text.
 
         Raises:
             ReplyError: If a section is missing.
@@ -61,7 +61,7 @@ class NarrativeCriterion(BaseCriterion):
         return super().read({_WHOLE: reply} if whole else reply, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the feedback as given, since a text may say that something cannot be assessed."""
+        """Return a label as feedback; text such as "cannot assess" is not read as an abstention."""
         if isinstance(raw, str) and self.sections is None:
             return super().read({_WHOLE: raw})
         return super().parse_truth(raw)

@@ -1,4 +1,4 @@
-"""A score as a number in a range."""
+"""Criteria that are scored with a number in a range."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _AGAINST: Final[Mapping[RatingMode, str]] = {
 
 @register_kind("numerical_rating")
 class NumericalRatingCriterion(BaseCriterion):
-    """A score in a range; its value is `(score - min_value) / (max_value - min_value)`.
+    """A numeric score in a range; the value on [0, 1] is `(score - min_value) / (max_value - min_value)`.
 
     Attributes:
-        min_value: The lowest score.
-        max_value: The highest score.
-        mode: Whether the text is judged alone, against the reference as a target, or with the reference as an
-            example; this changes the instructions to the judge and not the value of a score.
+        min_value: Lowest possible score.
+        max_value: Highest possible score.
+        mode: Whether the text is judged without a reference, against a reference as the target, or with a
+            reference as an example. The mode changes the judge's instructions but not the value of a score.
     """
 
     level: ClassVar[Level] = "interval"
@@ -46,14 +46,14 @@ class NumericalRatingCriterion(BaseCriterion):
     @model_validator(mode="after")
     def _check_range(self) -> Self:
         if self.min_value >= self.max_value:
-            raise ValueError(f"min_value {self.min_value:g} is not below max_value {self.max_value:g}")
-        # Refuses ranges wider than a float can hold.
+            raise ValueError(f"min_value {self.min_value:g} must be less than max_value {self.max_value:g}")
+        # Rejects ranges that are too wide for a float.
         BoundFloat(min_val=self.min_value, max_val=self.max_value)
         return self
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
-        """`score` and `explanation`."""
+        """The fields `score` and `explanation`."""
         return {
             "score": BoundFloat(min_val=self.min_value, max_val=self.max_value),
             "explanation": TextField(description="the evidence, in a sentence or two"),
@@ -69,6 +69,6 @@ class NumericalRatingCriterion(BaseCriterion):
         return f"{super().render(shown)}\nRating range: {self.min_value:g} to {self.max_value:g}"
 
     def instruction(self) -> str:
-        """Return one line on how to answer, and on the meaning of the reference."""
+        """Return one line that explains the expected answer and the role of the reference."""
         against = _AGAINST[self.mode].format(low=self.min_value, high=self.max_value)
         return against + super().instruction()

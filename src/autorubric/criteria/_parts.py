@@ -1,4 +1,4 @@
-"""Parts of criteria: an item of a checklist, and a dimension with a whole-number score."""
+"""Parts of criteria: checklist items, and dimensions with integer scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autorubric.values import Json, Level
 
 
 class TickBox(BaseCriterion):
-    """An item of a checklist: there or missing."""
+    """A checklist item, which is present or missing."""
 
     level: ClassVar[Level] = "binary"
 
@@ -21,7 +21,7 @@ class TickBox(BaseCriterion):
 
 
 class WholeScore(BaseCriterion):
-    """A dimension of a rubric: a whole number on a scale with an order."""
+    """A dimension of an analytic rubric, scored with an integer on an ordinal scale."""
 
     level: ClassVar[Level] = "ordinal"
 

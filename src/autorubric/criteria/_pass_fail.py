@@ -1,4 +1,4 @@
-"""A judgment with two outcomes: it passes, or it fails."""
+"""Criteria with two outcomes, pass and fail."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PassFailCriterion(BaseCriterion):
     """A judgment with two outcomes, pass (1) and fail (0).
 
     Attributes:
-        passing_criteria: The conditions for a pass.
-        mode: Whether the text is judged alone, against the reference as a target that it must reach, or with
-            the reference as an example of a pass.
+        passing_criteria: Conditions for a pass.
+        mode: Whether the text is judged without a reference, against a reference as the target, or with a
+            reference as an example of a pass.
     """
 
     level: ClassVar[Level] = "binary"
@@ -37,7 +37,7 @@ class PassFailCriterion(BaseCriterion):
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
-        """`passed` and `reason`."""
+        """The fields `passed` and `reason`."""
         return {
             "passed": BoolField(description="whether it passes"),
             "reason": TextField(description="the evidence, in a sentence or two"),
@@ -57,5 +57,5 @@ class PassFailCriterion(BaseCriterion):
         return f"{head}\nPasses if: {self.passing_criteria}" if self.passing_criteria else head
 
     def instruction(self) -> str:
-        """Return one line on how to answer, and on the meaning of the reference."""
+        """Return one line that explains the expected answer and the role of the reference."""
         return _AGAINST[self.mode] + super().instruction()

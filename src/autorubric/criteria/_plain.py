@@ -1,4 +1,4 @@
-"""The plain criterion: met or not met, or a choice among options with values."""
+"""The plain criterion, which is met or not met, or a choice among options."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class CriterionOption(BaseModel):
     """An option of a multi-choice criterion.
 
     Attributes:
-        label: The label that the judge chooses.
-        value: Its value on [0, 1]; None for a label without a value.
-        na: Whether it means "not applicable", which is left out of the score.
+        label: Label that the judge chooses.
+        value: Value on [0, 1]; None for an option without a value.
+        na: Whether the option means "not applicable", which is excluded from the score.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,18 +60,18 @@ class CriterionOption(BaseModel):
             return {"label": given, "value": None}
         if isinstance(given, (Mapping, cls)):
             return given
-        raise ValueError("an option is a label (a text) or a mapping with label and value")
+        raise ValueError("an option must be a label (a string) or a mapping with label and value")
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> Any:
-        """Write a label without a value alone, since TOML has no null."""
+        """Write an option without a value as a plain label, since TOML has no null."""
         return self.label if self.value is None else handler(self)
 
     @field_validator("label")
     @classmethod
     def _check_label(cls, label: str) -> str:
         if not label.strip():
-            raise ValueError(f"the label {label!r} is blank; give the words that a judge is to choose")
+            raise ValueError(f"the label of an option must not be blank; got {label!r}")
         return label
 
 
@@ -80,19 +80,19 @@ class Criterion(BaseCriterion):
     """A requirement that is met or not met, or, with `options`, a choice among labels.
 
     Options are `CriterionOption`s, mappings of their fields, or plain labels. Plain labels have no values and
-    make the criterion nominal: its answers are counted and compared, and do not enter a score. With
+    make the criterion nominal: its answers are counted and compared, but do not count in a score. With
     `scale_type="ordinal"`, plain labels are the steps of a scale, lowest first, with evenly spaced values
     from 0 to 1.
 
     Attributes:
         requirement: The requirement to judge.
-        options: The labels to choose from; None for MET / UNMET / CANNOT_ASSESS.
-        scale_type: Whether the options are ordered; by default `nominal` if none has a value, and otherwise
-            `ordinal`.
+        options: Options to choose from; None for MET, UNMET and CANNOT_ASSESS.
+        scale_type: `ordinal` for ordered options, `nominal` for unordered options. The default is `nominal`
+            if no option has a value, and otherwise `ordinal`.
     """
 
     requirement: str = Field(min_length=1)
-    # Lists are what users give; what is kept is a tuple.
+    # Users pass lists, which are stored as tuples.
     options: Sequence[CriterionOption] | None = None
     scale_type: ScaleType = "ordinal"
 
@@ -114,7 +114,7 @@ class Criterion(BaseCriterion):
     def _check_list(cls, options: Any) -> Any:
         if options is None or _is_list(options):
             return options
-        raise ValueError("options are a list of labels, or of mappings with label and value")
+        raise ValueError("options must be a list of labels, or of mappings with label and value")
 
     @field_validator("options")
     @classmethod
@@ -124,9 +124,9 @@ class Criterion(BaseCriterion):
         folded = [option.label.strip().casefold() for option in options]
         repeated = sorted(label for label, count in Counter(folded).items() if count > 1)
         if repeated:
-            raise ValueError(f"options repeat the label {', '.join(map(repr, repeated))}; labels are unique")
+            raise ValueError(f"option labels must be unique; repeated: {', '.join(map(repr, repeated))}")
         if sum(not option.na for option in options) < 2:
-            raise ValueError("options need at least two that are not NA")
+            raise ValueError("options must contain at least two options that are not NA")
         return tuple(options)
 
     @model_validator(mode="after")
@@ -136,17 +136,17 @@ class Criterion(BaseCriterion):
         if without and len(without) < len(scored):
             labels = ", ".join(map(repr, without))
             raise ValueError(
-                f"options without a value: {labels}; give all options values from 0 to 1, or none"
+                f"either all options or none must have values from 0 to 1; options without a value: {labels}"
             )
         if without and self.scale_type == "ordinal":
             raise ValueError(
-                "options of an ordinal scale have values; give them, or give plain labels, lowest first"
+                "options of an ordinal scale must have values; add values, or list plain labels, lowest first"
             )
         return self
 
     @property
     def level(self) -> Level:  # type: ignore[override]
-        """`binary` without options, otherwise the scale type."""
+        """The level of measurement: `binary` without options, otherwise the scale type."""
         return "binary" if self.options is None else self.scale_type
 
     @property
@@ -160,12 +160,12 @@ class Criterion(BaseCriterion):
         return self.options is not None
 
     def find_option_by_label(self, label: str) -> int:
-        """Return the position of the option with that label, ignoring case and surrounding white space.
+        """Return the index of the option with a label, ignoring case and surrounding whitespace.
 
-        Chat-template tokens may be written as prompts show them: `‹|end|>` for `<|end|>`.
+        Chat-template tokens may be written in the form that prompts use: `‹|end|>` for `<|end|>`.
 
         Raises:
-            ArgumentError: If there is no such option.
+            ArgumentError: If no option has the label.
         """
         for shown in (str, restore_brackets):
             folded = shown(label).strip().casefold()
@@ -175,14 +175,14 @@ class Criterion(BaseCriterion):
         raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
 
     def get_option_value(self, index: int) -> float | None:
-        """Return the value of the option at `index`, on [0, 1]; None if options are plain labels.
+        """Return the value on [0, 1] of the option at an index; None if options are plain labels.
 
         Raises:
-            ArgumentError: If there is no such option.
+            ArgumentError: If no option has the index.
         """
         options = self.options or ()
         if not 0 <= index < len(options):
-            raise ArgumentError(f"{self._called!r} has no option {index}; {self._allowed()}")
+            raise ArgumentError(f"{self._called!r} has no option at index {index}; {self._allowed()}")
         return options[index].value
 
     def _allowed(self) -> str:
@@ -200,9 +200,9 @@ class Criterion(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """The JSON schema of a reply: the reason first, then the verdict or label as an enum.
+        """The JSON schema of a reply, with the reason first, then the verdict or label as an enum.
 
-        Criteria with equal labels in the same order share one schema.
+        Criteria with identical labels in the same order share one schema.
         """
         if self.options is None:
             return _choice_schema("verdict", tuple(map(str, CriterionVerdict)), may_abstain=False)
@@ -238,11 +238,11 @@ class Criterion(BaseCriterion):
 
     @cached_property
     def is_shuffled(self) -> bool:
-        """Whether there are options to shuffle; a derived kind may show itself differently."""
+        """Whether the criterion has options to shuffle, or a subclass may be shown in a random order."""
         return self.options is not None or (type(self) is not Criterion and super().is_shuffled)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return the options in an order drawn from `rng`; NA options stay last."""
+        """Return a random order of the options, with NA options last; declared order if `rng` is None."""
         if self.options is None or rng is None:
             return AS_DECLARED
         scored = [i for i, option in enumerate(self.options) if not option.na]
@@ -258,7 +258,7 @@ class Criterion(BaseCriterion):
         return "\n".join([head, "Options:", *(f"- {self.options[index].label}" for index in order)])
 
     def asked(self) -> dict[str, Json]:
-        """Return what a vote depends on: what a judge is shown, which excludes option values."""
+        """Return the fields that affect a vote, which do not include option values."""
         fields = super().asked()
         for option in fields["options"] or ():
             if not isinstance(option, str):
@@ -266,7 +266,7 @@ class Criterion(BaseCriterion):
         return fields
 
     def instruction(self) -> str:
-        """Return one line on how to answer."""
+        """Return one line that explains the expected answer."""
         if self.options is None:
             return (
                 "Give a short reason that quotes or names the evidence, then the verdict: MET if the text "
@@ -280,14 +280,14 @@ class Criterion(BaseCriterion):
         return rule + " If it cannot be told, set cannot_assess to true."
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the verdict or option in a reply: an evaluation, its dict, or a bare label.
+        """Return the verdict or option in a reply: an evaluation, its dict, or a plain label.
 
         Raises:
-            ReplyError: If it names none.
+            ReplyError: If the reply does not contain a valid verdict or label.
         """
         if isinstance(reply, str):
             return self._read_verdict(reply) if self.options is None else self._read_label(reply, False)
-        # By far most replies are dicts, and the other two are slow to tell.
+        # Most replies are dicts, and checking for the other types is slow.
         given = reply.model_dump() if type(reply) is not dict and isinstance(reply, BaseModel) else reply
         reason, in_words = "", isinstance(given, (dict, Mapping))
         if isinstance(given, (dict, Mapping)):
@@ -296,7 +296,7 @@ class Criterion(BaseCriterion):
                 return Answer(code=None, cannot_assess=True, reason=reason)
             key = "verdict" if self.options is None else "label"
             if key not in given:
-                raise ReplyError(f"{self._called}: the reply has no {key!r}; {self._allowed()}")
+                raise ReplyError(f"{self._called}: the reply must contain {key!r}; {self._allowed()}")
             given = given[key]
         answer = self._read_verdict(given) if self.options is None else self._read_label(given, in_words)
         return _with_reason(answer, reason)
@@ -321,22 +321,22 @@ class Criterion(BaseCriterion):
                 continue
         if bare.upper() == CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=None, cannot_assess=True)
-        raise ReplyError(f"{self._called}: {shortened(given)} is no option; {self._allowed()}")
+        raise ReplyError(f"{self._called}: {shortened(given)} is not an option; {self._allowed()}")
 
     def _read_number(self, given: float, in_words: bool) -> Answer:
-        """Return the option with that number as its label, or else as its value.
+        """Return the option that has a number as its label or, unless `in_words` is true, as its value.
 
-        A judge that answers in words (`in_words`) has seen no values: its 1 may as well count the options.
+        A model (`in_words`) does not see values, so its 1 could be the position of an option.
         """
         try:
             spelt = (str(given), f"{given:g}")
         except (OverflowError, ValueError):
-            raise ReplyError(f"{self._called}: a number so large is no option; {self._allowed()}") from None
+            raise ReplyError(f"{self._called}: the number is too large; {self._allowed()}") from None
         named = [a for a in self._answers if a.label in spelt]
         found = named or [a for a in self._answers if a.value == given and not in_words]
         if len(found) != 1:
             what = "label" if in_words else "label or value"
-            raise ReplyError(f"{self._called}: {given!r} is no option's {what}; {self._allowed()}")
+            raise ReplyError(f"{self._called}: {given!r} is not the {what} of an option; {self._allowed()}")
         return found[0]
 
 
@@ -345,10 +345,10 @@ def _is_list(given: Any) -> bool:
 
 
 def _has_value(option: Any) -> bool:
-    """Return whether an option has a value; NA options need none."""
+    """Return whether an option has a value; False for NA options."""
     if isinstance(option, CriterionOption):
         return option.value is not None and not option.na
-    # Anything else without an explicit null is an error, which the option's own fields report.
+    # Invalid options count as having a value; validation of the option reports the error.
     return not isinstance(option, Mapping) or (not option.get("na") and option.get("value", 0) is not None)
 
 

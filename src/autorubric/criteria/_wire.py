@@ -8,13 +8,13 @@ from typing import Final
 from autorubric.values import Json
 
 REASON_LENGTH: Final = 600
-"""Most characters of a reason, where a judge's config says nothing else."""
+"""Default maximum number of characters of a reason."""
 
 _NUMBER_LENGTH: Final = 24
 
 
 def reason_schema() -> dict[str, Json]:
-    """Return the JSON schema of a reason or another explanation of a verdict."""
+    """Return the JSON schema of a reason or explanation."""
     return {"type": "string", "maxLength": REASON_LENGTH}
 
 
@@ -29,7 +29,7 @@ def object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def is_closed(schema: Json) -> bool:
-    """Return whether every object in a JSON schema, at any depth, allows only the keys that it names."""
+    """Return whether every object in a JSON schema, at any depth, allows only its declared keys."""
     if isinstance(schema, Mapping):
         own = schema.get("type") != "object" or schema.get("additionalProperties") is False
         return own and all(is_closed(inner) for inner in schema.values())
@@ -37,7 +37,7 @@ def is_closed(schema: Json) -> bool:
 
 
 def longest_reply(schema: Json) -> int | None:
-    """Return the maximum length of a reply that follows a schema, without escapes; None without a bound."""
+    """Return the maximum length of a reply that matches a schema, not counting escapes; None if unbounded."""
     if "enum" in schema:
         return max(len(str(value)) for value in schema["enum"]) + 2
     if "anyOf" in schema:

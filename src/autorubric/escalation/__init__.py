@@ -1,4 +1,4 @@
-"""Estimates of the cost and decisions of a cascade, from a run whose judges all voted on everything."""
+"""Estimates of the cost and accuracy of a cascade, from a run in which all judges voted on everything."""
 
 from autorubric.escalation._calibrate import EscalationCurve, calibrate_escalation
 from autorubric.escalation._replay import EscalationPoint, replay_escalation

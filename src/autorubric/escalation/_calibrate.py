@@ -19,17 +19,17 @@ _MOST_POINTS: Final = 101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationCurve:
-    """The results of a cascade at every threshold that makes a difference.
+    """The results of a cascade at all thresholds that lead to different decisions.
 
-    The thresholds are evaluated on the same data that would be used to choose one, so the accuracy of the
-    chosen threshold is slightly optimistic: replay it on other data, or ask for a `sure` one.
+    All thresholds are evaluated on the same data, so the accuracy of a threshold chosen from them is slightly
+    optimistic. Replay the threshold on other data, or choose it with `sure=True`.
 
     Attributes:
-        points: Results from the lowest threshold, which escalates least, to 1, which escalates everything but
-            the certain; at most 101.
-        first_accuracy: Accuracy of the first panel alone.
-        strong_accuracy: Accuracy of the strong panel alone.
-        per_criterion: The same curve for each criterion, by name.
+        points: At most 101 results, from threshold 0, which escalates least, to 1, which escalates
+            everything except certain decisions.
+        first_accuracy: Accuracy of the first panel without escalation.
+        strong_accuracy: Accuracy of the strong panel on everything.
+        per_criterion: A separate curve for each criterion, by name.
     """
 
     points: tuple[EscalationPoint, ...]
@@ -38,11 +38,11 @@ class EscalationCurve:
     per_criterion: Mapping[str, EscalationCurve] = field(default_factory=dict)
 
     def threshold_for(self, accuracy: float, *, sure: bool = False) -> float | None:
-        """Return the threshold that escalates least and reaches an accuracy; None if no threshold does.
+        """Return the threshold that reaches an accuracy and escalates least; None if no threshold does.
 
         Args:
             accuracy: The required accuracy, on [0, 1].
-            sure: Whether the lower end of the accuracy's interval must reach it.
+            sure: Whether the lower bound of the accuracy's interval must also reach the required accuracy.
         """
         reaching = [one for one in self.points if _reaches(one.accuracy, accuracy, sure=sure)]
         return min(reaching, key=lambda one: one.escalated).threshold if reaching else None
@@ -50,14 +50,14 @@ class EscalationCurve:
     def thresholds_for(self, accuracy: float, *, sure: bool = False) -> dict[str, float]:
         """Return a threshold per criterion that reaches an accuracy, for `EscalationConfig(per_criterion=…)`.
 
-        A criterion for which no threshold reaches it gets 1, which escalates everything that is not certain.
-        So do numbers and texts, whose accuracy is unknown.
+        If no threshold of a criterion reaches the accuracy, its threshold is 1, which escalates everything
+        except certain decisions. Criteria with number or text answers, whose accuracy is unknown, also get 1.
         """
         found = {name: curve.threshold_for(accuracy, sure=sure) for name, curve in self.per_criterion.items()}
         return {name: 1.0 if threshold is None else threshold for name, threshold in found.items()}
 
     def blocks(self) -> list[Block]:
-        """Return the curve and a table of it, as blocks for any renderer."""
+        """Return a table and a plot of the curve as blocks for renderers."""
         ends = TableBlock(
             title="Cascade",
             columns=("threshold", "escalated", "accuracy", "from", "to", "US dollars"),
@@ -86,7 +86,7 @@ class EscalationCurve:
         return [ends, curve]
 
     def summary(self) -> str:
-        """Return the curve as plain text."""
+        """Return the table and the curve as plain text."""
         return render_text(self.blocks())
 
 
@@ -97,18 +97,19 @@ def calibrate_escalation(
 
     Args:
         result: A run in which the judges of both panels voted on everything.
-        dataset: The dataset with the truth; defaults to the graded dataset.
-        judges: Ids of the judges of the strong panel. None means those that the run escalated to or, for a
-            run without a cascade, every judge of the panel but the first.
+        dataset: The dataset with ground truth; None for the graded dataset.
+        judges: Ids of the judges of the strong panel. None means the judges to which the run escalated or,
+            for a run without a cascade, all judges except the first.
 
     Raises:
-        ArgumentError: If there is no truth, the run lacks a judge or has no first panel, or it skipped votes.
+        ArgumentError: If there is no ground truth, the run lacks a judge or a first panel, or votes were
+            skipped.
     """
     cells = cells_of(result, _strong(result) if judges is None else tuple(judges), dataset)
     if not any(cell.truth is not None for cell in cells):
         raise ArgumentError(
-            "no criterion that was judged has a label; give a dataset with ground_truth or ratings, and "
-            "criteria whose answers are right or wrong"
+            "no judged criterion has a label; pass a dataset with ground_truth or ratings, and use criteria "
+            "whose answers are either right or wrong"
         )
     by_criterion: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -142,7 +143,7 @@ def _curve(cells: Sequence[Cell], per_criterion: Mapping[str, EscalationCurve]) 
 
 
 def _thresholds(cells: Sequence[Cell]) -> list[float]:
-    """Return 0, 1 and the confidences in between, evenly thinned; each escalates the cells below it."""
+    """Return 0, 1 and the confidences in between, evenly thinned to the maximum number of points."""
     given = sorted({cell.confidence for cell in cells if cell.confidence is not None} | {0.0, 1.0})
     if len(given) <= _MOST_POINTS:
         return given

@@ -1,4 +1,4 @@
-"""A run as cells: each panel's decision on one criterion of one item, with its confidence and cost."""
+"""Cells of a run: the decisions of both panels on one criterion of one item, with confidence and cost."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Cell:
     Attributes:
         item_id: Id of the item.
         criterion: Name of the criterion.
-        confidence: Confidence of the first panel, on [0, 1]; None if it reports none or decided nothing.
-        first: Decision of the first panel; None if it decided nothing, and for numbers and texts.
+        confidence: Confidence of the first panel on [0, 1]; None if unknown or the panel did not decide.
+        first: Decision of the first panel; None if it did not decide, and for number and text answers.
         strong: Decision of the strong panel; None in the same cases.
-        truth: The true answer; None if unknown.
+        truth: The ground-truth answer; None if unknown.
         first_votes: Number of votes of the first panel.
         strong_votes: Number of votes of the strong panel.
-        first_cost: US dollars of the first panel's votes; None if a vote has tokens but no price. Votes with
-            neither add nothing: those of trained and recorded judges, and all but the first vote of a shared
-            request.
-        strong_cost: US dollars of the strong panel's votes, by the same rules.
+        first_cost: Cost of the first panel's votes in US dollars; None if a vote has tokens but no price.
+            Votes with neither, such as those of trained and recorded judges and all but the first vote of a
+            shared request, count as free.
+        strong_cost: Cost of the strong panel's votes in US dollars, by the same rules.
         states_cost: Whether any of the votes has a cost.
     """
 
@@ -52,7 +52,7 @@ class Cell:
     states_cost: bool
 
     def is_escalated(self, threshold: float) -> bool:
-        """Return whether the cell goes to the strong panel at a threshold."""
+        """Return whether the cell is escalated to the strong panel at a threshold."""
         return self.confidence is None or self.confidence < threshold
 
     def decided(self, threshold: float) -> str | None:
@@ -61,15 +61,15 @@ class Cell:
 
 
 def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[Cell]:
-    """Return the cells of a run: every question that a cascade would ask its judges.
+    """Return the cells of a run: each criterion of each item that judges decide.
 
     Args:
         result: The run.
-        strong: Ids of the judges of the strong panel; the others are the first panel.
-        dataset: The dataset with the truth; defaults to the graded dataset.
+        strong: Ids of the judges of the strong panel; all other judges form the first panel.
+        dataset: The dataset with ground truth; None for the graded dataset.
 
     Raises:
-        ArgumentError: If the run lacks these judges, has no others, or skipped votes.
+        ArgumentError: If the run lacks these judges, has no other judges, or has skipped votes.
     """
     policy = stored_policy(result.experiment_dir).aggregation
     labelled = dataset if dataset is not None else result.dataset
@@ -143,8 +143,8 @@ def _truth(criterion: BaseCriterion, labels: Mapping[str, Json]) -> str | None:
 def _refuse_gaps(item_id: str, votes: Sequence[JudgeVote]) -> None:
     if any(vote.skipped for vote in votes):
         raise ArgumentError(
-            f"item {item_id!r} has votes that were left out; a replay needs a run in which every judge voted "
-            "on everything: grade with all of them as judges=[…], without stop_when_decided and escalation"
+            f"item {item_id!r} has skipped votes, but a replay requires a run in which every judge voted on "
+            "everything; grade with all judges in judges=[…], without stop_when_decided and escalation"
         )
 
 
@@ -152,7 +152,7 @@ def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
     missing = sorted(set(strong) - set(voted))
     if missing:
         raise ArgumentError(
-            f"no judge of the run is called {', '.join(missing)}; there are {', '.join(sorted(voted))}"
+            f"unknown judge {', '.join(missing)}; judges of the run: {', '.join(sorted(voted))}"
         )
     if not set(voted) - set(strong):
-        raise ArgumentError("every judge of the run is of the strong panel; none is left to grade first")
+        raise ArgumentError("all judges of the run are in the strong panel, so none is left to grade first")

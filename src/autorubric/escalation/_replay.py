@@ -1,4 +1,4 @@
-"""Replay of a cascade on a stored run, with chosen thresholds."""
+"""Replaying a cascade on a stored run with chosen thresholds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ class EscalationPoint:
     """The results of a cascade at one threshold, or at one threshold per criterion.
 
     Attributes:
-        threshold: Threshold of the criteria that have no separate one.
-        cells: Number of judged criteria, over all items.
-        escalated: Number of them that go to the strong panel.
-        votes: Votes of both panels.
-        cost: US dollars of both panels; None if a vote has tokens but no price, or no vote has a cost.
-        full_cost: US dollars of the strong panel alone on everything; None in the same cases.
-        accuracy: Share of correct decisions, among those with a known truth; the interval is clustered by
-            item. Undefined without truth. Numbers and texts are excluded, because they are not simply right
-            or wrong.
-        fidelity: Share of decisions equal to the strong panel's, where both decided; with the same
+        threshold: Threshold of all criteria without a separate threshold.
+        cells: Number of judged criteria over all items.
+        escalated: Number of these that are escalated to the strong panel.
+        votes: Number of votes of both panels.
+        cost: Cost of both panels in US dollars; None if a vote has tokens but no price, or no vote has costs.
+        full_cost: Cost in US dollars of the strong panel judging everything; None in the same cases.
+        accuracy: Proportion of correct decisions, with an interval clustered by item; undefined without
+            ground truth. Number and text answers, which are not simply right or wrong, are excluded.
+        fidelity: Proportion of decisions that equal the strong panel's, if both panels decided, with the same
             exclusions.
     """
 
@@ -45,18 +44,18 @@ class EscalationPoint:
 
     @property
     def escalated_share(self) -> float | None:
-        """Share of criteria that go to the strong panel, on [0, 1]; None if nothing was judged."""
+        """Proportion of criteria escalated to the strong panel, on [0, 1]; None if nothing was judged."""
         return self.escalated / self.cells if self.cells else None
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks for any renderer."""
+        """Return the figures as blocks for renderers."""
         figures = (
             ("threshold", self.threshold),
             ("criteria judged", self.cells),
             ("escalated", self.escalated),
             ("votes", self.votes),
             ("US dollars", self.cost),
-            ("US dollars of the strong panel alone", self.full_cost),
+            ("US dollars of the strong panel only", self.full_cost),
             ("accuracy", self.accuracy.value),
             ("… from", self.accuracy.low),
             ("… to", self.accuracy.high),
@@ -76,12 +75,12 @@ def replay_escalation(
 
     Args:
         result: A run in which the judges of both panels voted on everything.
-        config: The cascade; its judges must be judges of the run, and all others form the first panel.
-        dataset: The dataset with the truth; defaults to the graded dataset.
+        config: The cascade. Its judges must be judges of the run; all other judges form the first panel.
+        dataset: The dataset with ground truth; None for the graded dataset.
 
     Raises:
-        ArgumentError: If the run lacks a judge or a criterion of the cascade, has no first panel, or skipped
-            votes.
+        ArgumentError: If the run lacks a judge or a criterion of the cascade, has no first panel, or has
+            skipped votes.
     """
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {seat.judge_id for seat in seat_judges(config.judges)}
@@ -91,7 +90,7 @@ def replay_escalation(
 
 
 def point(cells: Sequence[Cell], threshold: float, of: Threshold | None = None) -> EscalationPoint:
-    """Compute the results of the cascade on cells, at one threshold or one per cell."""
+    """Compute the results of the cascade, at one threshold or with a separate threshold for each cell."""
     bounds = [threshold if of is None else of(cell) for cell in cells]
     up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
     made = [cell.decided(bound) for cell, bound in zip(cells, bounds, strict=True)]
@@ -112,7 +111,7 @@ def point(cells: Sequence[Cell], threshold: float, of: Threshold | None = None) 
 
 
 def share_equal(cells: Sequence[Cell], one: Sequence[str | None], other: Sequence[str | None]) -> Estimate:
-    """Estimate the share of cells where both values are present and equal; items are the clusters."""
+    """Estimate the proportion of equal pairs among complete pairs of values, clustered by item."""
     both = [
         (cell.item_id, a, b)
         for cell, a, b in zip(cells, one, other, strict=True)

@@ -1,4 +1,4 @@
-"""Runs: a dataset graded into a folder, resumable, with its result."""
+"""Runs: grading a dataset into a folder that can be resumed, and reading the results."""
 
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ __all__ = [
     "run_shard", "shard_of", "spending_limit", "stored_policy",
 ]  # fmt: skip
 
-# Whoever reads a run needs nothing that makes one.
+# Reading a run must not import the modules that grade one.
 _HOMES = {
     "_config": ("EvalConfig",),
     "_result": ("EvalResult",),

@@ -1,4 +1,4 @@
-"""Admission of items under a budget: only as many begin as it can finish, so that few stay half judged."""
+"""Admission control under a budget: only items that the budget can finish begin."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Admission:
-    """Lets items begin in their order, as long as the budget has room to finish all that are under way.
+    """Admits items in order, as long as the remaining budget suffices to finish all items in progress.
 
-    An item is taken to need the calls that are planned for it, and each call the US dollars that a call has
-    cost on average; where cost counts, the first item therefore begins alone. An item that does not fit in
-    begins when no other is under way, with the room that is left.
+    An item is assumed to need its planned calls, at the mean cost of the calls so far; if cost is limited,
+    the first item is therefore graded alone. An item that exceeds the remaining budget begins only when no
+    other item is in progress.
 
     Attributes:
         budget: The budget of the run.
@@ -33,7 +33,7 @@ class Admission:
     _has_finished: bool = False
 
     def may_begin(self, work: ItemWork) -> bool:
-        """Return whether an item may begin now; it counts as under way then."""
+        """Return whether an item may begin now; if so, it is recorded as in progress."""
         need = self._planned_calls(work)
         if self._needs:
             if self.budget.counts_cost and not self._has_finished:
@@ -45,7 +45,7 @@ class Admission:
         return True
 
     def end(self, work: ItemWork) -> None:
-        """Give back the room of an item that ended."""
+        """Release the calls reserved for an item that has ended."""
         del self._needs[work.position]
         self._has_finished = True
 
@@ -55,6 +55,6 @@ class Admission:
         try:
             batches = self.grader.requests(work.task, stored=work.stored)
         except AutorubricError:
-            # Grading the item fails for the same reason, and asks for nothing.
+            # Grading the item fails with the same error and sends no request.
             return 0
         return sum(not batch[0].seat.is_offline for batch in batches)

@@ -1,4 +1,4 @@
-"""Limits on what a run may spend, checked before anything is sent."""
+"""Limits on the spending of a run, checked before any request is sent."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 def spending_limit(
     models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
 ) -> SpendingLimit:
-    """Return the budget of whatever asks these models; one without limits where none is given.
+    """Return a budget for requests to these models; without any limit, the budget is unlimited.
 
     Args:
-        models: The models that may be asked, without those that they fall back on.
-        max_calls: Most requests that are sent; None for no limit.
-        max_cost: US dollars that they may cost; None for no limit.
+        models: The models that may be called, without their fallback models.
+        max_calls: Maximum number of requests; None for no limit.
+        max_cost: Maximum cost of all requests in US dollars; None for no limit.
 
     Raises:
-        ArgumentError: A limit is not positive; or `max_cost` is set and the price of a model, or of one that
-            it falls back on, is not known: all of them are named.
+        ArgumentError: If a limit is not positive, or `max_cost` is set and the price of a model or of a
+            fallback model is unknown. The message lists all models without a price.
     """
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     if max_cost is not None:
@@ -33,7 +33,7 @@ def spending_limit(
 
 
 def unknown_prices(models: Sequence[LLMConfig]) -> dict[str, str | None]:
-    """Return why a price is unknown, by model, for the models that have none."""
+    """Return the models without a known price, with the reason for each."""
     from autorubric.llm import pricings_of
 
     return {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
@@ -45,5 +45,6 @@ def _demand_prices(models: Sequence[LLMConfig]) -> None:
     if unknown := unknown_prices(models):
         told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
         raise ArgumentError(
-            f"max_cost needs the price of each model; unknown: {told}; {PRICE_IT}, or set max_calls"
+            f"max_cost requires the price of each model, but some are unknown: {told}; {PRICE_IT}, or set "
+            "max_calls"
         )

@@ -1,4 +1,4 @@
-"""The garbage collector during a run."""
+"""Tuning of the garbage collector during a run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from typing import Final
 
 _ALLOCATED: Final = 50_000
-"""Objects more than before that set off a collection; Python's own number is 700 or 2,000."""
+"""Number of new objects that triggers a collection; Python's default is 700 or 2,000."""
 
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Have the garbage collector look at young objects less often within the block.
+    """Make the garbage collector run less often within the block.
 
-    Hundreds of calls wait at a time, and what they hold is not garbage: going over it again and again, and
-    over every other object of the process in turn, is a sixth of a run's CPU on a fast server.
+    Hundreds of calls wait at a time, and their objects are not garbage. Scanning these and all other objects
+    of the process again and again takes a sixth of a run's CPU time on a fast server.
     """
     before = gc.get_threshold()
     if not 0 < before[0] < _ALLOCATED:
-        # It is off, or another run or the program itself has made it seldom.
+        # The collector is off, or another run or the program has already raised the threshold.
         yield
         return
     gc.set_threshold(_ALLOCATED, *before[1:])

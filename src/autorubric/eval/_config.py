@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 OnMismatch = Literal["refuse", "rejudge", "fork"]
 StopReason = Literal["max_calls", "max_cost", "same_error"]
-"""Why a run was stopped before all items were graded: a limit, or a judge that failed over and over."""
+"""Reason for stopping a run before all items were graded: a limit, or a judge that kept failing."""
 
 ProgressStyle = Literal["simple", "detailed"]
 
@@ -20,7 +20,7 @@ class Shard(NamedTuple):
     Attributes:
         number: Index of the part, from 0.
         shards: Number of parts.
-        whole: Digest of the dataset that is divided.
+        whole: Digest of the whole dataset.
     """
 
     number: int
@@ -32,27 +32,27 @@ class EvalConfig(BaseModel):
     """Options of a run.
 
     Attributes:
-        fail_fast: Whether the first item without a score, or with a lost verdict, ends the run.
+        fail_fast: Whether to end the run at the first item without a score or with a lost verdict.
         show_progress: Whether to show progress on stderr, if stderr is a terminal.
-        progress_style: One bar for the items, or a second one for the votes.
+        progress_style: `simple` for one progress bar for items, `detailed` for a second bar for votes.
         max_concurrent_items: Number of items graded at a time; None for 64. `LLMConfig` limits requests.
-        experiment_name: Name of the run folder; None generates one.
-        experiments_dir: Folder that holds the run folders.
-        resume: Whether to resume a run folder of that name. If False, the folder must not exist.
-        on_mismatch: What to do if a stored run depends on something that has changed: raise an error that
-            lists the changes, ask again for the affected votes, or start a new folder.
+        experiment_name: Name of the run folder; None generates a name.
+        experiments_dir: Folder that contains the run folders.
+        resume: Whether to resume an existing run folder of that name. If False, the folder must not exist.
+        on_mismatch: What to do if a stored run's dependencies have changed: `refuse` raises an error that
+            lists the changes, `rejudge` requests the affected votes again, `fork` starts a new folder.
         store_prompts: Whether to store the prompt and the raw reply of each vote.
         executor: Where items are graded: `local` is this process; the entry point group
             `autorubric.executors` provides others.
         max_calls: Maximum number of calls of this run: requests to models, including retries and repeated
             questions, and calls of judges that are functions or objects, one per request. Checks and the
-            built-in offline judges do not count. At the limit, the run stops with complete items, in order,
-            and can be resumed under the same name. None for no limit.
-        max_cost: Maximum cost in US dollars, enforced in the same way; the price of every model must be
-            known.
+            built-in offline judges do not count. At the limit, the run stops after completing items in
+            order, and can be resumed under the same name. None for no limit.
+        max_cost: Maximum cost in US dollars, enforced like `max_calls`; the price of every model must be
+            known. None for no limit.
         shard: The part of another dataset that this run grades; set by `run_shard`.
-        run_file: Text of the run file, stored in the run folder; set by `load_run`. It does not affect the
-            run.
+        run_file: Text of the run file, which is stored in the run folder but does not affect the run; set by
+            `load_run`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

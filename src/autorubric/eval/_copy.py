@@ -1,4 +1,4 @@
-"""The copy of a dataset in a run folder: written item by item, with facts about the whole."""
+"""Copying a dataset into a run folder, item by item."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ class Copied:
     """The result of copying a dataset.
 
     Attributes:
-        entry: Its entry in the manifest: `name`, `n_items`, `sha256` of the copy, and `source`, a digest
-            of the file that it was streamed from, if any.
-        checks: The checks that rubrics in it name, by name.
+        entry: The dataset's entry in the manifest: `name`, `n_items`, `sha256` of the copy, and `source`, a
+            digest of the file from which it was streamed, if any.
+        checks: The checks that rubrics of the dataset refer to, by name.
     """
 
     entry: dict[str, Json]
     checks: dict[str, Any] = field(default_factory=dict)
 
     def note_checks(self, rubric: Rubric) -> None:
-        """Add the checks that a rubric names."""
+        """Add the checks that a rubric refers to."""
         for criterion in rubric:
             if criterion.check is not None:
                 self.checks.setdefault(check_name(criterion.check), criterion.check)
 
 
 def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy | None = None) -> Copied:
-    """Write what may become the copy of the dataset in a run folder, in the memory of one item.
+    """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time.
 
     Args:
         dataset: The dataset.
         store: The run folder.
-        earlier: The copy that is there, which is asked about each line.
+        earlier: The existing copy, with which each line is compared; None if there is no copy.
 
     Raises:
-        ArgumentError: There is no item, an item has no rubric, or a criterion is of a kind that no file can
-            name.
+        ArgumentError: If the dataset is empty, an item has no rubric, or the kind of a criterion cannot be
+            written to a file.
         DatasetError: If a streamed dataset has errors.
     """
     copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
@@ -54,24 +54,24 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
             if rubric is not None:
                 copied.note_checks(rubric)
             elif number and dataset.rubric is None:
-                # Says which item it is, and what to do.
+                # Raises an error that names the item and says what to do.
                 dataset.get_item_rubric(number - 1)
             yield line
 
     if not len(dataset):
-        raise ArgumentError("the dataset has no items; add some before evaluating")
+        raise ArgumentError("the dataset has no items; add at least one item before evaluating it")
     copied.entry["sha256"] = store.write_incoming(lines())
     copied.entry["source"] = dataset.source_digest()
     return copied
 
 
 def uncopied(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
-    """Return the result for a dataset with an unchanged copy in the folder.
+    """Return the result for a dataset whose copy in the folder is unchanged.
 
     Args:
         dataset: The dataset.
-        entry: Its entry in the manifest.
-        checks: Names of the checks in it.
+        entry: The dataset's entry in the manifest.
+        checks: Names of the checks in the dataset.
     """
     copied = Copied(entry=entry)
     if dataset.rubric is not None:

@@ -1,4 +1,4 @@
-"""Damage in a run folder: which lines of its files are lost, and which items count as not scored."""
+"""Damage in a run folder: finding lost lines and the items that count as not scored because of them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from autorubric.eval._store import RunStore
 
 _REPAIR = {
-    VOTES: "asks again for the votes that are lost, and for no others",
-    ITEMS: "computes the scores again from the stored votes",
-    DATASET: "with the same dataset restores the file, and asks for no vote again",
+    VOTES: "requests only the lost votes again",
+    ITEMS: "recomputes the scores from the stored votes",
+    DATASET: "with the same dataset restores the file without requesting any vote again",
 }
 _RESTORE = {
     VOTES: "restores the file",
     ITEMS: "restores the file",
     DATASET: "with the same dataset restores the file",
-    PROMPTS: "cannot restore what was sent and received for some votes",
+    PROMPTS: "cannot restore the lost requests and replies",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Damage of one file of a run folder.
+    """Damage to one file of a run folder.
 
     Attributes:
         file: Name of the file.
-        what: What is wrong with it.
-        n_items: Items that count as not scored.
-        is_unlocated: Which lines are damaged is unknown, since an older version wrote them without checksums.
+        what: Description of the damage.
+        n_items: Number of items that count as not scored.
+        is_unlocated: Whether the damaged lines are unknown, because an older version wrote no checksums.
     """
 
     file: str
@@ -47,42 +47,42 @@ class Damage:
     is_unlocated: bool = False
 
     def when_opened(self) -> str:
-        """Return the notice of an opened run."""
+        """Return the notice for a run that was opened for reading."""
         told = f"{self.file} is damaged: {self.what}."
         if not self.n_items:
-            return f"{told} No score depends on it; resuming the run {_RESTORE[self.file]}"
-        repair = "scores the votes as they are" if self.is_unlocated else _REPAIR[self.file]
+            return f"{told} No score is affected; resuming the run {_RESTORE[self.file]}"
+        repair = "scores the votes in their current state" if self.is_unlocated else _REPAIR[self.file]
         return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
 
     def when_resumed(self) -> str:
-        """Return the notice of a resumed run."""
+        """Return the notice for a resumed run."""
         told = f"{self.file} was damaged: {self.what}."
         if not self.n_items:
-            return f"{told} No score depends on it"
+            return f"{told} No score is affected"
         items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
         return f"{told} {items} counted as not scored before the run was resumed"
 
     def doubt(self) -> str:
-        """Return the notice that a run keeps whose damaged lines are unknown."""
+        """Return the lasting notice for a run whose damaged lines are unknown."""
         return (
-            f"{self.file} did not match its checksum when the run was resumed, and which of its lines differ "
-            "is unknown: scores may be wrong. Run again under another name to be certain"
+            f"{self.file} did not match its checksum when the run was resumed, and it is unknown which lines "
+            "differ, so scores may be wrong. To be certain, run again under another name"
         )
 
 
 def warn_of_damage(notices: Iterable[str]) -> None:
-    """Warn, so that damage is on stderr whatever is done with the result."""
+    """Emit each notice as a warning, so that damage is visible even if the result is not printed."""
     for notice in notices:
         warnings.warn(notice, RuntimeWarning, stacklevel=4)
 
 
 def affected_by(file: str) -> str:
-    """Return why an item has no score."""
-    return f"{file} is damaged and this item counts as not scored; resume the run to repair it"
+    """Return the error of an item that has no score because a file is damaged."""
+    return f"{file} is damaged, so this item counts as not scored; resume the run to repair the file"
 
 
 def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
-    """Return what is wrong with the lines of a file."""
+    """Return a description of the damaged lines of a file."""
     told = [
         f"{count:,} {'line is' if count == 1 else 'lines are'} {what}"
         for count, what in ((lost, "damaged or missing"), (repeated, "repeated"), (moved, "out of order"))
@@ -102,8 +102,8 @@ class _Folder:
     Attributes:
         items: Survey of `items.jsonl`.
         votes: Survey of `votes.jsonl`.
-        by_item: Offsets that the intact votes of each item were written at.
-        claims: By position, those that the item's latest intact line claims.
+        by_item: Original offsets of the intact votes on each item, by item id.
+        claims: Offsets of the votes that each item's latest intact line lists, by position.
     """
 
     items: LogSurvey
@@ -115,13 +115,13 @@ class _Folder:
 def survey_folder(
     index: RunIndex, dataset: RubricDataset, places: Places, stand: Stand, written: Written
 ) -> None:
-    """Fill an index from the intact lines of a damaged folder, and note the items that are affected.
+    """Fill an index from the intact lines of a damaged folder, and record the affected items.
 
     Args:
         index: An empty index.
         dataset: The dataset.
-        places: Says where a line's item is in the dataset.
-        stand: The conditions that lines must have been written under.
+        places: Finds the position of a line's item in the dataset.
+        stand: The conditions under which lines are valid.
         written: The manifest's entries about the logs.
     """
     folder = _surveyed(index, places, stand, written)
@@ -129,7 +129,7 @@ def survey_folder(
     lost_by_items.difference_update(at for found in folder.by_item.values() for at in found)
     holes = [(hole, sum(at in hole for at in lost_by_items)) for hole in folder.votes.holes]
     is_unsealed = bool(written.unsealed.get(VOTES))
-    # Of votes that no line claims, nobody knows whose they were.
+    # It is unknown to which items lost votes belong that no line claims.
     is_unknown = any(not claimed for _, claimed in holes)
     counts = {VOTES: 0, ITEMS: 0}
     for position, item_id in enumerate(dataset.item_ids()):
@@ -201,8 +201,8 @@ def _note(
     is_unlocated = is_unsealed and n_items > 0
     if is_unlocated:
         what = (
-            "it does not match its checksum, and an older version wrote it without a checksum for each line, "
-            "so that which lines differ is unknown"
+            "the file does not match its checksum, and it is unknown which lines differ, because an older "
+            "version wrote them without checksums"
         )
     elif n_items and not (index.path / file).exists():
         what = "the file is missing"
@@ -214,9 +214,9 @@ def _note(
 
 
 def restore_logs(store: RunStore, index: RunIndex) -> None:
-    """Put intact votes back where they were, and leave out the lines of items that are affected.
+    """Restore intact votes to their original offsets, and drop the lines of affected items.
 
-    Without their lines these items are unfinished, as if the run had been killed before they ended.
+    Without their lines, these items are unfinished, as if the run had been killed before they finished.
     """
     votes, items = index.surveys[VOTES], index.surveys[ITEMS]
     if votes.is_damaged:

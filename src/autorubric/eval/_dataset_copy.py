@@ -1,4 +1,4 @@
-"""The copy of the dataset in a run folder: compared with its checksum, and read as far as it is intact."""
+"""The copy of the dataset in a run folder: verifying its checksum and reading its intact lines."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from autorubric.eval._log import is_intact, log_lines
 from autorubric.values import Json
 
 _DIGEST = 8
-"""Bytes of the SHA-256 of each line that are kept."""
+"""Number of bytes that are kept of the SHA-256 of each line."""
 
 
 class StoredDataset(NamedTuple):
-    """The dataset as judged, from a run folder.
+    """The judged dataset from a run folder.
 
     Attributes:
-        dataset: The dataset, streamed; items without a text are in the place of those whose lines are lost.
-        entry: Its entry in the manifest.
-        damage: What is wrong with the file; None if it is intact.
+        dataset: The streamed dataset; items whose lines are lost have no text.
+        entry: The dataset's entry in the manifest.
+        damage: Damage to the file; None if the file is intact.
         affected: Positions of the items that count as not scored.
     """
 
@@ -39,10 +39,10 @@ class StoredDataset(NamedTuple):
 
 
 class LineSums:
-    """Digests of the lines of a dataset's copy, in some eight bytes a line.
+    """Digests of the lines of a dataset copy, of eight bytes per line.
 
     Attributes:
-        sha256: Of all lines together.
+        sha256: SHA-256 of all lines together.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class LineSums:
         self._sums = bytearray()
 
     def add(self, line: bytes) -> None:
-        """Add a line."""
+        """Add the digest of a line."""
         self.sha256.update(line)
         self._sums += _digest(line)
 
     def parts(self, mark: int) -> Iterable[bytes]:
-        """Yield a file's content: the SHA-256 of the copy, the run's mark, then one digest per line."""
+        """Yield the content of `dataset.sums`: the SHA-256, the run's mark, and one digest per line."""
         yield f"{self.sha256.hexdigest()} {mark:08x}\n".encode("ascii")
         for start in range(0, len(self._sums), _DIGEST):
             yield f"{self._sums[start : start + _DIGEST].hex()}\n".encode("ascii")
@@ -66,32 +66,32 @@ def _digest(line: bytes) -> bytes:
 
 
 def sha256_of(file: Path) -> str:
-    """SHA-256 of a file, in hexadecimal.
+    """Return the SHA-256 of a file in hexadecimal.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If the file cannot be read.
     """
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def stored_dataset(path: Path, manifest: Mapping[str, Json]) -> StoredDataset:
-    """Return the judged dataset from a run folder, streamed; its checks need not be registered.
+    """Return the judged dataset from a run folder as a stream; its checks need not be registered.
 
     Raises:
-        RunFormatError: If it is not there, or what its items share cannot be read.
+        RunFormatError: If the file is missing, or its header cannot be read.
     """
     try:
         return _stored_dataset(path / DATASET, manifest)
     except FileNotFoundError:
         raise RunFormatError(
-            f"{path} has no {DATASET}; resume the run with its dataset to restore the file"
+            f"{path} has no {DATASET}; to restore the file, resume the run with its dataset"
         ) from None
-    # Faults of files and pydantic's are ValueErrors too.
+    # File errors and pydantic's errors are ValueErrors too.
     except (AutorubricError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunFormatError(
-            f"{path}: the copy of the dataset is damaged: {error}. Resume the run with its dataset to "
-            "restore it"
+            f"{path}: the copy of the dataset is damaged: {error}. To restore it, resume the run with its "
+            "dataset"
         ) from error
 
 
@@ -106,7 +106,7 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
     found = _Intact.read(file, str(entry["sha256"]))
     if found is None:
         dataset = RubricDataset.from_copy(file)
-        what = "it does not match its checksum, and which lines differ is unknown"
+        what = "the file does not match its checksum, and it is unknown which lines differ"
         damage = Damage(file=DATASET, what=what, n_items=len(dataset))
         return StoredDataset(dataset, entry, damage, range(len(dataset)))
     n_items = len(found.starts) - 1
@@ -121,12 +121,12 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
 
 @dataclass(frozen=True, kw_only=True)
 class _Intact:
-    """The lines of a damaged copy.
+    """The intact lines of a damaged copy.
 
     Attributes:
-        starts: By number, the offset of the line; 0 for one that is lost.
-        lost: Numbers of the lines that are lost.
-        what: What is wrong.
+        starts: Offset of each line by number; 0 for lost lines.
+        lost: Numbers of the lost lines.
+        what: Description of the damage.
     """
 
     starts: array[int]
@@ -135,7 +135,7 @@ class _Intact:
 
     @classmethod
     def read(cls, file: Path, sha256: str) -> _Intact | None:
-        """Return the lines of a file; None if their digests are not known."""
+        """Return the intact lines of a file; None if the lines' digests are unknown."""
         sums = _read_sums(file.with_name(SUMS), sha256)
         if not sums:
             return None
@@ -158,7 +158,7 @@ class _Intact:
 
 
 def _read_sums(file: Path, sha256: str) -> list[bytes]:
-    """Return the digests of a copy's lines; empty if they are not those of the copy with this SHA-256."""
+    """Return the digests of a copy's lines; empty if they belong to a copy with another SHA-256."""
     try:
         first, *rest = file.read_text(encoding="ascii").splitlines()
         return [bytes.fromhex(one) for one in rest] if first.split()[0] == sha256 else []
@@ -167,7 +167,7 @@ def _read_sums(file: Path, sha256: str) -> list[bytes]:
 
 
 def mark_in_sums(path: Path) -> int | None:
-    """Return the mark of a run whose manifest is lost; None if its folder does not say."""
+    """Return the mark of a run whose manifest is lost; None if the folder does not contain it."""
     try:
         with (path / SUMS).open(encoding="ascii") as file:
             return int(file.readline().split()[1], 16)
@@ -176,7 +176,7 @@ def mark_in_sums(path: Path) -> int | None:
 
 
 def _ids_in(file: Path, mark: int, digest: str) -> dict[int, str]:
-    """Return the ids of items by position, from the lines of items that were written for a dataset."""
+    """Return item ids by position, from the lines in `items.jsonl` that were written for a dataset."""
     found = {}
     for _, offset, raw in log_lines(file, 0):
         if is_intact(raw, offset, mark):

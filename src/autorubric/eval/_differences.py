@@ -1,4 +1,4 @@
-"""What has changed between a stored run and this one, in words."""
+"""Descriptions of the differences between a stored run and the current one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ChangedDataset(NamedTuple):
     Attributes:
         old: The earlier dataset.
         new: The current dataset.
-        kept: By position in the old one, whether the item itself stands in the new one, wherever, as it was.
+        kept: Whether the new dataset contains the unchanged item at any position, by position in the old one.
     """
 
     old: RubricDataset
@@ -29,16 +29,16 @@ class ChangedDataset(NamedTuple):
 
     @property
     def shares_the_same(self) -> bool:
-        """Whether judges see the same of what items share."""
+        """Whether the prompt and the reference that items share are unchanged."""
         old, new = self.old, self.new
         return (old.prompt, old.reference_submission) == (new.prompt, new.reference_submission)
 
     def gone(self) -> list[str]:
-        """Return ids of old items that are not there any more as they were."""
+        """Return the ids of old items that were changed or removed."""
         return [self.old.item_id(position) for position, kept in enumerate(self.kept) if not kept]
 
     def places(self) -> Iterator[tuple[int, str, int | None]]:
-        """Yield each old item that is gone or may differ: old position, id, and new position."""
+        """Yield the old position, id and new position of each old item that may have changed."""
         alike = self.shares_the_same and (self.old.rubric is None) == (self.new.rubric is None)
         if alike and all(self.kept):
             return
@@ -51,15 +51,15 @@ class ChangedDataset(NamedTuple):
 def asking_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return changes in what votes depend on, one line each.
+    """Return descriptions of the changes that invalidate votes, one line each.
 
     Args:
         stored: The manifest of the stored run.
-        now: The grader now.
-        dataset: The datasets; None if they are the same.
+        now: The description of the current grader.
+        dataset: The old and the new dataset; None if they are equal.
     """
     before = mapping_in(stored, "asking")
-    # Through JSON, as the stored side went: tuples and lists are the same there.
+    # Converted to JSON and back like the stored manifest, which has lists instead of tuples.
     after = json.loads(json.dumps(now.asking))
     return [
         *_changed_entries("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
@@ -77,9 +77,9 @@ def asking_differences(
 def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return changes in how votes become scores, one line each: weights, gates, groups, policies.
+    """Return descriptions of the changes in weights, gates, groups and policies, one line each.
 
-    Args as in `asking_differences`.
+    For the arguments, see `asking_differences`.
     """
     after = json.loads(json.dumps(now.deciding))
     policy = _changed_entries("policy", mapping_in(stored, "deciding"), after)
@@ -128,11 +128,11 @@ def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: in
 
 
 def _each_rubric(dataset: ChangedDataset, compare: Any) -> list[str]:
-    """Differences between the rubrics of items in both, those that items share compared once."""
+    """Return the differences between the rubrics of items in both datasets, comparing shared ones once."""
     old, new = dataset.old, dataset.new
     found: dict[str, None] = {}
     if old.rubric is not None and new.rubric is not None and old.rubric != new.rubric:
-        # Nobody is graded by it where all have their own.
+        # The shared rubric is unused if all items have their own.
         used = any(item.rubric is None for item in new)
         found.update(dict.fromkeys(compare(old.rubric, new.rubric) if used else ()))
     for before, _, after in dataset.places():

@@ -1,4 +1,4 @@
-"""Items of a run or dataset on which people or judges disagree, or that a report marks, for a decision."""
+"""Selecting the items on which people or judges disagree, or that a report marks, for a human decision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS: Final[Mapping[Mark, str]] = {
     "abstained": "abstained",
     "lost": "failed",
 }
-"""Marks as they are named here and in a report."""
+"""Names of the marks in a report, by their names in this module."""
 
 
 def disputed_items(
@@ -33,41 +33,41 @@ def disputed_items(
     tolerance: float = 0.0,
     where: Mark | Collection[Mark] | None = None,
 ) -> RubricDataset:
-    """Return the items on which people disagree or judges split, without labels, for someone to decide.
+    """Return the items on which people or judges disagree, without labels, for a human decision.
 
-    People disagree on a criterion if the answers of two of them differ; judges split if the decisions of two
-    of them differ. Abstentions and failures do not count as answers, and texts are never in dispute. An
-    item's metadata holds under `disputed`, by criterion, the answers of `people` and `judges` by name; its
-    truth, ratings and other metadata are left out. `annotation_page` asks for the disputed criteria only and
-    does not show these answers; `merge_labels(…, disputed=…)` merges the decisions.
+    People disagree on a criterion if the answers of two people differ, and judges if the decisions of two
+    judges differ. Abstentions and failures do not count as answers, and text answers are never disputed. The
+    `disputed` metadata of each returned item contains the answers of `people` and `judges` by criterion and
+    name; ground truth, ratings and other metadata are omitted. `annotation_page` asks only for the disputed
+    criteria and does not show these answers; `merge_labels(…, disputed=…)` merges the decisions.
 
-    With `where`, the items of a run and their criteria are selected by the marks of a report: `wrong` (the
-    answer differs from the label), `split` (votes differ), `abstained` (a vote, or the panel, abstained),
-    `lost` (a vote failed or could not be read, or there is no score). `disputed` then also holds the `label`,
-    the answer of the `panel` and the `marks`.
+    With `where`, the items and criteria of a run are selected by the marks of a report: `wrong` (the answer
+    differs from the label), `split` (votes differ), `abstained` (a vote or the panel abstained), `lost`
+    (a vote failed or could not be read, or there is no score). The `disputed` metadata then also contains the
+    `label`, the answer of the `panel` and the `marks`.
 
     Args:
-        source: A run, whose dataset may hold ratings, or a dataset.
-        split: Whose answers must differ: those of people, of judges, or either.
-        tolerance: On ordinal and interval levels, answers whose values on [0, 1] differ by at most this much
-            count as equal.
-        where: Marks to select by, instead of `split` and `tolerance`.
+        source: A run, whose dataset may contain ratings, or a dataset.
+        split: Whose answers must differ: `people`, `judges`, or `any` for either group.
+        tolerance: Maximum difference of values on [0, 1] at which answers count as equal; used only for
+            criteria of ordinal and interval level.
+        where: Marks by which to select, instead of `split` and `tolerance`.
 
     Raises:
-        ArgumentError: If there is no such split or mark, the tolerance is not on [0, 1], judges or marks are
-            requested of a dataset, or `where` is combined with `split` or `tolerance`.
+        ArgumentError: If `split` or a mark is unknown, the tolerance is not in [0, 1], judges or marks are
+            requested for a dataset, or `where` is combined with `split` or `tolerance`.
     """
     if where is not None:
         if split != "any" or tolerance:
-            raise ArgumentError("where= chooses by marks; leave out split= and tolerance=")
+            raise ArgumentError("where= cannot be combined with split= or tolerance=; omit them")
         return _marked_items(source, [where] if isinstance(where, str) else list(where))
     if split not in get_args(SplitKind):
-        raise ArgumentError(f"split {split!r}: {nearest_key(str(split), get_args(SplitKind))}")
+        raise ArgumentError(f"unknown split {split!r}; {nearest_key(str(split), get_args(SplitKind))}")
     if not 0.0 <= tolerance <= 1.0:
-        raise ArgumentError(f"tolerance={tolerance!r}; give a number from 0 to 1")
+        raise ArgumentError(f"tolerance must be a number from 0 to 1; got {tolerance!r}")
     run = source if isinstance(source, EvalResult) else None
     if split == "judges" and run is None:
-        raise ArgumentError("judges are split in a run; a dataset holds what people said alone: give a run")
+        raise ArgumentError("split='judges' requires a run, since a dataset has only labels from people")
     dataset = source.dataset if isinstance(source, EvalResult) else source
     said = {
         one.item_idx: _disputed(dataset, one.item_idx, one.report, split, tolerance)
@@ -82,13 +82,13 @@ def disputed_items(
 
 
 def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> RubricDataset:
-    """Return the items that bear one of these marks."""
+    """Return the items that have one of these marks."""
     for mark in where:
         if mark not in _MARKS:
-            raise ArgumentError(f"where {mark!r}: {nearest_key(str(mark), _MARKS)}")
+            raise ArgumentError(f"unknown mark {mark!r}; {nearest_key(str(mark), _MARKS)}")
     if not isinstance(source, EvalResult):
-        raise ArgumentError("judges are right or wrong in a run, and a dataset has no judges: give a run")
-    # Late, since a report reads the votes with numpy, which opening a run does without.
+        raise ArgumentError("where= requires a run, since a dataset has no judges; pass an EvalResult")
+    # Imported late, since reports load numpy, which opening a run does not need.
     from autorubric.report import marks_of
 
     marks = marks_of(source)
@@ -108,9 +108,9 @@ def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> 
 def _marked_criteria(
     dataset: RubricDataset, one: ItemResult, cells: Collection[tuple[int, str]]
 ) -> list[str]:
-    """Return the criteria of a marked item whose cells, or those of their parts, bear the mark.
+    """Return the criteria of a marked item that have the mark, themselves or through one of their parts.
 
-    An item that is marked as a whole, having no score, has those that were not answered, or all.
+    For an item that is marked as a whole, return its unanswered criteria, or all if all were answered.
     """
     rubric = dataset.get_item_rubric(one.item_idx)
     marked = [
@@ -125,7 +125,7 @@ def _marked_criteria(
 def _said_on(
     dataset: RubricDataset, one: ItemResult, on: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Json]]:
-    """Return the answers on these criteria of an item, by criterion."""
+    """Return the answers and marks on these criteria of an item, by criterion."""
     truth = dataset.item_truth(one.item_idx) or {}
     ratings = dataset.item_ratings(one.item_idx)
     by_name = {each.name: each for each in one.report.report} if one.report is not None else {}
@@ -147,7 +147,7 @@ def _said_on(
 
 
 def _handed_out(dataset: RubricDataset, place: int, said: Mapping[str, Json]) -> DataItem:
-    """Return the item as judges see it, with the answers."""
+    """Return the item without labels, with the disputed answers as metadata."""
     item = dataset.items[place]
     return DataItem(
         id=dataset.item_id(place),

@@ -1,4 +1,4 @@
-"""Estimates of a run before anything is sent."""
+"""Estimating a run before any request is sent."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def estimate(
     experiment_name: str | None = None,
     experiments_dir: str | Path = "experiments",
 ) -> RunEstimate:
-    """Estimate the calls, tokens and US dollars of grading a dataset; nothing is sent.
+    """Estimate the calls, tokens and cost of grading a dataset without sending any request.
 
-    The calls are planned and their prompts rendered as in the run itself, item by item. Tokens are a rule of
-    thumb: four characters of prompt and schema each, and 80 a criterion in a reply. Prices are those of the
-    models' configs, else of the list that litellm ships with.
+    Calls are planned and prompts rendered exactly as in the run. Tokens are estimated at four characters of
+    prompt and schema per token, and 80 tokens per criterion in a reply. Prices come from the models' configs,
+    or from litellm's price list.
 
     Args:
-        dataset: What would be graded.
-        grader: By whom.
-        experiment_name: A run whose stored votes are used; None for a new run.
-        experiments_dir: The folder of runs.
+        dataset: The dataset to grade.
+        grader: The grader.
+        experiment_name: Name of a run whose stored votes are reused; None for a new run.
+        experiments_dir: The folder that contains the run folders.
 
     Raises:
-        ArgumentError: The grader is not a `CriterionGrader`, or names criteria that no rubric has; or an item
-            cannot be graded as asked.
-        RunError: If there is a run of that name, and it cannot be read.
+        ArgumentError: If the grader is not a `CriterionGrader` or names criteria that no rubric has, or an
+            item cannot be graded.
+        RunError: If a run of that name exists but cannot be read.
     """
-    # Late, since whoever only reads a run needs nothing that makes requests.
+    # Imported late, since reading a run does not need the modules that send requests.
     from autorubric.eval._planned import planned
 
     return planned(dataset, grader, experiment_name, Path(experiments_dir))

@@ -1,4 +1,4 @@
-"""The requests and replies behind an item's votes, read from a run folder."""
+"""Reading the requests and replies of an item's votes from a run folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class StoredExchange:
 
     Attributes:
         criterion: Name of the criterion.
-        judge_id: The judge.
+        judge_id: Id of the judge.
         sample: Index of the sample, from 0.
-        order: Names of the candidates in the order shown; None for criteria that do not compare.
+        order: Names of the candidates in the order shown; None if the criterion is not a comparison.
         exchanged: The request and the reply.
     """
 
@@ -34,19 +34,18 @@ class StoredExchange:
 
 
 def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
-    """Return the exchanges of an item in a run folder, in order of arrival, without torn lines.
+    """Return the stored exchanges for an item's votes, in order of arrival.
 
-    Every line of the file is compared with its checksum, and one that is damaged, missing or not where it was
-    written gives a warning.
+    Each line of the file is compared with its checksum, and damaged or moved lines cause a warning.
 
     Raises:
         OSError: If the file cannot be read.
-        RunFormatError: If the folder holds no run, or it is damaged.
+        RunFormatError: If the folder is not a run folder, or is damaged.
     """
     written = written_by(read_manifest(path))
     unsealed = written.unsealed.get(PROMPTS, 0)
     found: dict[int, StoredExchange] = {}
-    # Most lines are of other items, and reading them whole would take long.
+    # Most lines are about other items, and parsing them would take long.
     begins, damaged = b'{"item":' + compact_json(item_id), 0
     for _, offset, raw in log_lines(path / PROMPTS, 0):
         at: int | None = offset
@@ -60,7 +59,7 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
         except (ValueError, KeyError, TypeError, RecursionError):
             damaged += 1
     if damaged:
-        warn_of_damage([f"{PROMPTS}: {damaged:,} damaged or moved lines"])
+        warn_of_damage([f"{PROMPTS} has {damaged:,} damaged or moved lines"])
     return [found[at] for at in sorted(found)]
 
 

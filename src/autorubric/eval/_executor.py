@@ -1,15 +1,15 @@
-"""The grader the items of a run: this process, or another that an entry point names.
+"""Executors: where the items of a run are graded, in this process or in one that an entry point provides.
 
 An executor takes items one by one and yields their results. It neither reads nor writes the run
-folder: the run hands it items together with the votes that are stored, receives each vote that is cast, and
-stores it. So every executor fills the same folder, and a run begun under one goes on under another.
+folder: the run passes it items with their stored votes, receives each vote that is cast, and
+stores it. Every executor therefore fills the same folder, and a run begun with one can resume with another.
 
-To add one, write a class as `Executor` says, and name a function from `EvalConfig` to it under the entry
-point group `autorubric.executors`; `EvalConfig(executor=name)` then finds it. What it is handed can be
-pickled: `ItemWork` is frozen data, a grader is a spec whose connections are rebuilt where they are used, and
-a `GradedItem` is a handful of numbers. A remote one sends batches of `ItemWork` with the grader to its
-workers, where `grade_item` does the rest; a listener there collects each `VoteCast`, and they come back with
-the item.
+To add an executor, write a class that implements `Executor`, and register a function that creates it from an
+`EvalConfig` in the entry point group `autorubric.executors`; `EvalConfig(executor=name)` then finds it. All
+arguments can be pickled: `ItemWork` is frozen data, a grader is a specification that opens connections where
+it is used, and a `GradedItem` is a few numbers. A remote executor sends batches of `ItemWork` with the grader
+to its workers, which call `grade_item` with a listener that collects each `VoteCast`, and return these with
+the results.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ GROUP = "autorubric.executors"
 
 _DEFAULT_WINDOW = 64
 _FIRST_ITEMS = 2
-"""Items under way until one was judged, or for `_FIRST_SECONDS`."""
+"""Maximum number of concurrent items until one was judged or `_FIRST_SECONDS` have passed."""
 _FIRST_SECONDS = 10.0
 _ASK_AGAIN = 0.1
-"""Seconds after which it is asked again whether an item may begin."""
+"""Seconds after which a waiting item is checked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class ItemWork:
     """One item to grade.
 
     Attributes:
-        position: Its position in the dataset, from 0.
+        position: Position of the item in the dataset, from 0.
         task: The task to grade, with the item's id.
-        stored: Votes that already exist, by criterion name; they are not cast again.
+        stored: Existing votes by criterion name, which are not requested again.
     """
 
     position: int
@@ -70,20 +70,20 @@ class Executor(Protocol):
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of each item as it finishes.
 
-        An item is taken from `work` when there is a place for it, and no sooner: whatever has been taken and
-        not yielded is in memory. `listener` hears, in this event loop, every vote that was cast for an item,
-        its exchange with the model included, before the item is yielded; the sooner it hears, the less is
-        lost if the process dies. Votes in `stored` are not told. An item that the budget left unfinished is
-        not yielded; its votes are told all the same. One whose grading raised an `AutorubricError` is
-        yielded with the error. Any other exception is a bug: it ends the run, after what finished beside it
-        was yielded. So does closing the generator: what is under way is cancelled and awaited.
+        Take an item from `work` only when it can be graded, since taken items stay in memory. Call `listener`
+        in this event loop for every vote cast on an item, including its exchange with the model, before
+        yielding the item; early calls reduce the loss if the process dies. Do not report votes in `stored`.
+        Do not yield an item that the budget left unfinished, but report its votes. Yield an item whose
+        grading raised an `AutorubricError` with that error. Any other exception is a bug and ends the run
+        after the other finished items were yielded. When the generator is closed, cancel and await
+        the items in progress.
 
-        A worker that dies is the executor's to replace. Its items are given to another one, without the votes
-        already told: those go along as `stored`.
+        An executor must replace workers that die. It passes their items to another worker, with
+        the votes already reported added to `stored`.
 
         Args:
-            work: The items.
-            grader: The grader; pickled, it is a spec that opens its own connections.
+            work: The items to grade.
+            grader: The grader; when unpickled, it opens its own connections.
             listener: Called with each vote.
         """
         ...
@@ -93,8 +93,8 @@ def executor_of(config: EvalConfig) -> Executor:
     """Return the executor that a config names.
 
     Raises:
-        ArgumentError: If none of that name is installed, or it cannot be loaded.
-        MissingDependencyError: If it needs a package that is not installed.
+        ArgumentError: If the executor is not installed or cannot be loaded.
+        MissingDependencyError: If the executor needs a package that is not installed.
     """
     if config.executor == "local":
         return LocalExecutor(config)
@@ -102,8 +102,8 @@ def executor_of(config: EvalConfig) -> Executor:
     if config.executor not in found:
         names = ", ".join(["local", *sorted(found)])
         raise ArgumentError(
-            f"executor {config.executor!r} is not installed; installed are: {names}. Others are found "
-            f"under the entry point group {GROUP!r}"
+            f"unknown executor {config.executor!r}; available: {names}. Other executors must be registered "
+            f"in the entry point group {GROUP!r}"
         )
     try:
         make: Callable[[EvalConfig], Executor] = found[config.executor].load()
@@ -115,10 +115,10 @@ def executor_of(config: EvalConfig) -> Executor:
 
 
 class LocalExecutor:
-    """Grades several items at a time in this event loop.
+    """Grades several items concurrently in this event loop.
 
     Args:
-        config: Options of the run; `max_concurrent_items` is how many.
+        config: Options of the run; `max_concurrent_items` limits the concurrency.
     """
 
     def __init__(self, config: EvalConfig) -> None:
@@ -150,7 +150,7 @@ class LocalExecutor:
 
         def may_begin(item: ItemWork) -> bool:
             nonlocal under_way
-            # A wrong key or address is found out by the first few calls.
+            # The first few calls reveal a wrong key or address.
             if under_way >= _FIRST_ITEMS and time.monotonic() < opens_at:
                 return False
             if admission is not None and not admission.may_begin(item):
@@ -165,8 +165,8 @@ class LocalExecutor:
 
 
 def _admission(grader: Grader) -> Admission | None:
-    """Return what lets items begin under the budget of the run; None if another process keeps it."""
-    # Late, since few runs have limits.
+    """Return the admission control for the run's budget; None if another process enforces the budget."""
+    # Imported late, since few runs have limits.
     from autorubric.eval._admission import Admission
     from autorubric.llm import SpendingLimit, budget_in_force
 
@@ -175,7 +175,7 @@ def _admission(grader: Grader) -> Admission | None:
 
 
 async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:
-    """Grade one item and return the result; every executor calls this.
+    """Grade one item and return the result; every executor calls this function.
 
     Args:
         work: The item.
@@ -183,7 +183,7 @@ async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> Grad
         listener: Called with each vote as it is cast.
 
     Raises:
-        BudgetError: If the run's budget is spent.
+        BudgetError: If the run's budget is exhausted.
     """
     heard = _Counted(listener)
     clock = time.perf_counter()
@@ -210,14 +210,14 @@ async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> Grad
 
 
 class _Counted:
-    """Passes votes on and counts them."""
+    """Counts votes and forwards them to another listener."""
 
     def __init__(self, listener: Listener) -> None:
         self.votes = 0
         self._listener = listener
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Handle a vote that has arrived."""
+        """Count and forward a vote."""
         self.votes += 1
         self._listener.vote_cast(event)
 
@@ -229,15 +229,15 @@ async def run_bounded(
     limit: int,
     may_begin: Callable[[ItemT], bool] | None = None,
 ) -> AsyncGenerator[DoneT, None]:
-    """Yield what `work` returns for each item, as it finishes; at most `limit` are under way.
+    """Yield the result of `work` for each item as it finishes, with at most `limit` items in progress.
 
-    Items are taken from the iterable as places become free. The first exception cancels what is under way
-    and is raised once that has ended; so does closing the iterator. An item that may not begin yet is asked
-    about again when another has finished, or after a while, and those behind it wait.
+    Items are taken from the iterable as capacity becomes available. The first exception, or closing the
+    iterator, cancels the items in progress; the exception is raised after they have ended. An item that may
+    not begin yet is checked again when another finishes or after a short time, and later items wait.
     """
     waiting = iter(items)
     held: list[ItemT] = []
-    # Keys alone, in the order of their start: what ends in one moment is yielded in that order.
+    # An ordered set: tasks that end at the same time are yielded in the order of their start.
     running: dict[asyncio.Task[DoneT], None] = {}
     done: set[asyncio.Task[DoneT]] = set()
 
@@ -260,7 +260,7 @@ async def run_bounded(
             for task in ended:
                 del running[task]
             fill()
-            # What finished beside a failure is yielded first: it is done, and its caller wants to keep it.
+            # Finished results are yielded before a failure is raised, so that the caller can keep them.
             for task in sorted(ended, key=_has_failed):
                 yield task.result()
     finally:

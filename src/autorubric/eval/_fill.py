@@ -1,4 +1,4 @@
-"""Ground truth from a grader, for items that have none."""
+"""Filling in missing ground truth with a grader's decisions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _WINDOW = 64
 
 
 async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bool = False) -> RubricDataset:
-    """Return the dataset with ground truth from the grader's decisions.
+    """Return the dataset with missing ground-truth labels filled in from the grader's decisions.
 
-    Labels that are there stay; a criterion that the grader could not judge stays without one. Where the
-    decision is a mean that no rater may give, as 3.5 of whole numbers, the label is the answer given that is
-    nearest to it, the one that helps the score less of two equally near.
+    A criterion that the grader could not judge stays unlabelled. If a decision is a mean that is not a valid
+    label, such as 3.5 on a scale of integers, the label is the judge's answer nearest to it; of two equally
+    near answers, the one that leads to the lower score.
 
     Args:
-        dataset: The items to label.
-        grader: The grader that labels.
-        force: Whether labels that are there are replaced.
+        dataset: The dataset to label.
+        grader: The grader whose decisions become labels.
+        force: Whether to replace existing labels.
 
     Raises:
         ArgumentError: If an item has no rubric, or the grader names criteria that no rubric has.
@@ -63,7 +63,7 @@ def _label(report: CriterionReport) -> Json:
         sign = 1.0 if criterion.weight >= 0 else -1.0
         placed = [(a.value, a.code) for a in given if a is not None and a.value is not None]
         value = decided.value if decided is not None and decided.value is not None else 0.0
-        # Rounded: 3 and 4 are equally near to their mean, whatever the last digits say.
+        # Rounded, so that 3 and 4 are equally near to their mean despite floating-point errors.
         nearest = sorted(placed, key=lambda one: (round(abs(one[0] - value), 9), sign * one[0]))
         return nearest[0][1] if nearest else None
     return report.final_answer
@@ -75,5 +75,5 @@ def _lacks_truth(dataset: RubricDataset, position: int) -> bool:
 
 
 def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RubricDataset:
-    """`fill_ground_truth`, for synchronous code; safe inside a running event loop."""
+    """Call `fill_ground_truth` from synchronous code, even if an event loop is running."""
     return run_sync(fill_ground_truth(dataset, grader, **options))

@@ -1,4 +1,4 @@
-"""What votes and figures depend on, as digests."""
+"""Digests of the dependencies of votes and figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.values import Json
 
 
 def digest(content: Json) -> str:
-    """16 hex digits of the SHA-256 of the canonical JSON."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of the content's canonical JSON."""
     return _digest_of(json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")))
 
 
@@ -25,11 +25,11 @@ def _digest_of(text: str) -> str:
 
 
 class VoteDigests:
-    """Digests of what each vote of a run depends on; what items share is computed once.
+    """Digests of the dependencies of each vote of a run; digests shared by items are computed once.
 
     Args:
         shared: The rubric that items share.
-        asking: What the grader's votes depend on.
+        asking: The grader's settings that affect votes.
     """
 
     def __init__(self, shared: Rubric | None, asking: Mapping[str, Json]) -> None:
@@ -39,11 +39,11 @@ class VoteDigests:
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
-        """Return the digests for an item with this fingerprint, graded by this rubric."""
+        """Return the digests for an item with this fingerprint and rubric."""
         return ItemDigests(fingerprint, rubric, self, self._criteria if rubric is self._shared else {})
 
     def judge(self, judge_id: str) -> str:
-        """Return what a judge's votes depend on, apart from the item and the criterion."""
+        """Return the digest of the dependencies of a judge's votes, apart from item and criterion."""
         if judge_id not in self._judges:
             sampling = {k: v for k, v in mapping_in(self._asking, "sampling").items() if k != "samples"}
             own = mapping_in(self._asking, "judges").get(judge_id)
@@ -52,17 +52,17 @@ class VoteDigests:
         return self._judges[judge_id]
 
     def check(self, name: str) -> Json:
-        """Return the digest of a check's code."""
+        """Return the digest of a check's code; None if the check is unknown."""
         return mapping_in(self._asking, "checks").get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class ItemDigests:
-    """Digests of what each vote on one item depends on.
+    """Digests of the dependencies of each vote on one item.
 
     Attributes:
-        fingerprint: What judges see of the item, as a digest.
-        rubric: The rubric it is graded by.
+        fingerprint: Digest of the parts of the item that judges see.
+        rubric: The item's rubric.
     """
 
     fingerprint: str
@@ -75,7 +75,7 @@ class ItemDigests:
         own, judge = self._criterion(criterion), self._run.judge(judge_id)
         if criterion.check is not None:
             return digest([self.fingerprint, own, judge, self._run.check(check_name(criterion.check))])
-        # The same JSON; digests have nothing to escape, and there is one for every vote.
+        # The same JSON, built faster, since this runs for every vote and digests need no escaping.
         return _digest_of(f'["{self.fingerprint}","{own}","{judge}"]')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
@@ -91,12 +91,12 @@ class ItemDigests:
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
-    """Return what an item's figures depend on of the item itself: what judges see of it, and its own rubric.
+    """Return the digest of the parts of an item that its figures depend on, including its own rubric.
 
     Args:
         dataset: The dataset.
-        position: The item's position in it.
-        seen: The item's fingerprint in the dataset, where it is known.
+        position: The item's position in the dataset.
+        seen: The item's fingerprint in the dataset, if known.
     """
     own = dataset.items[position].rubric
     seen = dataset.item_fingerprint(position) if seen is None else seen
@@ -104,18 +104,18 @@ def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None 
 
 
 def with_checks(described: GraderDescription, checks: Mapping[str, Any]) -> GraderDescription:
-    """Return the description with a digest of the code of each of these checks, given by name."""
+    """Return the description with the code digests of these checks, which are passed by name."""
     found = {name: code_digest(find_check(check)) for name, check in sorted(checks.items())}
     return replace(described, asking={**described.asking, "checks": found})
 
 
 def basis_of(asking: Mapping[str, Json], deciding: Mapping[str, Json], shared: Rubric | None) -> str:
-    """Return a digest of what all items' figures depend on: judges, policies, the shared rubric."""
+    """Return a digest of the settings that affect all items' figures: judges, policies, shared rubric."""
     rubric = shared.snapshot() if shared is not None else None
     return digest([dict(asking), dict(deciding), rubric])
 
 
 def mapping_in(asking: Mapping[str, Json], key: str) -> Mapping[str, Any]:
-    """Return the mapping under a key; an empty one where there is none."""
+    """Return the mapping stored under a key; empty if the key is missing or its value is not a mapping."""
     found = asking.get(key)
     return found if isinstance(found, Mapping) else {}

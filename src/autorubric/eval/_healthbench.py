@@ -13,29 +13,29 @@ from autorubric.eval._items import ItemResult
 
 
 class GradedRun(Protocol):
-    """A run of a dataset."""
+    """The parts of a run that `healthbench_score` needs."""
 
     @property
     def dataset(self) -> RubricDataset:
-        """What was graded."""
+        """The graded dataset."""
         ...
 
     @property
     def item_results(self) -> Sequence[ItemResult]:
-        """One result an item."""
+        """One result per item."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthBenchScore:
-    """A run's score as HealthBench counts it.
+    """The HealthBench score of a run.
 
     Attributes:
-        score: Mean of `items`, clipped to [0, 1]; None if none is known.
-        items: Points met ÷ positive points by item id, not clipped: below 0 where penalties outweigh what
-            was met. None if the item was not judged, or has no positive points.
-        n: Items that count.
-        n_missing: Items that do not.
+        score: Mean of `items`, clipped to [0, 1]; None if no item has a score.
+        items: Score of each item by id: points met ÷ positive points, not clipped, and negative if penalties
+            outweigh the points. None if the item was not judged or has no positive points.
+        n: Number of items with a score.
+        n_missing: Number of items without a score.
     """
 
     score: float | None
@@ -44,8 +44,8 @@ class HealthBenchScore:
     n_missing: int
 
     def blocks(self) -> list[Block]:
-        """Return the figures, for any renderer."""
-        figures = (("score", self.score), ("items", self.n), ("items without a figure", self.n_missing))
+        """Return the figures as blocks for renderers."""
+        figures = (("score", self.score), ("items", self.n), ("items without a score", self.n_missing))
         return [ScalarBlock(title="HealthBench score", figures=figures)]
 
     def summary(self) -> str:
@@ -54,12 +54,12 @@ class HealthBenchScore:
 
 
 def healthbench_score(result: GradedRun) -> HealthBenchScore:
-    """Return the score of a run over a dataset of `from_healthbench`.
+    """Compute the HealthBench score of a run over a dataset from `from_healthbench`.
 
-    With points p of the criteria of an item i: s(i) = Σ p met ÷ Σ p > 0, and the score is the mean of s
-    over the items, clipped to [0, 1] (Arora et al. 2025, "HealthBench: Evaluating Large Language Models
-    Towards Improved Human Health"). The items are not clipped, the mean alone is; this is not the
-    mean of the items' `score`. Criteria that could not be judged count as not met.
+    The score s(i) of an item i is the sum of the points p of its met criteria, divided by the sum of its
+    positive points. The run's score is the mean of s over the items, clipped to [0, 1] (Arora et al. 2025,
+    "HealthBench: Evaluating Large Language Models Towards Improved Human Health"). Only the mean is clipped,
+    so it differs from the mean of the items' `score`. Criteria that could not be judged count as not met.
 
     Args:
         result: The run.

@@ -30,13 +30,13 @@ _FEW = 4096
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """The conditions under which an item's line still holds.
+    """The conditions under which an item's line is still valid.
 
     Attributes:
-        basis: What figures depend on beside the item.
-        dataset: The dataset.
-        earlier: Datasets that the run was on before and whose items are now as they were, wherever they
-            stand; by each, the ids of those that are not.
+        basis: Digest of the dependencies of figures apart from the item.
+        dataset: Digest of the dataset.
+        earlier: Ids of the items that have changed since, by the digest of each earlier dataset of the run.
+            The lines of that dataset's other items are still valid.
     """
 
     basis: str
@@ -44,7 +44,7 @@ class Stand:
     earlier: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, item: ItemFields) -> bool:
-        """Return whether a line was written under this."""
+        """Return whether a line was written under these conditions."""
         if item["basis"] != self.basis:
             return False
         gone = self.earlier.get(item["dataset"])
@@ -53,22 +53,22 @@ class Stand:
 
 @dataclass(kw_only=True)
 class RunIndex:
-    """Where the line and the votes of each item are.
+    """The offsets of the line and the votes of each item.
 
     Attributes:
         path: The run folder.
-        lines: By position, the offset of the item's latest line; -1 where it has none.
-        current: By position, 1 where that line's figures are those of the run as it is now.
-        settled: By position, 1 where moreover no vote of the item is to be cast again.
-        unclaimed: Offsets of votes of items that are not finished, by item id.
-        affected: By position, why an item counts as not scored: lines of it are damaged or missing.
-        moved: Present offsets of votes that are not where they were written.
-        damages: Damage of files.
-        surveys: What is intact of the logs, by name, where one is damaged.
-        count: Lines of items in the folder.
-        votes_open: Offset from which on there may be votes of unfinished items.
-        notices: Lines that were passed over.
-        tally: Sums over the current lines, where reading them once was enough.
+        lines: Offset of the item's latest line, by position; -1 if the item has no line.
+        current: 1 if the line is valid under the run's current conditions, by position; otherwise 0.
+        settled: 1 if the line is valid and no vote must be requested again, by position; otherwise 0.
+        unclaimed: Offsets of votes on unfinished items, by item id.
+        affected: Errors of items that count as not scored because of damaged or missing lines, by position.
+        moved: Current offsets of votes that have moved, by original offset.
+        damages: Damage to files.
+        surveys: Intact lines of the logs by file name, if a log is damaged.
+        count: Number of lines of items in the folder.
+        votes_open: Offset after which there may be votes on unfinished items.
+        notices: Notices about skipped lines.
+        tally: Sums over the valid lines; None if they would require reading the lines again.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class RunIndex:
 
     @classmethod
     def empty(cls, path: Path, n_items: int) -> RunIndex:
-        """Return the index of a folder without items and votes."""
+        """Return the index of a folder without any items or votes."""
         lines = array("q", [-1]) * n_items
         return cls(path=path, lines=lines, current=bytearray(n_items), settled=bytearray(n_items))
 
@@ -95,19 +95,18 @@ class RunIndex:
     def load(cls, path: Path, dataset: RubricDataset, stand: Stand, written: Written) -> RunIndex:
         """Return the index of a run folder.
 
-        Every line of an item is compared with its checksum. Their votes are those that they were if
-        `votes.jsonl` is, up to the size it had when the last of them was written, byte for byte what it was;
-        each later vote is compared with its own checksum. Where anything differs, every line of both files is
-        read, to find out which items are affected.
+        Each line of an item is compared with its checksum. The votes before the last such line are verified
+        together, by a checksum of `votes.jsonl` up to that point, and each later vote by its own checksum.
+        If anything differs, every line of both files is read to find the affected items.
 
         Args:
             path: The run folder.
             dataset: The graded dataset.
-            stand: The conditions that lines must have been written under.
+            stand: The conditions under which lines are valid.
             written: The manifest's entries about the logs.
 
         Raises:
-            RunFormatError: If a file of it cannot be read.
+            RunFormatError: If a file of the folder cannot be read.
         """
         try:
             index = cls.empty(path, len(dataset))
@@ -121,14 +120,14 @@ class RunIndex:
         return index
 
     def _read(self, stand: Stand, places: Places, written: Written) -> bool:
-        """Fill the index; False where a file is damaged."""
+        """Fill the index; return False if a file is damaged."""
         if any(self._bytes_lost(log, written) > 0 for log in (VOTES, ITEMS)):
             return False
         seal, claimed, tally, repeated = Seal(-1, 0, 0, 0), _Claims(), Tally(), False
         unsealed = written.unsealed.get(ITEMS, 0)
         for number, offset, raw in log_lines(self.path / ITEMS, 0):
             if offset >= unsealed and not is_intact(raw, offset, written.mark):
-                # The torn last line of a killed process is no damage; nothing is torn in a run that ended.
+                # A killed process may leave an incomplete last line, but a run that ended has none.
                 if raw.endswith(b"\n") or offset < written.sizes.get(ITEMS, 0):
                     return False
                 self.pass_over(ITEMS, f"line {number}")
@@ -150,24 +149,24 @@ class RunIndex:
         self.tally = None if repeated else tally
         is_whole = crc_of(self.path / VOTES, seal.votes_size) == seal.votes_crc
         is_counted = not unsealed or seal.number == self.count - 1
-        # A run that ended without an item's line has lost it.
+        # If a completed run has no line for an item, the line was lost.
         is_complete = not written.is_complete or -1 not in self.lines
         return is_whole and is_counted and is_complete and self._find_unclaimed(seal, claimed, written)
 
     def note_line(self, position: int, offset: int, item: ItemFields, stand: Stand) -> None:
-        """Note the line of an item; it takes the place of an earlier one."""
+        """Record the line of an item, replacing any earlier line."""
         self.lines[position] = offset
         self.current[position] = current = stand.of(item)
         self.settled[position] = current and not (item["lost"] or item["raised"])
 
     def set_aside(self, position: int, why: str) -> None:
-        """Note that an item counts as not scored, since lines of it are damaged or missing."""
+        """Record that an item counts as not scored because lines of it are damaged or missing."""
         self.affected[position] = why
         self.lines[position] = -1
         self.current[position] = self.settled[position] = 0
 
     def _find_unclaimed(self, seal: Seal, claimed: _Claims, written: Written) -> bool:
-        """Note where votes are that no line of an item claims; False where one is damaged."""
+        """Record the offsets of votes that no line of an item claims; return False if one is damaged."""
         unsealed = written.unsealed.get(VOTES, 0)
         for number, offset, raw in log_lines(self.path / VOTES, seal.votes_open):
             if offset in claimed:
@@ -180,19 +179,19 @@ class RunIndex:
                 return False
             item_id = item_id_of(raw, is_intact=is_known)
             if item_id is None:
-                # Where reading began in the middle, lines cannot be numbered.
+                # If reading began in the middle of the file, line numbers are unknown.
                 self.pass_over(VOTES, f"line {number}" if not seal.votes_open else f"at byte {offset}")
                 continue
             self.unclaimed.setdefault(item_id, array("q")).append(offset)
         return True
 
     def pass_over(self, file: str, where: str) -> None:
-        """Note a line that cannot be read."""
-        kind = f"lines of {file} are torn or damaged and were passed over"
-        self.notices.add(kind, f"{file} {where} is torn or damaged and was passed over")
+        """Record a line that cannot be read."""
+        kind = f"truncated or corrupted lines of {file} were skipped"
+        self.notices.add(kind, f"{file}: {where} is truncated or corrupted and was skipped")
 
     def _bytes_lost(self, log: str, written: Written) -> int:
-        """Bytes by which a log is shorter than when the run ended."""
+        """Return the number of bytes that a log has lost since the run ended."""
         file = self.path / log
         return written.sizes.get(log, 0) - (file.stat().st_size if file.exists() else 0)
 
@@ -203,7 +202,7 @@ class RunIndex:
             self.damages.append(Damage(file=PROMPTS, what=what, n_items=0))
 
     def line(self, position: int) -> StoredItem | None:
-        """Return the latest line of the item at a position; None if it has none."""
+        """Return the latest line of the item at a position; None if the item has no line."""
         if self.lines[position] < 0:
             return None
         with (self.path / ITEMS).open("rb") as file:
@@ -216,11 +215,11 @@ class RunIndex:
         return sorted({*claimed, *self.unclaimed.get(item_id, ())})
 
     def votes(self, item_id: str, offsets: Sequence[int]) -> Iterator[tuple[int, StoredVote]]:
-        """Yield the votes of an item at these offsets, each with its offset; a torn one is left out.
+        """Yield the offset and the vote for each of these offsets of an item's votes.
 
         Raises:
-            RunFormatError: If where a line of the item says that a vote stands, there is none: the folder was
-                changed by other means than a run since it was opened.
+            RunFormatError: If a vote that a line of the item lists is not found, because something other than
+                a run has changed the folder since it was opened.
         """
         if not offsets:
             return
@@ -231,25 +230,25 @@ class RunIndex:
                 try:
                     vote = parse_vote(file.readline())
                     if vote.item_id != item_id:
-                        raise ValueError("another item's")
+                        raise ValueError("the vote is on another item")
                 except ValueError:
                     if offset in lenient:
                         continue
                     raise RunFormatError(
-                        f"{self.path / VOTES} was changed since the run was opened; open it again with "
-                        "EvalResult.from_experiment, or resume the run"
+                        f"{self.path / VOTES} has changed since the run was opened; open the run again with "
+                        "EvalResult.from_experiment, or resume it"
                     ) from None
                 yield offset, vote
 
     def finished(self, item: StoredItem, offset: int) -> None:
-        """Note that the line of an item was written, and where; it claims all votes of the item."""
+        """Record the offset of a new line of an item, which claims all votes on the item."""
         self.lines[item.position] = offset
         self.current[item.position] = self.settled[item.position] = 1
         self.unclaimed.pop(item.item_id, None)
         self.tally = None
 
     def current_lines(self) -> Iterator[StoredItem]:
-        """Yield the lines whose figures are those of the run as it is now, in the order of the file."""
+        """Yield the lines that are valid under the run's current conditions, in file order."""
         moved: dict[int, int] | None = None
         for _, offset, raw in log_lines(self.path / ITEMS, 0):
             try:
@@ -258,7 +257,7 @@ class RunIndex:
                 continue
             at = item["position"]
             if not (0 <= at < len(self.lines) and self.lines[at] == offset):
-                # It has another position now, or another line.
+                # The item has moved to another position or has a newer line.
                 if moved is None:
                     moved = {line: position for position, line in enumerate(self.lines)}
                 at = moved.get(offset, -1)
@@ -267,14 +266,15 @@ class RunIndex:
 
 
 class Places:
-    """Says where in a dataset the item of a line is: by its id.
+    """Finds the position in a dataset of the item that a line is about.
 
-    A line with a checksum that was written for this very dataset, by its digest, says the position itself.
+    If the line has a checksum and was written for this dataset, its own position is used; otherwise the item
+    is looked up by its id.
 
     Args:
         dataset: The dataset.
-        digest: Its digest, as in lines.
-        unsealed: Bytes of lines without a checksum.
+        digest: Digest of the dataset, in the form used in lines.
+        unsealed: Number of leading bytes whose lines have no checksum.
     """
 
     def __init__(self, dataset: RubricDataset, digest: str, unsealed: int) -> None:
@@ -285,11 +285,11 @@ class Places:
         self._ids: dict[str, int] | None = None
 
     def of(self, item: ItemFields, at: int) -> int | None:
-        """Return the position; None if the dataset does not have the item any more.
+        """Return the position; None if the dataset no longer contains the item.
 
         Args:
             item: The content of a line.
-            at: The offset that the line was written at.
+            at: The offset at which the line was written.
         """
         if at >= self._unsealed and item["dataset"] == self._digest and item["position"] < self._count:
             position: int = item["position"]
@@ -300,14 +300,14 @@ class Places:
 
 
 class _Claims:
-    """Offsets of votes that lines of items claim, as far as the last of these lines leaves votes open."""
+    """Offsets of the votes that lines of items claim, after the first vote that is still open."""
 
     def __init__(self) -> None:
         self._offsets: set[int] = set()
         self._most = _FEW
 
     def add(self, item: ItemFields, seal: Seal) -> None:
-        """Note what a line claims, and forget what lies before the votes it leaves open."""
+        """Add the votes that a line claims, and drop offsets before its first open vote."""
         self._offsets.update(item["votes"])
         if len(self._offsets) > self._most:
             self._offsets = {offset for offset in self._offsets if offset >= seal.votes_open}

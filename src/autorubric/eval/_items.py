@@ -1,4 +1,4 @@
-"""Results of grading single items, and how long items took."""
+"""Results of grading single items, and durations of runs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ItemResult:
     Attributes:
         item_idx: Position of the item in the dataset, from 0.
         item: The item.
-        report: The report; None if grading raised.
-        duration_seconds: Seconds that grading took.
-        error: Why there is no score; None if there is a score.
+        report: The report; None if grading raised an exception.
+        duration_seconds: Time that grading took, in seconds.
+        error: Reason for a missing score; None if there is a score.
     """
 
     item_idx: int
@@ -42,23 +42,23 @@ class ItemResult:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedItem:
-    """The result of grading one item, without votes and report.
+    """The result of grading one item, without its votes and report.
 
     Attributes:
-        item_id: The item.
-        position: Its position in the dataset, from 0.
-        score: Its score; None if it has none.
-        error: Why there is no score; None if there is a score.
-        raised: Whether grading raised, so that there is no report.
-        partial: What could not be judged, if there is a score nevertheless.
-        lost: Whether a vote failed without a reply, so that it is worth asking again.
-        votes_cast: Votes cast in this run, without those that were stored before.
-        duration_seconds: Seconds that grading took.
-        length_penalty: The points subtracted for length.
-        tokens: Tokens of its votes; None if they were not counted.
-        cost: US dollars of its votes whose cost is known; None if no cost is known.
-        calls_saved: Votes that were not requested, since they could no longer change the result.
-        verdicts: Its verdicts by outcome; None in lines of versions that did not count them.
+        item_id: Id of the item.
+        position: Position of the item in the dataset, from 0.
+        score: Score of the item; None if it could not be scored.
+        error: Reason for a missing score; None if there is a score.
+        raised: Whether grading raised an exception, so that there is no report.
+        partial: Description of what could not be judged, if there is a score nevertheless.
+        lost: Whether a vote received no reply, so that it is worth requesting again.
+        votes_cast: Number of votes cast in this run, excluding stored votes.
+        duration_seconds: Time that grading took, in seconds.
+        length_penalty: Points subtracted for length.
+        tokens: Tokens used by the item's votes; None if they were not counted.
+        cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
+        calls_saved: Number of votes not requested because they could no longer change the result.
+        verdicts: Counts of the item's verdicts by outcome; None in lines of versions that did not count them.
     """
 
     item_id: str
@@ -86,7 +86,7 @@ class GradedItem:
         votes_cast: int = 0,
         duration_seconds: float = 0.0,
     ) -> GradedItem:
-        """Return an item whose grading raised: one verdict per criterion counts as lost."""
+        """Return the result of an item whose grading raised; one verdict per criterion counts as lost."""
         n_criteria = len(task.rubric.names)
         return cls(
             item_id=task.item_id,
@@ -107,10 +107,7 @@ class GradedItem:
 def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
     """Return whether an item has a score although a verdict behind it was lost.
 
-    Args:
-        score: Its score.
-        verdicts: Its verdicts by outcome; where they were not counted, `partial` decides.
-        partial: What could not be judged.
+    `partial`, the description of what could not be judged, is used if the verdicts were not counted.
     """
     return score is not None and (verdicts.lost > 0 if verdicts is not None else partial is not None)
 
@@ -121,15 +118,15 @@ class Tally:
 
     Attributes:
         scores: Sum of the scores.
-        scored: Items with a score.
-        failed: Items without.
-        partly_scored: Items with a score although a verdict behind it was lost.
-        tokens: Tokens; None if none was counted.
-        cost: US dollars of the votes with a known cost; None if no cost is known.
-        calls_saved: Votes that were not requested, since they could no longer change the result.
-        durations: Seconds that each item took.
-        verdicts: Verdicts by outcome, of the items that have counts.
-        uncounted: Items without counts of verdicts, written by earlier versions.
+        scored: Number of items with a score.
+        failed: Number of items without a score.
+        partly_scored: Number of items with a score although a verdict behind it was lost.
+        tokens: Tokens used; None if no tokens were counted.
+        cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
+        calls_saved: Number of votes not requested because they could no longer change the result.
+        durations: Duration of each item in seconds.
+        verdicts: Counts of verdicts by outcome, over the items with such counts.
+        uncounted: Number of items without verdict counts, written by earlier versions.
     """
 
     scores: float = 0.0
@@ -144,7 +141,7 @@ class Tally:
     durations: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, item: Mapping[str, Any]) -> None:
-        """Count an item, given as the fields of a `GradedItem`."""
+        """Add an item, passed as a mapping of the fields of a `GradedItem`."""
         score, tokens, cost = item["score"], item["tokens"], item["cost"]
         if score is not None:
             self.scores += score
@@ -165,12 +162,12 @@ class Tally:
 
     @property
     def mean_score(self) -> float | None:
-        """Mean of the scores; None if there is none."""
+        """Mean of the scores; None if no item has a score."""
         return self.scores / self.scored if self.scored else None
 
 
 def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
-    """Return the fields of a `GradedItem` that come from its report."""
+    """Return the fields of a `GradedItem` that are derived from its report."""
     votes = [vote for criterion in report.report for vote in criterion.votes]
     return {
         "score": report.score,
@@ -187,16 +184,16 @@ def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalTimingStats:
-    """How long a run took, in seconds.
+    """Durations of a run and its items, in seconds; item statistics are None if there are no items.
 
     Attributes:
-        total_duration_seconds: From the run's start to its end.
-        mean_item_duration_seconds: Mean over items.
-        min_item_duration_seconds: Shortest item.
-        max_item_duration_seconds: Longest item.
-        p50_item_duration_seconds: Median over items.
-        p95_item_duration_seconds: 95th percentile over items.
-        items_per_second: Items over the total; None if no time passed.
+        total_duration_seconds: Duration of the run, from start to end.
+        mean_item_duration_seconds: Mean duration of an item.
+        min_item_duration_seconds: Shortest duration of an item.
+        max_item_duration_seconds: Longest duration of an item.
+        p50_item_duration_seconds: Median duration of an item.
+        p95_item_duration_seconds: 95th percentile of the item durations.
+        items_per_second: Number of items divided by the total duration; None if the duration is 0.
     """
 
     total_duration_seconds: float
@@ -209,7 +206,7 @@ class EvalTimingStats:
 
     @classmethod
     def of(cls, durations: Sequence[float], total: float) -> EvalTimingStats:
-        """Return the figures of item durations and the run's total, in seconds."""
+        """Compute the statistics from the durations of the items and of the run, in seconds."""
         p50, p95 = _percentiles(durations, (50, 95)) if durations else (None, None)
         return cls(
             total_duration_seconds=total,
@@ -223,7 +220,7 @@ class EvalTimingStats:
 
 
 def _percentiles(values: Sequence[float], percents: Sequence[int]) -> list[float]:
-    """Return interpolated percentiles of values; values are converted chunk by chunk."""
+    """Return interpolated percentiles, sorting the values in chunks to save memory."""
     last = len(values) - 1
     chunks = [array("d", sorted(values[start : start + _CHUNK])) for start in range(0, len(values), _CHUNK)]
     wanted = [divmod(percent * last, 100) for percent in percents]

@@ -1,4 +1,4 @@
-"""The lines of a run folder: a vote, and a finished item with the seal on what came before it."""
+"""The lines of a run folder: votes, and finished items with a seal on the preceding content."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from autorubric.values import Json, TokenUsage, VerdictCounts
 if TYPE_CHECKING:
     from autorubric.types import JudgeVote
 
-# The line of a vote begins so; the rest of it need not be read to know whose it is.
+# The beginning of a vote's line, which is enough to find its item.
 _WHOSE: Final = re.compile(rb'\{"item":("(?:[^"\\]|\\.)*")')
 
 ItemFields = dict[str, Any]
-"""The fields of a `StoredItem` by name: what is read of many lines is not worth an object each."""
+"""The fields of a `StoredItem` by name, which are faster to create than an object for each line."""
 
 
 class StoredVote(NamedTuple):
-    """A vote as the run folder holds it.
+    """A vote stored in a run folder.
 
     Attributes:
-        item_id: The item.
+        item_id: Id of the item.
         criterion: Name of the criterion.
-        digest: Digest of what the vote depends on.
+        digest: Digest of the dependencies of the vote.
         vote: The vote.
     """
 
@@ -60,7 +60,7 @@ class StoredVote(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, int, tuple[str, ...]]:
-        """Item, criterion, judge, sample and, for what compares, the order shown."""
+        """Item, criterion, judge, sample and, for comparisons, the order of the candidates."""
         vote = self.vote
         return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
 
@@ -68,13 +68,13 @@ class StoredVote(NamedTuple):
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
-    """A finished item as stored in the run folder: what a run reports without reading votes.
+    """The result of a finished item as stored in a run folder.
 
     Attributes:
-        basis: Digest of what its figures depend on apart from the item: judges, the shared rubric, policies.
-        dataset: Digest of its dataset.
-        fingerprint: Digest of the parts of the item that its figures depend on.
-        votes: Offsets of the lines in `votes.jsonl` that hold its votes.
+        basis: Digest of the judges, the shared rubric and the policies, on which the figures depend.
+        dataset: Digest of the dataset.
+        fingerprint: Digest of the parts of the item on which the figures depend.
+        votes: Offsets of the item's votes in `votes.jsonl`.
     """
 
     basis: str = ""
@@ -83,18 +83,18 @@ class StoredItem(GradedItem):
     votes: tuple[int, ...] = ()
 
     def fields(self) -> ItemFields:
-        """Return its fields by name."""
+        """Return the fields by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Seal(NamedTuple):
-    """The state of the folder when a line of `items.jsonl` was written, by which a reader checks offsets.
+    """The state of the folder when a line of `items.jsonl` was written, used to verify offsets.
 
     Attributes:
-        number: How many lines of items came before.
-        votes_size: Bytes of `votes.jsonl`.
-        votes_crc: Their CRC-32.
-        votes_open: Offset from which on there may be votes of items that are not finished.
+        number: Number of preceding lines of items.
+        votes_size: Size of `votes.jsonl` in bytes.
+        votes_crc: CRC-32 of `votes.jsonl`.
+        votes_open: Offset after which there may be votes on unfinished items.
     """
 
     number: int
@@ -104,10 +104,10 @@ class Seal(NamedTuple):
 
 
 def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
-    """Return the fields of the item that a line of `items.jsonl` holds, checked, and the line's seal.
+    """Return the validated fields of the item in a line of `items.jsonl`, and the line's seal.
 
     Raises:
-        ValueError: If the line is not an item.
+        ValueError: If the line is not a valid item.
     """
     item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
     item.pop("at", None)
@@ -122,10 +122,10 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
 
 
 def parse_vote(raw: bytes) -> StoredVote:
-    """Return the vote of a line of `votes.jsonl`.
+    """Return the vote in a line of `votes.jsonl`.
 
     Raises:
-        ValueError: If the line is invalid.
+        ValueError: If the line is not a valid vote.
     """
     lines = _votes()
     line = _read(lines.reader, raw)
@@ -138,11 +138,11 @@ def parse_vote(raw: bytes) -> StoredVote:
 
 
 def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
-    """Return the id of the item that a line of `votes.jsonl` is about; None if it holds no vote.
+    """Return the id of the item that a line of `votes.jsonl` is about; None if the line is not a vote.
 
     Args:
         raw: The line.
-        is_intact: Whether it is known to be what was written, so that reading its beginning is enough.
+        is_intact: Whether the line is known to be intact, so that only its beginning needs to be read.
     """
     whose = _WHOSE.match(raw) if is_intact else None
     try:
@@ -153,7 +153,7 @@ def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
 
 
 def line_of_vote(stored: StoredVote) -> bytes:
-    """Return a vote as a line of `votes.jsonl`, without its end and without default values."""
+    """Return a vote as a line of `votes.jsonl`, without the line's seal and without default values."""
     line = {
         "item": stored.item_id,
         "criterion": stored.criterion,
@@ -164,7 +164,7 @@ def line_of_vote(stored: StoredVote) -> bytes:
 
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
-    """Return an item as a line of `items.jsonl`, without its end and without default values."""
+    """Return an item as a line of `items.jsonl`, without offset and checksum and without default values."""
     return b'%b,"seal":[%d,%d,%d,%d]}' % (_written(_item_writer(), item)[:-1], *seal)
 
 
@@ -177,12 +177,12 @@ def _written(writer: SchemaSerializer, content: Any) -> bytes:
     try:
         return writer.to_json(content, exclude_defaults=True, warnings=False)
     except ValueError:
-        # Lone surrogates have no UTF-8.
+        # Lone surrogates cannot be encoded in UTF-8.
         return compact_json(writer.to_python(content, mode="json", exclude_defaults=True, warnings=False))
 
 
 class _VoteLines(NamedTuple):
-    """What reads and writes lines of votes."""
+    """The reader and writer of lines of votes."""
 
     kind: type[JudgeVote]
     reader: SchemaValidator
@@ -191,7 +191,7 @@ class _VoteLines(NamedTuple):
 
 @cache
 def _votes() -> _VoteLines:
-    """Made late, since a run is opened without its votes."""
+    """Create the reader and writer of votes on first use, since opening a run does not read votes."""
     from autorubric.types import JudgeVote
 
     key = {"item": _TEXT, "criterion": _TEXT, "digest": _TEXT}
@@ -204,7 +204,7 @@ def _votes() -> _VoteLines:
 
 
 def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
-    """Return the checked content of a line."""
+    """Return the validated content of a line."""
     found: dict[str, Any]
     try:
         found = lines.validate_json(raw)
@@ -214,15 +214,15 @@ def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
 
 
 def _parsed(raw: bytes) -> Json:
-    """Return what a line holds, read by Python's own parser, which alone knows lone surrogates."""
+    """Return the content of a line, using Python's JSON parser, which accepts lone surrogates."""
     try:
         return json.loads(raw.decode("utf-8"))
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("the line is nested too deeply") from None
 
 
 def _schema_of(hint: Any) -> CoreSchema:
-    """Return the JSON schema of a type; numbers are bounded so that arithmetic and offsets work."""
+    """Return the validation schema of a type; integers are bounded so that offsets stay valid."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         (alone,) = (one for one in arguments if one is not NoneType)
@@ -239,7 +239,7 @@ def _schema_of(hint: Any) -> CoreSchema:
 
 
 def _fields_of(kind: Any) -> dict[str, TypedDictField]:
-    """Return the fields of a dataclass; those at their defaults may be left out."""
+    """Return the fields of a dataclass; fields with defaults are optional."""
     hints = get_type_hints(kind)
     return {
         one.name: typed_dict_field(_schema_of(hints[one.name]), required=one.default is MISSING)
@@ -248,7 +248,7 @@ def _fields_of(kind: Any) -> dict[str, TypedDictField]:
 
 
 def _instance_of(kind: Any) -> CoreSchema:
-    """Return an instance of a dataclass; fields at their defaults can be told from others."""
+    """Return the schema of a dataclass instance, with defaults, so that they can be omitted when writing."""
     hints, held = get_type_hints(kind), []
     for one in fields(kind):
         within = [each for each in get_args(hints[one.name]) if is_dataclass(each)]
@@ -267,10 +267,10 @@ def _mapping(**held: TypedDictField) -> CoreSchema:
 
 _COUNT: Final = int_schema(ge=0, le=2**62)
 _PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf_nan=False)}
-# An answer of a judge's own may hold what is no number; it is to be read as that, and not as nothing.
+# A judge's answer may contain NaN or infinity, which must be kept and not become null.
 _WRITING: Final = CoreConfig(ser_json_inf_nan="constants")
 _TEXT: Final = typed_dict_field(str_schema())
-# What the log adds to a line; older lines have neither.
+# Fields that the log adds to a line; older lines have neither.
 _SEALED: Final = {
     "at": typed_dict_field(_COUNT, required=False),
     "crc": typed_dict_field(str_schema(), required=False),

@@ -1,4 +1,4 @@
-"""A lock on a file that the operating system gives back when its process ends, however it ends."""
+"""A file lock that the operating system releases when its process ends, even after a crash."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import IO
 
 
 class FileLock:
-    """An exclusive lock; not re-entrant.
+    """An exclusive, non-reentrant file lock.
 
     Args:
-        path: The lock file; it and its folder are created if missing, and kept.
+        path: The lock file; the file and its folder are created if missing, and not removed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -21,17 +21,17 @@ class FileLock:
         self._file: IO[bytes] | None = None
 
     def acquire(self) -> bool:
-        """Take the lock; False where another holds it.
+        """Try to acquire the lock, and return whether that succeeded.
 
         Raises:
-            OSError: If the file cannot be made, or the file system has no locks.
+            OSError: If the file cannot be created, or the file system does not support locks.
         """
         while True:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 file = self._path.open("ab", buffering=0)
             except FileNotFoundError:
-                # Another removed the folder in this very moment.
+                # Another process removed the folder at the same time.
                 continue
             try:
                 taken = _lock(file)
@@ -47,20 +47,20 @@ class FileLock:
                 return False
 
     def _is_there(self, file: IO[bytes]) -> bool:
-        """Return whether the path still leads to this file; a lock on a removed file is void."""
+        """Return whether the path still refers to this file, since a lock on a removed file is void."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except FileNotFoundError:
             return False
 
     def _sign(self, file: IO[bytes]) -> None:
-        # For people; where there is no room for it, the lock holds all the same.
+        # For information only: the lock is valid even if the process id cannot be written.
         with suppress(OSError):
             file.truncate(0)
             file.write(str(os.getpid()).encode("ascii"))
 
     def holder(self) -> str:
-        """Return the holder of a lock that could not be taken, in words."""
+        """Return a description of the process that holds the lock."""
         try:
             pid = self._path.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
@@ -70,7 +70,7 @@ class FileLock:
         return "another run in this process" if int(pid) == os.getpid() else f"another process ({pid})"
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock, if it is held."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""A file of a run folder that lines are appended to, each with its offset and a checksum."""
+"""Append-only files of a run folder; each line ends with its offset and a checksum."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TAIL = 19
 
 
 def seal_line(body: bytes, at: int, mark: int) -> bytes:
-    """Return a line with a JSON object, its offset in the file, and the CRC-32 of what precedes it.
+    """Return a line with a JSON object, its offset in the file, and the CRC-32 of both.
 
     Args:
-        body: The object, not empty, in one line without its line break.
+        body: A non-empty object on one line, without a line break.
         at: Offset of the line in its file.
-        mark: The run's mark, with which the CRC-32 begins.
+        mark: The run's mark, the initial value of the CRC-32.
     """
     content = b'%b,"at":%d' % (body[:-1], at)
     return b'%b,"crc":"%08x"}\n' % (content, crc32(content, mark))
@@ -27,12 +27,12 @@ def seal_line(body: bytes, at: int, mark: int) -> bytes:
 
 def is_intact(raw: bytes, offset: int, mark: int) -> bool:
     """Return whether a line matches its checksum, the run's mark, and its offset."""
-    # One comparison of both: this is a seventh of the time that opening a run takes.
+    # A single comparison of both, since this takes a seventh of the time of opening a run.
     return raw.endswith(b',"at":%d,"crc":"%08x"}\n' % (offset, crc32(raw[:-_TAIL], mark)))
 
 
 def written_at(raw: bytes, mark: int) -> int | None:
-    """Return the offset that a line was written at; None if it does not match its checksum."""
+    """Return the offset at which a line was written; None if the line does not match its checksum."""
     content = raw[:-_TAIL]
     if raw[-_TAIL:] != b',"crc":"%08x"}\n' % crc32(content, mark):
         return None
@@ -43,14 +43,14 @@ def written_at(raw: bytes, mark: int) -> int | None:
 
 
 def body_of(raw: bytes, mark: int, *, is_sealed: bool) -> bytes | None:
-    """Return the JSON object that a line was made of; None if the line does not match its checksum."""
+    """Return the JSON object of a line without its seal; None if the line does not match its checksum."""
     if not is_sealed:
         return raw.removesuffix(b"\n") if raw.endswith(b"\n") else None
     return None if written_at(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
 
 
 def unsealed_bytes(path: Path) -> int:
-    """Return the bytes of leading lines without checksums, which an older version wrote."""
+    """Return the number of bytes of the leading lines without checksums, which an older version wrote."""
     size = 0
     for _, offset, raw in log_lines(path, 0):
         if b',"crc":"' in raw[-_TAIL:]:
@@ -60,7 +60,7 @@ def unsealed_bytes(path: Path) -> int:
 
 
 def log_lines(path: Path, start: int) -> Iterator[tuple[int, int, bytes]]:
-    """Number, counted from `start`, offset and bytes of each line that is not blank; none without a file."""
+    """Yield number (from `start`), offset and bytes of each non-blank line; nothing for a missing file."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -74,12 +74,12 @@ def log_lines(path: Path, start: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 class Piece(NamedTuple):
-    """An intact line of a log, wherever it is now.
+    """An intact line of a log, which may have moved.
 
     Attributes:
-        at: Offset that it was written at.
-        offset: Offset that it has.
-        size: Its bytes.
+        at: Offset at which the line was written.
+        offset: Current offset of the line.
+        size: Length of the line in bytes.
     """
 
     at: int
@@ -89,14 +89,14 @@ class Piece(NamedTuple):
 
 @dataclass(kw_only=True)
 class LogSurvey:
-    """The intact lines of a log.
+    """The intact lines of a log, and counts of other lines.
 
     Attributes:
-        pieces: The intact lines, in the order in which they were written; of equal ones the first.
-        holes: Ranges of offsets that no intact line was written at, and that were not left blank.
-        bad: Lines that do not match their checksum, a torn last line excluded.
-        repeated: Lines that are there more than once.
-        moved: Lines that are not in the order in which they were written.
+        pieces: The intact lines, without repetitions, in the order in which they were written.
+        holes: Ranges of offsets that neither an intact line nor deliberate blanks cover.
+        bad: Number of lines that do not match their checksum, except for an incomplete last line.
+        repeated: Number of repeated lines.
+        moved: Number of lines that are out of order.
     """
 
     pieces: list[Piece] = field(default_factory=list)
@@ -114,15 +114,15 @@ class LogSurvey:
 def survey_log(
     path: Path, mark: int, unsealed: int, size: int, visit: Callable[[int, int, bytes], bool]
 ) -> LogSurvey:
-    """Read every line of a log and finds out which are intact.
+    """Read every line of a log and find out which lines are intact.
 
     Args:
         path: The file.
         mark: The run's mark.
-        unsealed: Bytes at its beginning that have no checksums.
-        size: Bytes that it must have at least.
-        visit: Called with the offset that each intact line was written at, the one that it has, and the
-            line; False where it cannot be read all the same.
+        unsealed: Number of leading bytes without checksums.
+        size: Minimum number of bytes that the file must have.
+        visit: Called for each intact line with its original offset, its current offset and its bytes;
+            returns False if the content cannot be read.
     """
     found, known, blank, end = LogSurvey(), set[int](), list[range](), 0
     for offset, raw in _all_lines(path):
@@ -133,7 +133,7 @@ def survey_log(
         if at in known:
             found.repeated += 1
         elif at is None or not visit(at, offset, raw):
-            # A torn last line is what a killed process leaves; what was lost with it shows as a hole.
+            # A killed process leaves an incomplete last line; anything lost with it shows as a hole.
             found.bad += raw.endswith(b"\n") and offset >= unsealed
         else:
             known.add(at)
@@ -143,7 +143,7 @@ def survey_log(
     found.moved = sum(one is not two for one, two in zip(found.pieces, in_order, strict=True))
     found.pieces = in_order
     is_moved = any(one.at != one.offset for one in in_order)
-    # Blank ranges are where they were left only as long as nothing has moved.
+    # Blank ranges are at their original offsets only if no line has moved.
     known_ranges = [range(one.at, one.at + one.size) for one in in_order] + ([] if is_moved else blank)
     found.holes = _holes(sorted(known_ranges, key=lambda one: one.start), unsealed, max(end, size))
     return found
@@ -171,7 +171,7 @@ def _holes(known: Sequence[range], start: int, end: int) -> list[range]:
 
 
 def restored_parts(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
-    """Yield the content of a log with these lines where they were written, and blanks in between."""
+    """Yield the content of a log with these lines at their original offsets and blanks in between."""
     end = 0
     with path.open("rb") as file:
         for piece in pieces:
@@ -185,20 +185,20 @@ def restored_parts(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
 class AppendLog:
     """Appends lines to a file, and tracks its size and, if requested, its CRC-32.
 
-    Nothing is held back in buffers of the system's: a write that fails is not tried again at the close. A
-    torn last line, as a killed process leaves it, is cut off.
+    Writes are unbuffered, so a failed write is not repeated when the file is closed. An incomplete last
+    line, which a killed process leaves, is removed.
 
     Args:
         path: The file; created if missing.
         mark: The run's mark.
-        summed: Whether the CRC-32 is kept.
+        summed: Whether to track the CRC-32.
 
     Attributes:
-        size: Bytes of the file, those included that wait to be written.
-        crc: Their CRC-32; 0 if it is not kept.
+        size: Number of bytes in the file, including lines that are still to be written.
+        crc: CRC-32 of these bytes; 0 if it is not tracked.
 
     Raises:
-        OSError: If it cannot be opened.
+        OSError: If the file cannot be opened.
     """
 
     def __init__(self, path: Path, mark: int, *, summed: bool) -> None:
@@ -225,7 +225,7 @@ class AppendLog:
         return end
 
     def append(self, body: bytes) -> int:
-        """Append a JSON object with its checksum, to be written by `flush`; the offset of its line."""
+        """Queue a JSON object with its checksum for `flush`, and return the offset of its line."""
         start = self.size
         line = seal_line(body, start, self._mark)
         self._waiting.append(line)
@@ -235,10 +235,10 @@ class AppendLog:
         return start
 
     def flush(self) -> None:
-        """Write the lines that wait.
+        """Write the queued lines.
 
         Raises:
-            OSError: If they cannot be written; what did not fit is dropped.
+            OSError: If the lines cannot be written; unwritten lines are dropped.
         """
         if not self._waiting:
             return
@@ -249,20 +249,20 @@ class AppendLog:
         except OSError as error:
             self._waiting.clear()
             raise OSError(error.errno, error.strerror, str(self._path)) from None
-        # Only now: an interrupt in between must not lose them.
+        # Cleared only now, so that an interrupt during writing loses no line.
         self._waiting.clear()
 
     def close(self) -> None:
         """Close the file.
 
         Raises:
-            OSError: If the system reports only now that the disk is full.
+            OSError: If the system reports a write error, such as a full disk, on closing.
         """
         self._file.close()
 
 
 def crc_of(path: Path, size: int) -> int | None:
-    """CRC-32 of the first bytes of a file; None if it has not so many, or there is none."""
+    """Return the CRC-32 of the first `size` bytes of a file; None if it is shorter or missing."""
     crc, left = 0, size
     if not left:
         return crc

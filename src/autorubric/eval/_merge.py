@@ -1,4 +1,4 @@
-"""Merging runs of parts of a dataset into one: checking that they fit, and combining their votes."""
+"""Merging runs: checking that they are compatible, and combining their items and votes."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from autorubric.reporting import GraderDescription
 
 _MOST_TOLD = 12
 _OWN = frozenset({"format", "shard", "missing", "sizes", "unsealed"})
-"""What a manifest says of its own run alone."""
+"""Manifest entries that describe a single run only."""
 
 
 class _Place(NamedTuple):
-    """The place of an item: the number of a run, and the position in its dataset."""
+    """The location of an item: the index of its run, and its position in that run's dataset."""
 
     run: int
     position: int
 
 
 class _Order(NamedTuple):
-    """The places of the items of the merged dataset.
+    """The locations of the items of the merged dataset.
 
     Attributes:
-        places: The first place of each, in order.
-        again: Where those stand again that are in several runs, by id.
-        first: `places` by id.
+        places: The first location of each item, in order.
+        again: Further locations of items that are in several runs, by id.
+        first: The first location of each item, by id.
     """
 
     places: list[_Place]
@@ -55,7 +55,7 @@ class _Order(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """One of the runs that are merged."""
+    """One of the runs to merge."""
 
     path: Path
     manifest: dict[str, Any]
@@ -71,7 +71,7 @@ class _Part:
         index = read_index(path, stored, stand_of(manifest, dataset), written_by(manifest))
         if index.damages:
             told = "; ".join(one.when_opened() for one in index.damages)
-            raise RunFormatError(f"{path} cannot be merged before it is repaired: {told}")
+            raise RunFormatError(f"{path} cannot be merged until it is repaired: {told}")
         return cls(
             path=path,
             manifest=manifest,
@@ -82,12 +82,12 @@ class _Part:
 
     @property
     def shard(self) -> Shard | None:
-        """Which shard it is; None if it is none."""
+        """The shard that the run graded; None if the run is not a shard."""
         found = self.manifest.get("shard")
         return Shard(*found) if found else None
 
     def votes(self, position: int) -> list[StoredVote]:
-        """Return the valid votes on an item; of several with one key, the last."""
+        """Return the valid votes on an item; of several votes with the same key, only the last."""
         line = self.index.line(position)
         item_id = self.dataset.item_id(position)
         digests = self.standing.digests(position)
@@ -97,29 +97,29 @@ class _Part:
 
 
 def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
-    """Merge several runs into one, as if their items had been graded in one run; no judge is asked.
+    """Merge several runs into one, as if all items had been graded in one run, without calling any judge.
 
-    Shards of `run_shard` give the run of the whole dataset, in its order. Other runs are appended to one
-    another. If an item is in several runs, its votes must be equal. The result's `notices` list missing
-    shards and unfinished items. The merged run can be resumed like any other.
+    Shards from `run_shard` are merged into a run of the whole dataset, in its order. Other runs are
+    concatenated. If an item is in several runs, its votes must be equal. The result's `notices` list missing
+    shards and unfinished items. The merged run can be resumed like any other run.
 
     Args:
-        paths: The run folders.
-        out: The folder of the merged run; it must not exist.
+        paths: The run folders to merge.
+        out: The folder of the merged run, which must not exist.
 
     Raises:
-        ArgumentError: If no folder is given.
-        RunMismatchError: If the runs depend on different things, or disagree on shared items.
-        RunFormatError: If a folder is not a run, or is damaged; resuming that run repairs it.
-        RunError: If `out` exists.
+        ArgumentError: If `paths` is empty.
+        RunMismatchError: If the runs have different settings, or disagree on shared items.
+        RunFormatError: If a folder is not a run folder, or is damaged; resuming that run repairs it.
+        RunError: If `out` already exists.
     """
     parts = [_Part.read(Path(path)) for path in paths]
     target = Path(out)
     if not parts:
-        raise ArgumentError("paths is empty; give the folders of the runs to merge")
+        raise ArgumentError("paths must not be empty; pass the folders of the runs to merge")
     if target.exists():
-        raise RunError(f"{target} is there already; give a folder that is not")
-    _refuse("depend on different things", _differences(parts))
+        raise RunError(f"{target} already exists; pass a folder that does not exist")
+    _refuse("have different settings", _differences(parts))
     merged = _ordered(parts)
     _refuse("disagree", _disagreements(parts, merged))
     unfinished = target.with_name(target.name + ".merging")
@@ -136,15 +136,15 @@ def _refuse(what: str, found: Sequence[str]) -> None:
     if found:
         told = "\n".join(f"  - {line}" for line in found[:_MOST_TOLD])
         more = f"\n  - and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
-        message = f"these runs cannot be merged, since they {what}:\n{told}{more}"
+        message = f"the runs cannot be merged because they {what}:\n{told}{more}"
         raise RunMismatchError(message, differences=found)
 
 
 def _differences(parts: Sequence[_Part]) -> list[str]:
-    """Return what later runs depend on otherwise than the first, one line each."""
+    """Return the differences of the later runs from the first, one line each."""
     first, found = parts[0], []
     for part in parts[1:]:
-        # A check may be named in the items of one part alone, and is no difference then.
+        # A check may occur in the items of one part only, which is not a difference.
         before = _with_checks(first.manifest["asking"], _checks([part, first]))
         after = _with_checks(part.manifest["asking"], _checks([first, part]))
         now = GraderDescription(asking=after, deciding=part.manifest["deciding"])
@@ -152,9 +152,9 @@ def _differences(parts: Sequence[_Part]) -> list[str]:
         told = asking_differences(stored, now, None)
         told += deciding_differences(stored, now, None)
         if _header(part) != _header(first):
-            told.append("what the items of the dataset share (name, prompt, rubric or reference) differs")
+            told.append("the dataset's name, shared prompt, shared rubric or shared reference differs")
         if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
-            told.append("they are shards of different datasets, or of other numbers of shards")
+            told.append("the runs are shards of different datasets, or their numbers of shards differ")
         found += [f"{part.path.name} and {first.path.name}: {line}" for line in told]
     return found
 
@@ -164,7 +164,7 @@ def _with_checks(asking: Mapping[str, Any], checks: Mapping[str, Any]) -> dict[s
 
 
 def _checks(parts: Iterable[_Part]) -> dict[str, Any]:
-    """Return the checks that runs name; where they differ, as in the last of them."""
+    """Return the checks of all runs; of several versions of a check, that of the last run."""
     found: dict[str, Any] = {}
     for part in parts:
         found.update(part.manifest["asking"].get("checks") or {})
@@ -176,7 +176,7 @@ def _header(part: _Part) -> bytes:
 
 
 def _ordered(parts: Sequence[_Part]) -> _Order:
-    """Shards in the order of the dataset that they are of, other runs one after the other."""
+    """Return the locations of all items: shards in the order of the whole dataset, other runs in sequence."""
     places = [_Place(run, at) for run, part in enumerate(parts) for at in range(len(part.dataset))]
     if all(part.shard for part in parts):
 
@@ -197,7 +197,7 @@ def _ordered(parts: Sequence[_Part]) -> _Order:
 
 
 def _disagreements(parts: Sequence[_Part], merged: _Order) -> list[str]:
-    """Return items that are in several runs with another text, or with other votes, one line each."""
+    """Return the items whose text or votes differ between runs, one line each."""
     found = []
     for item_id, others in merged.again.items():
         place = merged.first[item_id]
@@ -240,7 +240,7 @@ def _write(parts: Sequence[_Part], merged: _Order, folder: Path, name: str) -> N
 
 def _dataset_lines(parts: Sequence[_Part], places: Sequence[_Place]) -> Iterator[bytes]:
     yield _header(parts[0])
-    # A part names each of its items; one that is called by its place in the whole had no name there.
+    # A shard's items always have ids; if all ids are positions, the items of the whole dataset had none.
     ids = (parts[place.run].dataset.item_id(place.position) for place in places)
     unnamed = all(item_id == str(at) for at, item_id in enumerate(ids))
     for place in places:
@@ -268,7 +268,7 @@ def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> d
 
 
 def _add_items(parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]) -> Notices:
-    """Add votes and lines of all items, and return notices of those that are not finished."""
+    """Add the votes and lines of all items, and return notices about unfinished items."""
     dataset = stored_dataset(store.path, manifest).dataset
     stand = stand_of(manifest, dataset)
     unfinished = Notices()
@@ -280,7 +280,7 @@ def _add_items(parts: Sequence[_Part], merged: _Order, store: RunStore, manifest
             store.add_vote(one)
         line = next((part.index.line(at) for part, at in held if part.index.current[at]), None)
         if line is None:
-            unfinished.add("items are not finished", f"item {item_id} is not finished")
+            unfinished.add("items are unfinished", f"item {item_id} is unfinished")
         else:
             cast = tuple(store.votes_cast(item_id))
             store.add_item(
@@ -297,7 +297,7 @@ def _missing_shards(parts: Sequence[_Part]) -> Notices:
         return missing
     there, count = {shard.number for shard in shards}, shards[0].shards
     kind = f"of {count:,} shards"
-    # There may be as many as a manifest says.
+    # The manifest's number of shards may be very large.
     for number in islice((number for number in range(count) if number not in there), FEW):
         missing.add(kind, f"shard {number} of {count}")
     more = count - len(there) - FEW
@@ -307,7 +307,7 @@ def _missing_shards(parts: Sequence[_Part]) -> Notices:
 
 
 def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
-    """Yield the exchanges line by line; for items in several runs, those of the first run."""
+    """Yield the stored exchanges line by line; for items in several runs, only those of the first run."""
     for run, part in enumerate(parts):
         others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
         written = written_by(part.manifest)
@@ -319,7 +319,7 @@ def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
 
 
 def _is_of(body: bytes, items: Set[str]) -> bool:
-    """Return whether a line is of one of these items."""
+    """Return whether a line is about one of these items."""
     if not items:
         return False
     try:

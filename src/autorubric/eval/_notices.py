@@ -1,30 +1,30 @@
-"""Notices about a run, in a bounded number of lines."""
+"""Notices about a run, limited in number."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 FEW = 5
-"""Of notices of one kind so many are told one by one."""
+"""Maximum number of notices of one kind that are listed individually."""
 
 
 class Notices:
-    """Notices; of many of one kind the first few, and how many more there are."""
+    """A list of notices; of each kind, only the first few are listed and the others are counted."""
 
     def __init__(self) -> None:
         self._first: dict[str, list[str]] = {}
         self._more: dict[str, int] = {}
 
     def append(self, told: str) -> None:
-        """Add a notice that is one of a kind."""
+        """Add a notice that has no further notices of its kind."""
         self._first[told] = [told]
 
     def add(self, kind: str, told: str) -> None:
-        """Add a notice of which there may be many.
+        """Add a notice of a kind that may be frequent.
 
         Args:
-            kind: The words after the number of notices that are not listed.
-            told: The notice's text.
+            kind: The kind, worded to follow "12 more", the number of notices that are not listed.
+            told: The text of the notice.
         """
         first = self._first.setdefault(kind, [])
         if len(first) < FEW:
@@ -33,7 +33,7 @@ class Notices:
             self.add_more(kind, 1)
 
     def add_more(self, kind: str, count: int) -> None:
-        """Add a number of notices of a kind, without listing them."""
+        """Count further notices of a kind without listing them."""
         self._more[kind] = self._more.get(kind, 0) + count
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Opens a run folder for writing: a new one, or one to resume if nothing it depends on has changed."""
+"""Opening a run folder for writing: creating it, or resuming it if its dependencies have not changed."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 _MOST_TOLD = 12
 _MOST_GONE = 1000
-"""So many items may have changed for the lines of all others to be taken as they stand."""
+"""Maximum number of changed items for which the lines of all other items are kept as they are."""
 _DIGITS = 16
 _LONGEST = 80
-"""Characters of a dataset's name that go into the name of a run."""
+"""Maximum number of characters of a dataset's name that are used in the name of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +62,13 @@ class OpenRun:
 
     Attributes:
         name: The run's name.
-        store: Where votes and items go.
-        dataset: What is graded; where it was given streamed, its items are read from the copy in the folder.
-        stand: The conditions that the lines of items are written under.
-        standing: Selects the stored votes that are still valid and not cast again.
-        index: Where the line and the votes of each item stand.
-        manifest: The manifest as written.
-        notices: Notices for the reader.
+        store: Writer of votes and items to the folder.
+        dataset: The dataset to grade; items of a streamed dataset are read from the copy in the folder.
+        stand: The conditions under which lines of items are valid.
+        standing: Selects the stored votes that are still valid, which are not cast again.
+        index: Offsets of the line and the votes of each item.
+        manifest: The manifest in its current form.
+        notices: Messages for the user.
     """
 
     name: str
@@ -82,15 +82,15 @@ class OpenRun:
 
 
 def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
-    """Return the run folder that a config names, open for writing.
+    """Open the run folder that a config names for writing.
 
     Raises:
-        ArgumentError: If the name is not a plain name; or the dataset has no items, or one without a rubric.
+        ArgumentError: If the name is not a plain name, the dataset is empty, or an item has no rubric.
         DatasetError: If a streamed dataset has errors.
-        RunError: If it is there already and `resume` is off.
-        RunLockedError: If another process writes to it.
-        RunFormatError: If it was written by a newer version, or is damaged.
-        RunMismatchError: If what it depends on has changed and `on_mismatch` is `"refuse"`.
+        RunError: If the folder already exists and `resume` is off.
+        RunLockedError: If another process is writing to the folder.
+        RunFormatError: If the folder was written by a newer version, or is damaged.
+        RunMismatchError: If a dependency of the votes has changed and `on_mismatch` is `"refuse"`.
     """
     name = config.experiment_name
     if name is None:
@@ -101,7 +101,7 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
 
 
 class _Given:
-    """The arguments of opening a run."""
+    """The dataset, grader and config with which a run is opened."""
 
     def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> None:
         self.dataset = dataset
@@ -109,7 +109,7 @@ class _Given:
         self.config = config
 
     def open(self, name: str, *, forked_from: Path | None = None) -> OpenRun:
-        """Return the run of this name; a new one takes over what is stored in `forked_from`."""
+        """Return the run of this name; a new run copies the votes and items stored in `forked_from`."""
         store = RunStore(self.config.experiments_dir / name, store_prompts=self.config.store_prompts)
         manifest = store.path / MANIFEST
         try:
@@ -117,13 +117,13 @@ class _Given:
                 return self._begin(name, store, forked_from)
             if not self.config.resume:
                 raise RunError(
-                    f"{store.path} is there already; choose another experiment_name, or resume=True"
+                    f"{store.path} already exists; choose another experiment_name, or pass resume=True"
                 )
             opened = self._go_on(name, store)
         except BaseException:
             store.drop_incoming()
             if not manifest.exists():
-                # What cannot be stored leaves no folder behind.
+                # A run that cannot be stored leaves no folder behind.
                 store.remove()
             store.close()
             raise
@@ -143,7 +143,7 @@ class _Given:
                 store.take_over(forked_from / file)
             before = read_manifest(forked_from)
             head["unsealed"] = _unsealed(forked_from, before)
-            # Its lines were sealed with its mark; those of format 1 are not sealed.
+            # The lines were sealed with the old run's mark; lines of format 1 are not sealed.
             store.mark = written_by(before).mark or store.mark
         elif store.has_votes:
             _demand_copy(store.path, copied)
@@ -155,17 +155,17 @@ class _Given:
         return self._opened(name, store, {**head, **_depends(described, copied)})
 
     def _go_on(self, name: str, store: RunStore) -> OpenRun | None:
-        """Return the run; None if it is to be forked."""
+        """Return the resumed run; None if it must be forked."""
         stored = read_manifest(store.path)
         stored["unsealed"] = _unsealed(store.path, stored)
         store.mark = written_by(stored).mark or new_mark()
-        # What was missing when runs were merged may come now.
+        # Items that were missing when runs were merged may be graded now.
         stored.pop("missing", None)
         copied, old, changed_dataset = self._compared(store, stored)
         described = with_checks(self.grader.describe(), copied.checks)
         changed = asking_differences(stored, described, changed_dataset)
         if changed and not _has_replies(store.path):
-            # Nothing was bought that another name would have to protect.
+            # No reply was paid for, so there is nothing to protect under another name.
             changed = []
         if changed and self.config.on_mismatch == "refuse":
             raise RunMismatchError(_refusal(store.path, changed), differences=changed)
@@ -175,7 +175,7 @@ class _Given:
         if changed_dataset is None:
             store.drop_incoming()
         else:
-            # A process that is killed between the two must not leave a copy under another's digest.
+            # A process killed in between must not leave a copy with the digest of another one.
             both = {**old.entry, "incoming": copied.entry}
             store.write_manifest({**stored, "status": "running", "dataset": both})
             store.take_incoming()
@@ -194,11 +194,11 @@ class _Given:
             opened.notices.append(told)
         if changed:
             told = "; ".join(changed[:_MOST_TOLD])
-            opened.notices.append(f"votes that depend on these no longer stand: {told}")
+            opened.notices.append(f"stored votes that depend on these changes are no longer valid: {told}")
         if rescored:
             told = "; ".join(rescored[:_MOST_TOLD])
             opened.notices.append(
-                f"scored again from the stored votes; only missing votes are requested. Changed: {told}"
+                f"scores were recomputed from stored votes; only missing votes are requested. Changes: {told}"
             )
         return opened
 
@@ -207,7 +207,7 @@ class _Given:
     ) -> tuple[Copied, StoredDataset, ChangedDataset | None]:
         """Return the current dataset, its copy in the folder, and their differences.
 
-        A copy that is damaged is restored, where the dataset is the one that was judged.
+        A damaged copy is restored if the current dataset is the one that was judged.
         """
         entry: dict[str, Json] = dict(stored.get("dataset") or {})
         try:
@@ -221,7 +221,7 @@ class _Given:
         source = self.dataset.source_digest()
         is_same = source is not None and source == entry.get("source")
         if is_same and old.damage is None and len(old.dataset) == entry.get("n_items"):
-            # It need not even be gone through.
+            # The dataset need not be read at all.
             checks = mapping_in(mapping_in(stored, "asking"), "checks")
             return uncopied(self.dataset, entry, checks), old, None
         is_akin = old.damage is None and old.dataset.header_line() == self.dataset.header_line()
@@ -239,10 +239,10 @@ class _Given:
     def _restored(
         self, store: RunStore, stored: Mapping[str, Json], copied: Copied, damage: Damage | None
     ) -> StoredDataset:
-        """Return the copy of the dataset, with what is in the folder replaced by what was just written."""
+        """Replace the dataset copy in the folder by the one just written, and return it."""
         store.take_incoming()
         if damage is None:
-            damage = Damage(file=DATASET, what="it cannot be read", n_items=len(self.dataset))
+            damage = Damage(file=DATASET, what="the file cannot be read", n_items=len(self.dataset))
         return stored_dataset(store.path, stored)._replace(damage=damage)
 
     def _opened(
@@ -255,12 +255,8 @@ class _Given:
     ) -> OpenRun:
         """Return the run with this manifest.
 
-        Args:
-            name: Its name.
-            store: Its folder.
-            manifest: The manifest.
-            copy: The copy of its dataset, where that is as it was.
-            written: What its manifest said of the logs; from `manifest` by default.
+        `copy` is the copy of the dataset if it has not changed. `written` contains the stored manifest's
+        entries about the logs, by default those of `manifest`.
         """
         now = {**manifest, "mark": store.mark, "autorubric": VERSION}
         now.update(status="running", completed_at=None)
@@ -277,7 +273,7 @@ class _Given:
         if unverified := [one.doubt() for one in damages if one.is_unlocated]:
             now["unverified"] = unverified
         if copy is None or index.settled.count(0) or index.surveys:
-            # Where nothing is left to do, the manifest that is written at the end says as much.
+            # If nothing is left to do, the manifest that is written at the end is enough.
             store.write_manifest(now)
         if index.surveys:
             restore_logs(store, index)
@@ -307,12 +303,12 @@ class _Given:
         earlier = _Given(self.dataset, self.grader, self.config.model_copy(update=_GO_ON))
         for fork in (f"{name}-{number}" for number in count(2)):
             if not (folder / fork / MANIFEST).exists():
-                # Not there, or begun by a process that was killed.
+                # The folder does not exist, or a killed process began it.
                 break
             with suppress(RunMismatchError):
                 return earlier.open(fork)
         opened = self.open(fork, forked_from=store.path)
-        opened.notices.append(f"forked from {name}: what has not changed was taken from there")
+        opened.notices.append(f"forked from {name}: votes whose dependencies have not changed were copied")
         return opened
 
 
@@ -320,14 +316,9 @@ _GO_ON = {"on_mismatch": "refuse", "resume": True}
 
 
 def _earlier(entry: Mapping[str, Json], copied: Copied, changed: ChangedDataset) -> Json:
-    """By the digest of each copy before this one, the ids of its items that are no longer as they were.
+    """Return, by digest of each earlier copy, the ids of its items that have changed since.
 
-    Lines of the others stand as they are, and need not be gone through one by one.
-
-    Args:
-        entry: What the manifest says of the copy before this one.
-        copied: The entry for this copy.
-        changed: Both.
+    Lines of all other items remain valid. `entry` is the manifest's entry for the previous copy.
     """
     sha256, now = entry.get("sha256"), str(copied.entry["sha256"])[:_DIGITS]
     if not isinstance(sha256, str) or not changed.shares_the_same or changed.kept.count(0) > _MOST_GONE:
@@ -339,36 +330,36 @@ def _earlier(entry: Mapping[str, Json], copied: Copied, changed: ChangedDataset)
 
 
 def _demand_copy(path: Path, copied: Copied) -> None:
-    """Before the copy of a dataset is replaced in a folder that has votes but no manifest.
+    """Check the dataset copy of a folder that has votes but no manifest, before replacing the copy.
 
     Raises:
-        RunFormatError: If it is of another dataset.
+        RunFormatError: If the copy is of another dataset.
     """
     if not (path / DATASET).exists():
         return
     if sha256_of(path / DATASET) != copied.entry["sha256"]:
         raise RunFormatError(
-            f"{path} has votes but no {MANIFEST}, and they belong to another dataset; put "
-            "the manifest back, or choose another experiment_name"
+            f"{path} has no {MANIFEST}, and its votes belong to another dataset; restore the manifest, or "
+            "choose another experiment_name"
         )
 
 
 def _unsealed(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
-    """By log of a run folder, bytes of the lines that an older version wrote, without a checksum."""
+    """Return, by log of a run folder, the bytes of lines that an older version wrote without checksums."""
     known = written_by(manifest).unsealed
     files = {log: path / log for log in known}
     return {log: min(known[log], file.stat().st_size) for log, file in files.items() if file.exists()}
 
 
 def _depends(described: GraderDescription, copied: Copied) -> dict[str, Json]:
-    """Return the manifest's entries on what votes and figures depend on."""
-    # Through JSON, as it will be read: tuples and lists are the same there.
+    """Return the manifest's entries for the dependencies of votes and figures."""
+    # Converted to JSON and back, since the stored entries have lists instead of tuples.
     asking, deciding = json.loads(json.dumps([dict(described.asking), dict(described.deciding)]))
     return {"dataset": copied.entry, "asking": asking, "deciding": deciding}
 
 
 def _has_replies(path: Path) -> bool:
-    """Return whether a vote is stored for which a reply came."""
+    """Return whether the folder stores a vote that received a reply."""
     try:
         with (path / VOTES).open("rb") as file:
             return any(_is_reply(raw) for raw in file)
@@ -380,17 +371,17 @@ def _is_reply(raw: bytes) -> bool:
     try:
         return not parse_vote(raw).vote.without_reply
     except ValueError:
-        # A damaged line may have been one; a torn last line is what a killed process leaves.
+        # A damaged line may have had a reply; a killed process leaves an incomplete last line.
         return raw.endswith(b"\n") and not raw.isspace()
 
 
 def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], index: RunIndex) -> list[str]:
-    """Return a notice for each judge whose stored votes stand although it cannot say what they depend on."""
+    """Return a notice for each judge that does not describe itself but whose stored votes are reused."""
     before = mapping_in(mapping_in(stored, "asking"), "judges")
     voted = index.count or index.unclaimed
     return [
-        f"judge {name!r} has no describe(), so a change in its state is not detected: its stored votes were "
-        "matched by the name of its class"
+        f"judge {name!r} has no describe() method, so its stored votes were matched by its class name and "
+        "changes of its state were not detected"
         for name, who in mapping_in(described.asking, "judges").items()
         if voted and name in before and who.get("describes_itself") is False
     ]
@@ -400,27 +391,27 @@ def _refusal(path: Path, changed: list[str]) -> str:
     told = "\n".join(f"  - {line}" for line in changed[:_MOST_TOLD])
     more = f"\n  - and {len(changed) - _MOST_TOLD} more" if len(changed) > _MOST_TOLD else ""
     return (
-        f"{path} was made with settings other than those given now:\n{told}{more}\n"
-        "Choose another experiment_name, or on_mismatch='rejudge' to ask again for what changed, or 'fork' "
-        "to continue in a new folder."
+        f"{path} was created with other settings:\n{told}{more}\n"
+        "Choose another experiment_name, or pass on_mismatch='rejudge' to request the affected votes again, "
+        "or on_mismatch='fork' to continue in a new folder."
     )
 
 
 def plain_name(dataset: RubricDataset) -> str:
-    """Return the dataset's name, shortened and without characters that folder names may not have."""
+    """Return the dataset's name, shortened and without characters that are invalid in folder names."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in dataset.name or "run")
     return kept[:_LONGEST].strip(".-_") or "run"
 
 
 def made_name(dataset: RubricDataset, folder: Path) -> str:
-    """Return a name that no other run has, or is given at the same time: its folder is there from now on."""
+    """Create the folder of a new run and return its name, which no other run has."""
     name = f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([name], (f"{name}-{number:02}" for number in count(2)))
     return next(one for one in names if _is_made(run_path(folder, one)))
 
 
 def _is_made(path: Path) -> bool:
-    """Return whether the folder was created here; a later write reports if it cannot be."""
+    """Return whether this call created the folder; True if creation fails, as a later write reports that."""
     try:
         path.mkdir(parents=True)
     except FileExistsError:

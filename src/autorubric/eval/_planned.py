@@ -1,4 +1,4 @@
-"""An estimate, planned and rendered as the run itself would do it."""
+"""Estimating a run by planning its calls and rendering its prompts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from autorubric.llm import CHARACTERS_PER_TOKEN, LLMConfig, Price, pricings_of, 
 from autorubric.reporting import Votes
 
 REPLY_TOKENS_A_CRITERION: Final = 80
-"""A verdict with its reason in one or two sentences; models that reason take more, as they please."""
+"""Tokens of a verdict with a reason of one or two sentences; reasoning models may use many more."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What has been planned for one judge so far."""
+    """The calls planned for one judge so far."""
 
     seat: Seat
     votes: int = 0
@@ -60,7 +60,7 @@ class _Tally:
             counted, cost, reason = (
                 (None, None, None),
                 None,
-                "whom it asks, and at what price, is its own affair",
+                "the models that the judge calls and their prices are unknown",
             )
         return JudgeEstimate(
             judge_id=self.seat.judge_id,
@@ -76,7 +76,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Plan:
-    """All that has been planned so far."""
+    """The calls planned for all judges so far."""
 
     grader: CriterionGrader
     tallies: dict[str, _Tally] = field(default_factory=dict)
@@ -94,16 +94,16 @@ class _Plan:
 
 
 def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
-    """Return the estimate of grading a dataset; see `estimate`.
+    """Estimate the grading of a dataset; see `estimate`.
 
     Args:
-        dataset: What would be graded.
-        grader: By whom.
-        name: A run whose stored votes are used; None for a new run.
-        folder: The folder of runs.
+        dataset: The dataset to grade.
+        grader: The grader.
+        name: Name of a run whose stored votes are reused; None for a new run.
+        folder: The folder that contains the run folders.
     """
     if not isinstance(grader, CriterionGrader):
-        raise ArgumentError(f"{type(grader).__name__} cannot say what it will ask; give a CriterionGrader")
+        raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
     grader.check_rubrics(dataset.rubrics())
     stored_for = _stored_votes(dataset, grader, name, folder)
     plan = _Plan(grader)
@@ -125,7 +125,7 @@ def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Pa
 def _stored_votes(
     dataset: RubricDataset, grader: CriterionGrader, name: str | None, folder: Path
 ) -> Callable[[int], Votes]:
-    """Return what gives the stored votes on an item that would not be asked for again."""
+    """Return a function from an item's position to its stored votes that need not be requested again."""
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}
@@ -163,14 +163,14 @@ def _notes(
 ) -> Iterable[str]:
     if any(judge.calls for judge in judges):
         yield (
-            f"Tokens are estimated: {CHARACTERS_PER_TOKEN} characters of prompt and schema each, "
-            f"{REPLY_TOKENS_A_CRITERION} a criterion in a reply. Replies that are asked for again, and "
-            "requests that are tried again, come on top."
+            f"Tokens are estimated at {CHARACTERS_PER_TOKEN} characters of prompt and schema per token, and "
+            f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries and repeated questions are "
+            "not included."
         )
     if at_most:
-        yield "The run may take less: votes may be left out, or criteria not be escalated."
+        yield "The run may need less, if votes are skipped or criteria are not escalated."
     if stored:
-        yield f"{stored} votes of the stored run are not counted."
+        yield f"The {stored} votes of the stored run are reused and not counted."
     if any(model.cache_enabled for model in grader.models):
-        yield "Replies that the cache holds cost nothing; they are counted here, for nothing was looked up."
+        yield "Cached replies are free, but they are counted here because the cache was not checked."
     yield from (f"{judge.judge_id}: {judge.reason}" for judge in judges if judge.reason)

@@ -1,4 +1,4 @@
-"""The preflight of a run: one request to each model before all others."""
+"""The preflight of a run: one test request to each model before all other requests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCheck:
-    """A first request to a judge that was answered.
+    """A judge's successful answer to its test request.
 
     Attributes:
-        judge_id: The judge.
-        seconds: Seconds until the answer; None if they were not measured.
-        cost: US dollars; None if the price is not known.
+        judge_id: Id of the judge.
+        seconds: Latency in seconds; None if it was not measured.
+        cost: Cost in US dollars; None if it is unknown.
     """
 
     judge_id: str
@@ -33,7 +33,7 @@ class JudgeCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A listener that keeps the votes."""
+    """A listener that collects votes."""
 
     events: list[VoteCast]
 
@@ -42,13 +42,13 @@ class _Held:
 
 
 Preflight = Callable[[JudgeCheck], None]
-"""Called for each judge that answered."""
+"""A function that is called for each judge that answered its test request."""
 
 
 async def checked(
     work: Iterator[ItemWork], grader: Grader, listener: Listener, report: Preflight
 ) -> Iterator[ItemWork]:
-    """Send one request to each model for the first item, and return the items with its votes stored.
+    """Send each model one request about the first item, and return the items with these votes included.
 
     Args:
         work: The items to grade.
@@ -57,7 +57,7 @@ async def checked(
         report: Called for each judge that answered.
 
     Raises:
-        JudgeError: If a judge gave no readable answer.
+        JudgeError: If a judge did not return a readable answer.
     """
     first = next(work, None)
     if first is None or not hasattr(grader, "first_votes"):
@@ -69,7 +69,7 @@ async def checked(
         by_judge.setdefault(vote.judge_id, []).append(vote)
     for judge_id, votes in by_judge.items():
         report(_check_of(judge_id, votes))
-    # Stored only now: the run of a panel that failed has no votes that another panel would have to match.
+    # Stored only now, so that a failed panel leaves no votes that another panel would have to match.
     for event in held.events:
         listener.vote_cast(event)
     stored = {name: list(votes) for name, votes in first.stored.items()}
@@ -81,12 +81,12 @@ async def checked(
 def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
     errors = [vote.error for vote in votes if vote.error]
     if errors and len(errors) == len(votes):
-        # The class of the error says less than its text.
+        # The error's message is more informative than its class.
         kind, _, said = errors[0].partition(": ")
-        # Only an unreadable reply may be due to this one text rather than to the judge.
-        hint = "; to run all the same, use --no-preflight" if kind == "ReplyError" else ""
+        # Only an unreadable reply may be caused by this item rather than by the judge.
+        hint = "; to run anyway, use --no-preflight" if kind == "ReplyError" else ""
         raise JudgeError(
-            f"judge {judge_id!r} did not answer its first question, and nothing else was asked: "
+            f"judge {judge_id!r} did not answer its test request, and no other request was sent: "
             f"{said or kind}{hint}"
         )
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]

@@ -1,4 +1,4 @@
-"""Progress on stderr: items, mean score so far, cost where it is known, what failed, and rate."""
+"""Progress on stderr: number of items, mean score so far, known cost, failures, and rate."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar for items and, in detail, one for votes; none if stderr is not a terminal or it is switched off.
+    """A progress bar for items and, optionally, one for votes; nothing is shown if stderr is not a terminal.
 
     Args:
-        total: Items in all.
-        show: Whether it is wanted.
-        style: `simple` for items alone, `detailed` for votes beside them.
+        total: Total number of items.
+        show: Whether to show progress.
+        style: `simple` for items only, `detailed` for items and votes.
 
     Attributes:
-        shown: Whether there is a bar.
+        shown: Whether a progress bar is shown.
     """
 
     def __init__(self, total: int, *, show: bool, style: ProgressStyle) -> None:
@@ -40,12 +40,12 @@ class Progress:
         self._assumed = 0
 
     def vote(self) -> None:
-        """Handle a vote that has arrived."""
+        """Count a vote."""
         if self._votes is not None:
             self._votes.update()
 
     def item(self, done: GradedItem, *, instead_of: GradedItem | None = None) -> None:
-        """Note that an item is finished, or that its result replaces an earlier one."""
+        """Count a finished item, or replace an earlier result of the item."""
         if self._items is None:
             return
         self._count(done, 1)
@@ -88,9 +88,9 @@ class Progress:
 
 
 def _bar(**options: Any) -> tqdm[Any]:
-    # Late: where nobody looks, it need not be loaded.
+    # Imported late, since no bar is shown outside a terminal.
     from tqdm import tqdm
 
-    # A terminal that does not know its size says 0, and tqdm would then show nothing.
+    # A terminal of unknown size reports 0 columns, and tqdm would then show nothing.
     size = shutil.get_terminal_size()
     return tqdm(file=sys.stderr, ncols=size.columns, nrows=size.lines, **options)

@@ -1,4 +1,4 @@
-"""A stored run as results; no judge is asked."""
+"""Opening a stored run and its results, without calling any judge."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 _UNSEALED = (
-    f"an older version wrote {ITEMS} without a checksum for each line, so that a changed score in it would "
-    "not be noticed"
+    f"an older version wrote {ITEMS} without a checksum for each line, so a changed score in this file would "
+    "not be detected"
 )
 
 
@@ -40,12 +40,12 @@ class StoredRun:
     """A stored run.
 
     Attributes:
-        dataset: The dataset as judged.
-        item_results: One result an item that has votes or an error, in the dataset's order.
-        timing_stats: How long it took.
-        started_at: When it started.
-        completed_at: When it ended, or was last written.
-        notices: Notices for the reader.
+        dataset: The judged dataset.
+        item_results: One result for each item with votes or an error, in the dataset's order.
+        timing_stats: Durations of the run and its items.
+        started_at: Start of the run.
+        completed_at: End of the run; equal to the start if the run has not ended.
+        notices: Messages for the user.
     """
 
     dataset: RubricDataset
@@ -58,12 +58,12 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class _ByPolicy:
-    """Makes the reports of a stored run."""
+    """Builds the reports of a stored run."""
 
     policy: GradingPolicy
 
     def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
-        # Late, since a run is opened without a report being made.
+        # Imported late, since opening a run builds no reports.
         from autorubric.reporting import build_report
 
         return build_report(task, votes, self.policy, length_penalty=line.length_penalty)
@@ -75,13 +75,13 @@ def reopen(
     """Return the run stored in a folder.
 
     Args:
-        path: The folder.
-        rubric: Stands in the place of the rubric that items share; votes on criteria that ask something
-            else by it do not stand.
-        deciding: Parts of the policy to be in the place of those stored, as in a manifest.
+        path: The run folder.
+        rubric: Replacement for the rubric that the items share. Votes on criteria that ask something else
+            in this rubric are ignored.
+        deciding: Replacements for parts of the stored policy, in the form of a manifest.
 
     Raises:
-        RunFormatError: If the folder holds no run, a newer version wrote it, or it is damaged.
+        RunFormatError: If the folder is not a run folder, was written by a newer version, or is damaged.
     """
     manifest = read_manifest(path)
     stored = stored_dataset(path, manifest)
@@ -108,7 +108,7 @@ def reopen(
     )
     started, ended = _times(manifest)
     left = sum(offset < 0 for offset in index.lines) - len(index.affected)
-    unfinished = [f"{left} of {len(dataset)} items are not finished; resume the run"] if left else []
+    unfinished = [f"{left} of {len(dataset)} items are unfinished; resume the run"] if left else []
     missing = [f"missing: {told}" for told in manifest.get("missing") or ()]
     unverified = [str(told) for told in manifest.get("unverified") or ()]
     return StoredRun(
@@ -131,7 +131,7 @@ def reopen(
 
 
 def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
-    """Return the conditions under which lines of items hold in a run with this manifest."""
+    """Return the conditions under which lines of items are valid in a run with this manifest."""
     basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
     entry: Mapping[str, Any] = manifest.get("dataset") or {}
     earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}
@@ -139,7 +139,7 @@ def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
 
 
 def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written) -> RunIndex:
-    """Return the index of a run folder; items whose lines in the dataset are lost count as not scored.
+    """Return the index of a run folder; items with damaged lines in the dataset count as not scored.
 
     Raises:
         RunFormatError: If a file cannot be read.
@@ -154,10 +154,10 @@ def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written
 
 
 def stored_policy(path: Path) -> GradingPolicy:
-    """Return a stored run's policy; its length penalty is stored with each item.
+    """Return a stored run's policy, without the length penalty, which is stored per item.
 
     Raises:
-        RunFormatError: If the folder holds no run, or it is damaged.
+        RunFormatError: If the folder is not a run folder, or is damaged.
     """
     return _policy(path, read_manifest(path))
 
@@ -165,7 +165,7 @@ def stored_policy(path: Path) -> GradingPolicy:
 def _policy(path: Path, manifest: Mapping[str, Json]) -> GradingPolicy:
     deciding: dict[str, Any] = dict(manifest.get("deciding") or {})
     deciding.pop("judge_weights", None)
-    # A length penalty's count function is code and not stored; what it took off stands beside each item.
+    # The count function of a length penalty is code and not stored; the penalties are stored per item.
     deciding["length_penalty"] = None
     try:
         return GradingPolicy.model_validate(deciding)
@@ -177,7 +177,7 @@ def _times(manifest: Mapping[str, Json]) -> tuple[datetime, datetime]:
     try:
         started = datetime.fromisoformat(str(manifest["started_at"]))
         ended = manifest.get("completed_at")
-        # A clock that was set back since the start makes no time negative.
+        # The duration must not be negative if the clock was set back during the run.
         return started, max(started, datetime.fromisoformat(str(ended))) if ended else started
     except (KeyError, ValueError, TypeError):
         epoch = datetime.fromtimestamp(0, UTC)

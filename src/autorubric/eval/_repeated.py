@@ -1,4 +1,4 @@
-"""Errors that repeat: a run is stopped when one judge fails over and over for one lasting reason."""
+"""Repeated errors: a run stops if a judge keeps failing with the same permanent error."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from autorubric._events import VoteCast
 
 MOST: Final = 5
-"""So many judgements of one judge in a row that fail with the same error stop the run."""
+"""Number of consecutive judgements of one judge with the same error that stops the run."""
 
 _PASSING: Final = ("ProviderConnectionError", "RateLimitError")
-"""Errors that may go away once the judge has answered."""
+"""Errors that may be temporary if the judge has answered before."""
 _EVERY_VOTE: Final = ("AuthenticationError", "ModelNotFoundError", *_PASSING)
-"""Errors that say nothing about the item: each vote counts."""
+"""Errors that are independent of the item, so that each vote counts."""
 _EVERY_ITEM: Final = ("RequestRefusedError", "JudgeCodeError")
-"""Errors that an item may cause: the votes on one item count once."""
+"""Errors that an item may cause, so that all votes on one item count once."""
 _TOO_LONG: Final = "Retry-After asks to wait"
-"""In a rejection of a provider that is closed for longer than the judge waits."""
+"""Part of the error if a provider asks for a longer delay than the judge accepts."""
 _CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 
@@ -30,10 +30,10 @@ class _Row:
     """The latest judgements of a judge.
 
     Attributes:
-        error: The error of all of them, without what differs from request to request.
-        count: How many there are.
-        item_id: Item of the latest.
-        failed_at: When the latest failed.
+        error: The error that these judgements have in common, without parts that vary between requests.
+        count: Number of consecutive judgements with this error.
+        item_id: Id of the item of the latest judgement.
+        failed_at: Clock time of the latest failure, in seconds.
         has_answered: Whether the judge has answered in this run.
     """
 
@@ -46,14 +46,14 @@ class _Row:
 
 @dataclass(slots=True)
 class RepeatedErrors:
-    """Looks at the votes of a run as they arrive, judge by judge.
+    """Counts the consecutive errors of each judge as the votes of a run arrive.
 
-    A server that broke off may come back: once a judge has answered, such an error counts only
-    if its request began after the one before had failed, so that what was in flight together counts once.
+    Once a judge has answered, a connection error may be temporary. It then counts only if its request began
+    after the previous failure, so that requests that failed at the same time count once.
 
     Attributes:
-        stop: Called with the message when one judge has failed `MOST` times in a row with the same error.
-        clock: Seconds that only grow.
+        stop: Called with the message when a judge has failed `MOST` times in a row with the same error.
+        clock: Function that returns a monotonic time in seconds.
     """
 
     stop: Callable[[str], None]
@@ -61,7 +61,7 @@ class RepeatedErrors:
     _rows: dict[str, _Row] = field(default_factory=dict)
 
     def add(self, event: VoteCast) -> None:
-        """Look at one vote."""
+        """Process one vote."""
         vote = event.vote
         if vote.status == "not_asked" or (event.exchanged is not None and event.exchanged.cached):
             return
@@ -88,7 +88,7 @@ class RepeatedErrors:
             self.stop(f"{so_far} {MOST} judgements of {judge}{been} failed with the same error: {text}")
 
     def _is_counted(self, row: _Row, event: VoteCast, kind: str) -> bool:
-        """Return whether the failure has the same cause as the latest one: its item, or its connection."""
+        """Return whether the failure has the same cause as the previous one, and is already counted."""
         if kind in _EVERY_ITEM:
             return row.item_id == event.item_id
         if kind not in _PASSING or not row.has_answered:

@@ -1,4 +1,4 @@
-"""Scoring stored votes again under another rubric's weights or other policies. No judge is asked."""
+"""Rescoring stored votes under other weights or policies, without calling any judge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from autorubric.values import Json
 
 
 class Policies(TypedDict, total=False):
-    """Policies that may differ from the run's; options left out keep their values.
+    """Policies that replace those of a run; omitted options keep their values.
 
     Attributes:
         aggregation: Aggregation of binary criteria.
@@ -29,9 +29,9 @@ class Policies(TypedDict, total=False):
         nominal_aggregation: Aggregation of unordered choices.
         ranking_aggregation: Aggregation of compared candidates.
         on_failure: How an unreadable reply counts: `conservative` or `exclude`.
-        cannot_assess_config: How criteria without a judgment count.
+        cannot_assess_config: How criteria that the panel could not assess count.
         normalize: Whether to scale the score to [0, 1].
-        judge_weights: Weights by judge id, above 0; judges that are not named keep theirs.
+        judge_weights: Positive weights by judge id; omitted judges keep their weights.
     """
 
     aggregation: str
@@ -45,45 +45,45 @@ class Policies(TypedDict, total=False):
 
 
 def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
-    """Return the run in a folder under another rubric and other policies.
+    """Return the run stored in a folder, rescored under another rubric and other policies.
 
     Raises:
-        ArgumentError: If there is no such policy, aggregation or judge, or the rubric shares no criterion
-            with the run's.
-        RunFormatError: If the folder is not a run, or is damaged.
+        ArgumentError: If a policy, an aggregation or a judge is unknown, or the rubric has no criterion in
+            common with the run's rubric.
+        RunFormatError: If the folder is not a run folder, or is damaged.
     """
     unknown = set(policies) - set(Policies.__annotations__)
     if unknown:
         allowed = ", ".join(Policies.__annotations__)
-        raise ArgumentError(f"no policy is called {', '.join(sorted(unknown))}; allowed: {allowed}")
+        raise ArgumentError(f"unknown policy {', '.join(sorted(unknown))}; available: {allowed}")
     unasked = _unasked(path, rubric) if rubric is not None else []
     found = reopen(path, rubric=rubric, deciding=_deciding(path, policies))
     if not unasked:
         return found
     told = ", ".join(unasked)
-    notice = f"the run's judges were not asked this, so that it is without votes: {told}"
+    notice = f"the run has no votes on these criteria, because its judges were not asked them: {told}"
     return replace(found, notices=(*found.notices, notice))
 
 
 def _unasked(path: Path, rubric: Rubric) -> list[str]:
-    """Return the names of the criteria without votes in the run, since they ask something else."""
+    """Return the names of the criteria that have no votes, because the run asked something else."""
     shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
-        raise ArgumentError(f"{path}: each item has its own rubric, which another rubric cannot replace")
+        raise ArgumentError(f"{path}: each item has its own rubric, so rubric= cannot replace a shared one")
     asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
     unasked = [
         one.name or "" for one in rubric if asked.get(one.name) != digest([one.asked(), rubric.guidelines])
     ]
     if len(unasked) == len(rubric.names):
         raise ArgumentError(
-            f"{path}: the rubric shares no criterion with the run's, so there are no votes to score; "
-            "criteria are the same if their name, requirement, options and guidelines are"
+            f"{path}: the rubric has no criterion in common with the run's rubric, so there are no votes to "
+            "score. Criteria match if their names, requirements, options and guidelines are equal"
         )
     return unasked
 
 
 def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
-    """Return the policies as a manifest holds them."""
+    """Return the policies in the form of a manifest."""
     deciding: dict[str, Json] = {}
     chosen: dict[str, Any] = {
         name: given for name, given in policies.items() if name in AggregationPolicy.model_fields
@@ -106,7 +106,7 @@ def _weights(path: Path, given: Mapping[str, float]) -> dict[str, float]:
     known = mapping_in(mapping_in(manifest, "asking"), "judges")
     for name, weight in given.items():
         if name not in known:
-            raise ArgumentError(f"the run has no judge {name!r}; {nearest_key(name, list(known))}")
+            raise ArgumentError(f"unknown judge {name!r}; {nearest_key(name, list(known))}")
         if not (isfinite(weight) and weight > 0):
-            raise ArgumentError(f"weight {weight!r} of judge {name!r}: give a finite number above 0")
+            raise ArgumentError(f"the weight of judge {name!r} must be finite and positive; got {weight!r}")
     return {**before, **given}

@@ -1,4 +1,4 @@
-"""The result of a run, as a view of its folder: one result per item, with timing, cost and errors."""
+"""The result of a run, read from its folder: one result per item, with durations, cost and errors."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class EvalResult:
 
     Attributes:
         dataset: The graded dataset.
-        item_results: One result per item, in the dataset's order; a sequence that reads its elements from the
-            run folder on access.
-        timing_stats: Durations.
-        started_at: Start, with time zone.
-        completed_at: End, with time zone.
+        item_results: Sequence of one result per item, in the dataset's order, which are read from the run
+            folder on access.
+        timing_stats: Durations of the run and its items.
+        started_at: Start of the run, with time zone.
+        completed_at: End of the run, with time zone.
         experiment_name: Name of the run folder.
-        experiment_dir: The run folder.
-        notices: Messages for the reader, such as skipped lines or recomputed scores.
-        stopped: Why the run stopped before all items were graded: `max_calls` or `max_cost` for a limit,
-            `same_error` if a judge kept failing with the same error; None if it did not stop.
+        experiment_dir: Path of the run folder.
+        notices: Messages for the user, for example about skipped lines or recomputed scores.
+        stopped: Reason for stopping before all items were graded: `max_calls` or `max_cost` for a limit,
+            `same_error` if a judge kept failing with the same error; None if the run was not stopped.
     """
 
     dataset: RubricDataset = field(repr=False)
@@ -83,7 +83,7 @@ class EvalResult:
 
     @property
     def verdicts(self) -> VerdictCounts:
-        """Counts of verdicts asked for, answered, abstained, lost and assumed, with causes of losses."""
+        """Counts of verdicts that were requested, answered, abstained, lost and assumed."""
         return self.item_results.verdicts
 
     @property
@@ -104,7 +104,7 @@ class EvalResult:
 
     @property
     def total_token_usage(self) -> TokenUsage | None:
-        """Tokens of all items; None if none were counted."""
+        """Tokens used for all items; None if no tokens were counted."""
         return self.item_results.tally.tokens
 
     @property
@@ -122,14 +122,14 @@ class EvalResult:
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:
-        """What the run's decisions depend on besides items and rubric, from its manifest.
+        """The run's settings that affect decisions, from its manifest, without the items and the rubric.
 
-        Judges by id, a digest of the prompts, sampling, few-shot examples, checks, aggregation and judge
-        weights.
+        These are the judges by id, a digest of the prompts, sampling, few-shot examples, checks, aggregation
+        and judge weights.
 
         Raises:
             RunFormatError: If the manifest of the run folder is damaged.
-            FileError: If it cannot be read.
+            FileError: If the manifest cannot be read.
         """
         manifest = read_manifest(self.experiment_dir)
         deciding = mapping_in(manifest, "deciding")
@@ -141,7 +141,7 @@ class EvalResult:
         return self.item_results.scores()
 
     def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
-        """Return the report of each item, in order, computed on access; None if grading raised."""
+        """Return the report of each item, computed on access; None if grading raised an exception."""
         return View(self.total_items, lambda place: self.item_results[place].report)
 
     def filter_successful(self) -> Sequence[ItemResult]:
@@ -168,23 +168,23 @@ class EvalResult:
         """Compute the judges' metrics against the dataset's ground truth; see `autorubric.compute_metrics`.
 
         Args:
-            dataset: A dataset with the truth, its items matched by id; None for the graded dataset.
-            bootstrap: Whether to resample items for intervals of the macro metrics.
+            dataset: A dataset with ground truth, whose items are matched by id; None for the graded dataset.
+            bootstrap: Whether to compute intervals of the macro metrics by resampling items.
             n_bootstrap: Number of resamples.
             per_judge: Whether to include the metrics of each judge.
-            cannot_assess: Whether CANNOT_ASSESS is left out (`exclude`), counts as UNMET or the worst option
+            cannot_assess: Whether CANNOT_ASSESS is excluded (`exclude`), counts as UNMET or the worst option
                 (`as_unmet`), or is a separate category (`as_category`).
-            na_mode: Whether NA is left out (`exclude`), counts as the worst option (`as_worst`), or is a
-                category (`as_category`), which makes metrics of ordered answers None.
-            truth: How labels of several people become one label, as in `judge_report`.
+            na_mode: Whether NA is excluded (`exclude`), counts as the worst option (`as_worst`), or is a
+                separate category (`as_category`), in which case metrics for ordered answers are None.
+            truth: Rule that combines the labels of several people into one label; see `judge_report`.
             confidence_level: Level of all intervals.
             seed: Seed of the resampling; None means 0.
 
         Raises:
-            ArgumentError: If the dataset lacks a graded item or has it with another text, or an option is not
-                one of those allowed.
+            ArgumentError: If the dataset lacks a graded item or contains it with different text, or an option
+                has an unknown value.
         """
-        # Late, since metrics load numpy and a run that wants none should not wait for it.
+        # Imported late, since metrics load numpy, which takes time.
         from autorubric.metrics import compute_metrics
 
         return compute_metrics(
@@ -209,9 +209,9 @@ class EvalResult:
     def votes_table(
         self, dataset: RubricDataset | None = None, *, library: Library = "pandas"
     ) -> pd.DataFrame | pl.DataFrame:
-        """Return one row per vote, judge's decision, panel's decision and truth label.
+        """Return a DataFrame with one row per vote, judge decision, panel decision and ground-truth label.
 
-        With `library="polars"` it is a polars frame; columns of mixed types are text there.
+        With `library="polars"`, return a polars DataFrame, in which columns of mixed types are text.
         """
         from autorubric.metrics import votes_table
 
@@ -222,16 +222,17 @@ class EvalResult:
     @overload
     def scores_table(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def scores_table(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return one row per item, in the dataset's order.
+        """Return a DataFrame with one row per item, in the dataset's order.
 
-        Columns: `item` (its position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score from that
-        judge's votes alone), `group.<name>` (the score of a group), `answer.<criterion>` and
-        `value.<criterion>` (the decision in words, and on [0, 1] as it enters the score), `assumed` (a JSON
+        Columns: `item` (the position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score based only on
+        that judge's votes), `group.<name>` (the score of a group), `answer.<criterion>` and
+        `value.<criterion>` (the decision in words, and its value on [0, 1] in the score), `assumed` (a JSON
         list of the criteria whose answer is assumed because no reply could be read), `mean_agreement`,
-        `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. Values that an item lacks
-        are missing, and so is an answer if the panel abstained. With `library="polars"` it is a polars frame.
+        `cannot_assess_count`, `tokens`, `cost` (in US dollars), `seconds` and `error`. Values that do not
+        exist for an item are missing, such as an answer if the panel abstained. With `library="polars"`,
+        return a polars DataFrame.
         """
-        # Late, here and below: few runs are made into files, and the formats take their time to load.
+        # Imported late, here and below, since few runs are exported and the formats take time to load.
         from autorubric.eval._export import scores_table
 
         return in_library(scores_table(self), library)
@@ -246,21 +247,21 @@ class EvalResult:
     ) -> bytes:
         """Return the run as the content of a file for other programs.
 
-        `csv`, `parquet` and `jsonl` hold `scores_table`, or `votes_table` if `table="votes"`. In CSV, texts
-        that a spreadsheet would run as formulas are marked (see `spreadsheet_safe`); answers that are not
-        texts are JSON in CSV and Parquet. `markdown` is a page with the metrics, the criteria and the items.
-        `junit` is a test suite with one case per item, an error for each item without a score, and, if items
-        are labelled, sensitivity and specificity as properties.
+        `csv`, `parquet` and `jsonl` contain `scores_table`, or `votes_table` if `table="votes"`. In CSV,
+        strings that a spreadsheet would evaluate as formulas are escaped (see `spreadsheet_safe`); answers
+        that are not strings are JSON in CSV and Parquet. `markdown` is a page with the run's figures, the
+        criteria and the items. `junit` is a test suite with one test case per item, an error for each item
+        without a score, and sensitivity and specificity as properties if items are labelled.
 
         Args:
-            format: The format.
-            table: The table, for formats that hold one.
-            fail_under: In `junit`, a case with a lower score is a failure.
-            max_lost: In `junit` with `fail_under`, a case is an error if a larger share of its verdicts, on
-                [0, 1], was lost or assumed.
+            format: The file format.
+            table: The table to export as CSV, Parquet or JSONL: `scores` or `votes`.
+            fail_under: Score below which a case in `junit` is a failure; None for no failures.
+            max_lost: Maximum proportion of lost or assumed verdicts, on [0, 1]. With `fail_under`, a case in
+                `junit` that exceeds it is an error.
 
         Raises:
-            ArgumentError: If there is no such format or table.
+            ArgumentError: If the format or the table is unknown.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         from autorubric.eval._export import exported
@@ -275,27 +276,27 @@ class EvalResult:
         critique: CritiqueView | None = None,
         max_chars: int | None = None,
     ) -> None:
-        """Write the run as one HTML file that needs no server, network or other file.
+        """Write the run to a self-contained HTML file.
 
         Args:
-            path: The file; an existing file is replaced.
+            path: Path of the file; an existing file is replaced.
             baseline: Another run on the same items to compare with.
             critique: A result of `critique_evaluate` to show as a view of the page.
-            max_chars: Characters kept of a submission, prompt or reference; truncated texts are marked. None
-                keeps 20,000, and 0 leaves the texts out. Votes and their reasons are always included.
+            max_chars: Maximum number of characters of a submission, prompt or reference; truncated texts
+                are marked. None means 20,000, and 0 omits the texts. Votes and reasons are always shown.
 
         Raises:
-            ArgumentError: If the baseline graded other items, or `max_chars` is negative.
+            ArgumentError: If the baseline run graded other items, or `max_chars` is negative.
             FileError: If the file cannot be written.
         """
-        # Late, as figures are.
+        # Imported late, like metrics.
         from autorubric.report import DEFAULT_MAX_CHARS, write_report
 
         most = DEFAULT_MAX_CHARS if max_chars is None else max_chars
         write_report(self, path, baseline=baseline, critique=critique, max_chars=most)
 
     def summary(self) -> str:
-        """Return the run in a few lines of plain text."""
+        """Return a short summary of the run as plain text."""
         from autorubric._blocks import render_text
 
         return render_text(self.blocks())
@@ -307,7 +308,7 @@ class EvalResult:
 
     def blocks(self) -> list[Block]:
         """Return the run's figures as blocks for renderers."""
-        # Late, since most who open a run read its scores and print nothing.
+        # Imported late, since most callers only read the scores of a run.
         from autorubric._blocks import ScalarBlock, TextBlock
 
         cost, usage = self.total_completion_cost, self.total_token_usage
@@ -320,14 +321,14 @@ class EvalResult:
                 ("partly scored", self.partly_scored_items),
                 ("without a score", self.failed_items),
                 ("mean score", self.item_results.tally.mean_score),
-                ("verdicts asked for", verdicts.asked),
+                ("verdicts requested", verdicts.asked),
                 ("verdicts answered", verdicts.answered),
                 ("verdicts abstained", verdicts.abstained),
                 ("verdicts lost", verdicts.lost),
                 ("verdicts assumed", verdicts.assumed),
                 ("tokens", usage.total_tokens if usage else None),
                 ("cost in US dollars", cost),
-                *((("votes left out", self.calls_saved),) if self.calls_saved else ()),
+                *((("votes skipped", self.calls_saved),) if self.calls_saved else ()),
                 ("seconds", self.timing_stats.total_duration_seconds),
                 ("folder", str(self.experiment_dir)),
             ),
@@ -344,38 +345,39 @@ class EvalResult:
 
     @classmethod
     def from_experiment(cls, path: str | Path) -> EvalResult:
-        """Open a stored run; its reports are recomputed from the stored votes, and no judge is asked.
+        """Open a stored run; reports are recomputed from the stored votes without calling any judge.
 
         Raises:
-            RunFormatError: If the folder is not a run, was written by a newer version, or is damaged.
+            RunFormatError: If the folder is not a run folder, was written by a newer version, or is damaged.
         """
         folder = Path(path)
         return cls._of(folder, reopen(folder))
 
     def rescored(self, rubric: Rubric | None = None, **policies: Unpack[Policies]) -> EvalResult:
-        """Return the run under other weights or policies, computed from the stored votes; no judge is asked.
+        """Return the run with scores recomputed from its stored votes under other weights or policies.
 
-        The run folder is not changed.
+        No judge is called, and the run folder is not changed.
 
         Args:
-            rubric: Replaces the rubric that the items share, with other weights, option values, gates, groups
-                or conditions. Criteria that ask something else have no votes, and a notice lists them.
-            **policies: See `Policies`; options left out keep their values.
+            rubric: Replacement for the rubric that the items share, with other weights, option values, gates,
+                groups or conditions. Criteria that ask something else have no votes; a notice lists them.
+            **policies: See `Policies`; omitted options keep their values.
 
         Raises:
-            ArgumentError: If there is no such policy or judge, or the rubric shares no criterion with the
-                run's.
+            ArgumentError: If a policy or judge is unknown, or the rubric has no criterion in common with the
+                run's rubric.
             RunFormatError: If the run folder is missing or damaged.
         """
-        # Late, since hardly any run is scored again.
+        # Imported late, since few runs are rescored.
         from autorubric.eval._rescore import rescore
 
         return self._of(self.experiment_dir, rescore(self.experiment_dir, rubric, policies))
 
     def exchanges(self, item_id: str) -> list[StoredExchange]:
-        """Return what was sent to models for an item's votes and their replies, in order of arrival.
+        """Return the requests to models for an item's votes and the replies, in order of arrival.
 
-        Empty if no prompts were stored. For judges that are not models, only unreadable replies are returned.
+        The list is empty if prompts were not stored. For judges that are not models, it contains only
+        unreadable replies.
 
         Raises:
             OSError: If the file cannot be read.

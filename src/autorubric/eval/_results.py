@@ -1,4 +1,4 @@
-"""Results of items as a view on a run folder: each is made when asked for, from the votes stored there."""
+"""Results of items as a lazy view of a run folder, computed from the stored votes on access."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 ViewedT = TypeVar("ViewedT", covariant=True)
 
 Build = Callable[[GradingTask, Votes, StoredItem], "EnsembleEvaluationReport"]
-"""From a task, its votes and the item's line to a report."""
+"""A function that builds a report from a task, its votes and the item's line."""
 
 
 class View(Sequence[ViewedT], Generic[ViewedT]):
-    """A sequence that creates its elements on access and does not keep them; a copy or pickle is a list.
+    """A sequence that creates its elements on access and does not store them; a copy or pickle is a list.
 
     Args:
-        length: How many there are.
-        make: Makes the one at a place.
+        length: Number of elements.
+        make: Function that creates the element at an index.
     """
 
     def __init__(self, length: int, make: Callable[[int], ViewedT]) -> None:
@@ -62,22 +62,22 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
         return list, (list(self),)
 
     def __repr__(self) -> str:
-        return f"<{self._length} elements, read as they are asked for>"
+        return f"<{self._length} elements, read on access>"
 
 
 class StoredResults(View[ItemResult]):
-    """One result an item, in the dataset's order, read from the run folder when asked for.
+    """A sequence of one result per item, in the dataset's order, read from the run folder on access.
 
     Args:
         index: Offsets of lines and votes.
         dataset: The graded dataset.
         standing: Selects the votes that are still valid.
-        build: Makes a report of votes.
-        unfinished: Whether items that are not finished have a result, of the votes that are there.
-        is_penalised: Whether scores have a length penalty, which only lines of finished items hold.
+        build: Function that builds a report from votes.
+        unfinished: Whether to include results of unfinished items, based on their stored votes.
+        is_penalised: Whether scores include a length penalty, which is stored only for finished items.
 
     Attributes:
-        notices: Votes that were passed over.
+        notices: Notices about skipped votes.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class StoredResults(View[ItemResult]):
         self._dataset = dataset
         self._standing = standing
         self._build = build
-        # Lines of items that the folder has none for, or none of the run as it is now.
+        # Computed lines of items that have no line in the folder, or no valid one.
         self._made: dict[int, StoredItem] = {}
         self._is_penalised = is_penalised
         if unfinished:
@@ -109,7 +109,7 @@ class StoredResults(View[ItemResult]):
         )
         super().__init__(len(self._positions), self._at)
 
-    # It stays a view on the folder wherever it goes.
+    # Copies and pickles remain views of the folder.
     __reduce__ = object.__reduce__
 
     def _at(self, place: int) -> ItemResult:
@@ -117,7 +117,7 @@ class StoredResults(View[ItemResult]):
 
     @property
     def positions(self) -> Sequence[int]:
-        """The position in the dataset of each result."""
+        """Position in the dataset of each result."""
         return self._positions
 
     def lines(self) -> Iterator[StoredItem]:
@@ -137,17 +137,17 @@ class StoredResults(View[ItemResult]):
 
     @property
     def verdicts(self) -> VerdictCounts:
-        """Verdicts of all items by outcome; those of items without counts are read from the stored votes."""
+        """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
         return self._counted.verdicts
 
     @property
     def partly_scored(self) -> int:
-        """Items with a score although a verdict behind it was lost."""
+        """Number of items with a score although a verdict behind it was lost."""
         return self._counted.partly_scored
 
     @cached_property
     def _counted(self) -> Tally:
-        """The sums, with the verdicts of items without counts read from the stored votes."""
+        """The sums, with missing verdict counts computed from the stored votes."""
         if not self.tally.uncounted:
             return self.tally
         tally = Tally()
@@ -162,7 +162,7 @@ class StoredResults(View[ItemResult]):
         return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
 
     def messages(self) -> list[str]:
-        """Return notices about lost and assumed verdicts, without reading any vote."""
+        """Return notices about lost and assumed verdicts without reading any votes."""
         tally = self.tally
         if not tally.uncounted:
             return tally.verdicts.messages()
@@ -179,7 +179,7 @@ class StoredResults(View[ItemResult]):
         return [found[position] for position in self._positions]
 
     def where(self, wanted: Callable[[StoredItem], bool]) -> View[ItemResult]:
-        """Return the results of the items whose line is wanted."""
+        """Return the results of the items for whose stored line `wanted` is true."""
         places = array("q", sorted(line.position for line in self.lines() if wanted(line)))
         return View(len(places), lambda place: self._result(places[place]))
 
@@ -197,7 +197,7 @@ class StoredResults(View[ItemResult]):
     def _report(
         self, position: int, line: StoredItem, notices: Notices
     ) -> tuple[EnsembleEvaluationReport, bool]:
-        """Return the report on an item, and whether it has votes."""
+        """Return the report on an item and whether the item has votes."""
         task = grading_task(self._dataset, position)
         offsets = self._index.offsets(position, line.item_id, line)
         stored = [vote for _, vote in self._index.votes(line.item_id, offsets)]
@@ -218,13 +218,13 @@ class StoredResults(View[ItemResult]):
                 continue
             stored = self._index.line(position)
             if stored is None and self._is_penalised:
-                why = "not finished, so that what its length takes off its score is unknown; resume the run"
+                why = "the item is unfinished, so its length penalty is unknown; resume the run"
                 self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
                 continue
             line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
             report, voted = self._report(position, line, self.notices)
             if stored is None and any(not one.votes and one.criterion.check is None for one in report.report):
-                # Stopped within the item: a score of some criteria would pass for the item's.
+                # The run stopped within the item, and a score of some criteria would look like its score.
                 continue
             if line.raised or not (voted or stored):
                 if stored:

@@ -1,4 +1,4 @@
-"""The figures of an estimate of a run."""
+"""The result of estimating a run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class JudgeEstimate:
     """The estimated requests of a run to one judge.
 
     Attributes:
-        judge_id: The judge.
-        model: Its model; None if it has none, or the judge does not name it.
-        votes: Votes that it would cast.
-        calls: Requests to its model; those asked or tried again come on top. None if it does not say.
-        prompt_tokens: Estimate of the tokens sent, at four characters a token; None likewise.
-        completion_tokens: Estimate of the tokens received, at 80 a criterion; None likewise.
-        cost: Estimate in US dollars; None if it is not known.
-        reason: Why it is not known; empty if it is.
+        judge_id: Id of the judge.
+        model: The judge's model; None if it has no model or its model is unknown.
+        votes: Number of votes that the judge would cast.
+        calls: Number of requests to the model, without retries and repeated questions; None if unknown.
+        prompt_tokens: Estimated tokens sent, at four characters per token; None if unknown.
+        completion_tokens: Estimated tokens received, at 80 tokens per criterion; None if unknown.
+        cost: Estimated cost in US dollars; None if unknown.
+        reason: Reason for an unknown cost; empty if the cost is known.
     """
 
     judge_id: str
@@ -39,11 +39,11 @@ class RunEstimate:
     """A rough estimate of a run; see `JudgeEstimate`.
 
     Attributes:
-        items: Items in the dataset.
-        judges: What each judge would be asked, in the order of the panel.
-        stored_votes: Votes that a stored run of that name already holds; they are not counted.
-        at_most: Whether the run may take less: votes may be left out, or criteria not be escalated.
-        notes: Limits of the figures.
+        items: Number of items in the dataset.
+        judges: Estimates for each judge, in the order of the panel.
+        stored_votes: Number of reusable votes in a stored run of that name, which are not counted.
+        at_most: Whether the figures are upper limits, since votes may be skipped or criteria not escalated.
+        notes: Assumptions and limitations of the estimate.
     """
 
     items: int
@@ -54,33 +54,33 @@ class RunEstimate:
 
     @property
     def votes(self) -> int:
-        """Votes of all judges."""
+        """Number of votes of all judges."""
         return sum(judge.votes for judge in self.judges)
 
     @property
     def calls(self) -> int | None:
-        """Requests to all models; None if a judge gives no estimate."""
+        """Number of requests to all models; None if it is unknown for a judge."""
         return _total([judge.calls for judge in self.judges])
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Tokens sent to all models; None if a judge gives no estimate."""
+        """Tokens sent to all models; None if they are unknown for a judge."""
         return _total([judge.prompt_tokens for judge in self.judges])
 
     @property
     def completion_tokens(self) -> int | None:
-        """Tokens received from all models; None if a judge gives no estimate."""
+        """Tokens received from all models; None if they are unknown for a judge."""
         return _total([judge.completion_tokens for judge in self.judges])
 
     @property
     def cost(self) -> float | None:
-        """US dollars for all judges; None if one's cost is not known."""
+        """Cost of all judges in US dollars; None if it is unknown for a judge."""
         costs = [judge.cost for judge in self.judges]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the estimate as JSON."""
+        """Return the estimate as a JSON-serializable dictionary."""
         names = ("votes", "calls", "prompt_tokens", "completion_tokens", "cost")
         return {
             "items": self.items,
@@ -92,7 +92,7 @@ class RunEstimate:
         }
 
     def blocks(self) -> list[Block]:
-        """Return the estimate as a table with its notes, for any renderer."""
+        """Return the estimate and its notes as blocks for renderers."""
         head = ("judge", "votes", "calls", "tokens sent", "tokens received", "US dollars")
         rows = [
             (one.judge_id, one.votes, one.calls, one.prompt_tokens, one.completion_tokens, one.cost)
@@ -104,7 +104,7 @@ class RunEstimate:
         return [table, TextBlock(title="Notes", text="\n".join(self.notes))] if self.notes else [table]
 
     def summary(self) -> str:
-        """Return the estimate in plain text."""
+        """Return the estimate as plain text."""
         return render_text(self.blocks())
 
 

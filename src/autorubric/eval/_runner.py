@@ -1,4 +1,4 @@
-"""A run: grade every item of a dataset, and store votes and results as they arrive."""
+"""Runs: grade every item of a dataset and store votes and results as they arrive."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _ByGrader:
-    """Makes the reports of a run that has just ended."""
+    """Builds the reports of a run that has just ended."""
 
     grader: Grader
 
@@ -56,26 +56,26 @@ def _spending(budget: SpendingLimit | None) -> AbstractContextManager[None]:
 
 
 def _no_limit() -> SpendingLimit:
-    """Return a budget without limits, by which a run is stopped that fails over and over."""
-    # Late, since nothing of it is needed where nothing is left to be graded.
+    """Return a budget without limits, which can still stop a run that keeps failing."""
+    # Imported late, since a run with nothing left to grade does not need it.
     from autorubric.llm import SpendingLimit
 
     return SpendingLimit()
 
 
 class EvalRunner:
-    """Grades a dataset into a run folder.
+    """Grades a dataset and stores the results in a run folder.
 
     Args:
         dataset: The dataset to grade.
         grader: The grader.
-        config: Options of the run.
-        preflight: Called for each model that answers a first request, which is sent before all others. If a
-            model does not answer it, the run raises a `JudgeError`. None for no preflight.
+        config: Options of the run; None for the defaults of `EvalConfig`.
+        preflight: Called for each model that answers a test request, which is sent before all other requests.
+            If a model does not answer, the run raises a `JudgeError`. None disables the test requests.
 
     Raises:
-        ArgumentError: If the dataset is empty or not a dataset, an item has no rubric, or the grader is not a
-            grader or names criteria that no rubric has.
+        ArgumentError: If `dataset` is empty or not a `RubricDataset`, an item has no rubric, or `grader` is
+            not a grader or names criteria that no rubric has.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class EvalRunner:
         preflight: Preflight | None = None,
     ) -> None:
         if not isinstance(dataset, RubricDataset):
-            raise ArgumentError(f"dataset={shortened(dataset)} is not a dataset; give a RubricDataset")
+            raise ArgumentError(f"dataset must be a RubricDataset; got {shortened(dataset)}")
         if not hasattr(grader, "check_rubrics"):
             raise ArgumentError(
-                f"grader={shortened(grader)} cannot grade; give a grader, such as "
-                "CriterionGrader(judges=['gpt-6-luna'])"
+                f"grader must be a grader, such as CriterionGrader(judges=['gpt-6-luna']); got "
+                f"{shortened(grader)}"
             )
         if not dataset.items:
-            raise ArgumentError("the dataset has no items; add some before evaluating")
+            raise ArgumentError("the dataset has no items; add at least one item before evaluating it")
         if not dataset.is_streamed:
             for position in range(len(dataset)):
                 dataset.get_item_rubric(position)
@@ -102,12 +102,12 @@ class EvalRunner:
         self.grader = grader
         self.config = config or EvalConfig()
         self._preflight = preflight
-        # A shard may lack what other items of its dataset bring; whoever cut it has looked at the whole.
+        # A shard may lack criteria that other items of its dataset have; the whole dataset was checked.
         if self.config.shard is None:
             grader.check_rubrics(dataset.rubrics())
 
     def run_sync(self) -> EvalResult:
-        """Run `run` from synchronous code; safe inside a running event loop."""
+        """Call `run` from synchronous code, even if an event loop is running."""
         return run_sync(self.run())
 
     async def run(self) -> EvalResult:
@@ -118,8 +118,8 @@ class EvalRunner:
         Raises:
             RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
                 (`ItemFailedError`).
-            ArgumentError: If `max_cost` is set and the price of a model is unknown, no executor of that name
-                is installed, or a streamed dataset has an item without a rubric.
+            ArgumentError: If `max_cost` is set and the price of a model is unknown, the executor is not
+                installed, or a streamed dataset has an item without a rubric.
             DatasetError: If a streamed dataset has errors.
         """
         budget = self._budget()
@@ -134,7 +134,7 @@ class EvalRunner:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
             self._stopped(opened, "stopped" if is_stopped else "failed")
             if is_stopped:
-                # Loggers are silent by default, and whoever interrupts wants to know.
+                # Loggers are silent by default, so the error itself says how to resume.
                 error.add_note(self._how_to_resume(opened))
             await self._closed(opened)
             raise
@@ -145,7 +145,7 @@ class EvalRunner:
         config = self.config
         if config.max_calls is None and config.max_cost is None:
             return None
-        # Late, since few runs have limits, and what keeps them knows models.
+        # Imported late, since few runs have limits and this module loads the models.
         from autorubric.eval._budget import spending_limit
 
         return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
@@ -154,7 +154,7 @@ class EvalRunner:
         try:
             opened.store.close()
         finally:
-            # Where the event loop was closed beneath the run, nothing can be awaited any more.
+            # If the event loop was closed during the run, nothing can be awaited anymore.
             if loop_is_running():
                 await self.grader.aclose()
 
@@ -172,7 +172,7 @@ class EvalRunner:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
-        # The system's clock may have been set back since.
+        # The system clock may have been set back during the run.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
         stopped: StopReason | None = None
         if budget is not None:
@@ -182,16 +182,16 @@ class EvalRunner:
             opened.store.write_manifest(opened.manifest)
         else:
             left = opened.index.settled.count(0)
-            told = f"stopped: {budget}; {left} of {count} items are left. {self._how_to_resume(opened)}"
+            told = f"stopped: {budget}; {left} of {count} items remain. {self._how_to_resume(opened)}"
             opened.notices.append(told)
             self._stopped(opened, "stopped")
         results = self._results(opened)
         models = getattr(self.grader, "models", ())
         if len(models) > 1 and results.tally.cost is not None:
-            from autorubric.eval._budget import unknown_prices  # late, as all that knows prices
+            from autorubric.eval._budget import unknown_prices  # imported late, as it loads prices
 
             if unknown := unknown_prices(models):
-                opened.notices.append(f"the cost leaves out {', '.join(unknown)}: no price is known")
+                opened.notices.append(f"the cost excludes {', '.join(unknown)}, whose price is unknown")
         return EvalResult(
             dataset=opened.dataset,
             item_results=results,
@@ -213,21 +213,21 @@ class EvalRunner:
             return
         what = f"failed: {done.error}"
         if done.error is None and done.verdicts is not None:
-            what = f"is partly scored: {'; '.join(done.verdicts.messages())}"
+            what = f"is only partly scored: {'; '.join(done.verdicts.messages())}"
         raise ItemFailedError(f"item {done.item_id!r} {what}. {self._how_to_resume(opened)}")
 
     def _stopped(self, opened: OpenRun, status: str) -> None:
         opened.manifest.update(status=status, completed_at=datetime.now(UTC).isoformat())
-        # What stopped the run matters more than a manifest that cannot be written; lines that cannot be
-        # written are told of by the close.
+        # The reason for the stop matters more than a manifest that cannot be written. Closing the store
+        # reports lines that cannot be written.
         with suppress(RunWriteError):
             opened.store.write_manifest(opened.manifest)
         _log.warning("run %s %s. %s", opened.name, status, self._how_to_resume(opened))
 
     def _how_to_resume(self, opened: OpenRun) -> str:
         return (
-            f"The results so far are in {opened.store.path}; run again with experiment_name={opened.name!r} "
-            "to resume"
+            f"The results so far are in {opened.store.path}; to resume, run again with "
+            f"experiment_name={opened.name!r}"
         )
 
 
@@ -248,11 +248,11 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
     max_cost: float | None = None,
     executor: str = "local",
 ) -> EvalResult:
-    """Grade a dataset into a run folder; the options are those of `EvalConfig`.
+    """Grade a dataset and store the results in a run folder; see `EvalConfig` for the options.
 
     Raises:
         ArgumentError: If the dataset is empty, an item has no rubric, the grader names criteria that no
-            rubric has, `max_cost` is set and the price of a model is unknown, or no executor of that name is
+            rubric has, `max_cost` is set and the price of a model is unknown, or the executor is not
             installed.
         RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
             (`ItemFailedError`).
@@ -275,5 +275,5 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
 
 
 def evaluate_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> EvalResult:
-    """Run `evaluate` from synchronous code; safe inside a running event loop."""
+    """Call `evaluate` from synchronous code, even if an event loop is running."""
     return run_sync(evaluate(dataset, grader, **options))

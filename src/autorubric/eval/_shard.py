@@ -1,4 +1,4 @@
-"""A part of a dataset as a separate run, for schedulers that start the same command many times."""
+"""Grading a part of a dataset as a separate run, for schedulers that start the same command many times."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options: Any) -> EvalResult:
-    """Grade every `n`-th item from item `i` on, in a separate run folder, and return the result; blocks.
+    """Grade every `n`-th item, starting at item `i`, in a separate run folder, and return the result.
 
-    Run for each `i` from 0 to n - 1, on any machines, the shards grade each item once; `merge_runs` merges
-    their folders. A shard that was stopped resumes when it is run again.
+    Call this function for each `i` from 0 to n - 1, on any machines, to grade each item once; then merge the
+    run folders with `merge_runs`. To resume a stopped shard, run it again.
 
     Args:
-        dataset: The whole dataset, the same for all shards.
+        dataset: The whole dataset, which must be the same for all shards.
         grader: The grader.
         i: Index of the shard, from 0.
         n: Number of shards.
-        options: See `evaluate`. The run's name is `experiment_name`, or the dataset's name, with `-i-of-n`
-            appended.
+        options: See `evaluate`. The name of the run is `experiment_name`, or the dataset's name, followed by
+            `-i-of-n`.
 
     Raises:
-        ArgumentError: If there is no such shard or it has no items; see also `evaluate`.
+        ArgumentError: If the shard does not exist or has no items; see also `evaluate`.
         RunError: If the run folder cannot be used as requested.
     """
     part, config = shard_of(dataset, EvalConfig(**options), i, n)
@@ -39,16 +39,16 @@ def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options:
 
 
 def shard_of(dataset: RubricDataset, config: EvalConfig, i: int, n: int) -> tuple[RubricDataset, EvalConfig]:
-    """Return the items of one shard, and the options of the run that grades them.
+    """Return the items of one shard and the options of the run that grades them.
 
     Raises:
-        ArgumentError: If there is no such shard or it has no items.
+        ArgumentError: If the shard does not exist or has no items.
     """
     if n < 1 or not 0 <= i < n:
-        raise ArgumentError(f"shard {i} of {n}: shards are counted from 0 to one less than there are")
+        raise ArgumentError(f"shard {i} of {n} does not exist; shards are numbered from 0 to n - 1")
     if i >= len(dataset):
         raise ArgumentError(
-            f"shard {i} of {n} has no item, since the dataset has {len(dataset)}; use at most so many shards"
+            f"shard {i} of {n} is empty; the dataset has {len(dataset)} items, so use at most as many shards"
         )
     shard = Shard(i, n, dataset.source_digest() or dataset.fingerprint)
     name = f"{config.experiment_name or plain_name(dataset)}-{i}-of-{n}"

@@ -1,4 +1,4 @@
-"""Selects the stored votes of an item that are still valid, in the order and with the weights of the run."""
+"""Selection of the stored votes that are still valid, in panel order and with the run's weights."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StandingVotes:
         self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
 
     def digests(self, position: int) -> ItemDigests:
-        """Return what votes on an item depend on."""
+        """Return the digests of the dependencies of votes on an item."""
         rubric = self._dataset.get_item_rubric(position)
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
 
@@ -59,8 +59,8 @@ class StandingVotes:
     ) -> dict[str, list[JudgeVote]]:
         """Return the votes on an item whose dependencies have not changed, by criterion.
 
-        Only those of judges and samples still asked for; of several with one key the last. One whose answer
-        is none of its criterion's was damaged; it is passed over, and that goes to `notices`.
+        Only judges and samples that are still requested count; of several votes with the same key, the last
+        is returned. A vote whose answer its criterion does not allow is skipped with a notice in `notices`.
         """
         if not stored:
             return {name: [] for name in task.rubric.names}
@@ -77,8 +77,8 @@ class StandingVotes:
             try:
                 found[one.criterion].append(self._as_of_now(criterion, one.vote))
             except ReplyError as error:
-                kind = "votes are damaged and were passed over"
-                notices.add(kind, f"a vote on item {one.item_id} is damaged and was passed over: {error}")
+                kind = "damaged votes were skipped"
+                notices.add(kind, f"a damaged vote on item {one.item_id} was skipped: {error}")
         declared = tuple(task.submission.candidates)
         return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
 
@@ -92,7 +92,7 @@ class StandingVotes:
         return replace(vote, weight=weight, value=value)
 
     def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
-        """By judge, sample and order shown, whenever they came in."""
+        """Return the votes sorted by judge, sample and displayed order."""
 
         def key(vote: JudgeVote) -> tuple[int, int, bool]:
             swapped = vote.order is not None and tuple(vote.order) != declared
@@ -104,7 +104,7 @@ class StandingVotes:
 def answered(
     votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
 ) -> dict[str, list[JudgeVote]]:
-    """Return the votes without those that failed for want of a reply: the provider may be back.
+    """Return the votes that need not be requested again, without those that received no reply.
 
     Args:
         votes: The votes.

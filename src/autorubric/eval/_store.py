@@ -1,4 +1,4 @@
-"""Writing to a run folder: votes and items as they come, the manifest and the dataset in one piece."""
+"""Writing to a run folder: votes and items are appended; manifest and dataset are replaced atomically."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
 
 
 class RunStore:
-    """Appends to a run folder, holding its lock.
+    """Writer of a run folder; it holds the folder's lock.
 
     Args:
         path: The run folder; created if missing.
-        store_prompts: Whether requests and replies are stored.
+        store_prompts: Whether to store requests and replies.
 
     Attributes:
         path: The run folder.
         store_prompts: Whether requests and replies are stored.
-        lines_of_items: Lines of finished items in it.
-        mark: With which the checksums of its lines begin; to be set before anything is written.
-        votes_open: Offset from which on there may be votes of unfinished items that were not cast now; None
-            where there are none.
+        lines_of_items: Number of lines of finished items in the folder.
+        mark: Initial value of the checksums of lines; it must be set before anything is written.
+        votes_open: Offset after which there may be earlier votes on unfinished items; None if there are no
+            such votes.
 
     Raises:
-        RunLockedError: If another process writes to it.
-        RunFormatError: If a file of it is a link, a pipe or a device.
-        RunWriteError: If it cannot be written; so in every method that writes.
+        RunLockedError: If another process is writing to the folder.
+        RunFormatError: If a file of the folder is a link, a pipe or a device.
+        RunWriteError: If the folder cannot be written. All methods that write raise this error.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
@@ -65,9 +65,7 @@ class RunStore:
         self._lock = FileLock(path / LOCK)
         with self._writing():
             if not self._lock.acquire():
-                told = (
-                    f"{self._lock.holder()} writes to {path}; wait for it, or choose another experiment_name"
-                )
+                told = f"{self._lock.holder()} is writing to {path}; wait, or choose another experiment_name"
                 raise RunLockedError(told)
         remove_abandoned(path)
         self.store_prompts = store_prompts
@@ -80,9 +78,9 @@ class RunStore:
         self._failure: RunError | None = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
-        """Replace the manifest atomically, after flushing what was appended before.
+        """Replace the manifest atomically, after flushing all appended lines.
 
-        That of a run that has ended has the size of each log, so that a log that was cut short is noticed.
+        When a run has ended, the manifest records the size of each log, so that a truncated log is detected.
         """
         self.flush()
         content: dict[str, Json] = {**manifest, "format": RUN_FORMAT, "mark": self.mark}
@@ -95,12 +93,12 @@ class RunStore:
             write_text_atomic(self.path / MANIFEST, manifest_text(content))
 
     def write_run_file(self, text: str) -> None:
-        """Write a copy of the run file, replacing the copy of an earlier start."""
+        """Write a copy of the run file, replacing any earlier copy."""
         with self._writing():
             write_text_atomic(self.path / RUN_FILE, text)
 
     def write_incoming(self, lines: Iterable[bytes]) -> str:
-        """Write what may become the copy of the dataset beside it, line by line; its SHA-256."""
+        """Write a provisional copy of the dataset line by line, and return its SHA-256."""
         self._sums = LineSums()
 
         def parts() -> Iterator[bytes]:
@@ -113,14 +111,14 @@ class RunStore:
         return self._sums.sha256.hexdigest()
 
     def take_over(self, file: Path) -> None:
-        """Copy a file of another run folder, at once, where that has it and this one does not."""
+        """Copy a file of another run folder atomically, unless it is missing there or already exists here."""
         if not file.exists() or (self.path / file.name).exists():
             return
         with self._writing(), file.open("rb") as source:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
-        """Write requests and replies of another run at once; no file if there are none."""
+        """Write requests and replies of other runs atomically; write no file if there are none."""
 
         def lines() -> Iterator[bytes]:
             at = 0
@@ -136,9 +134,9 @@ class RunStore:
                 write_parts_atomic(self.path / PROMPTS, chain([first], sealed))
 
     def restore_log(self, name: str, pieces: Sequence[Piece]) -> None:
-        """Put the intact lines of a log back where they were written; what else it holds becomes blank.
+        """Restore the intact lines of a log to their original offsets, and blank everything else.
 
-        The log as it was is kept beside it, as `<name>.damaged`.
+        The damaged log is kept as `<name>.damaged`.
         """
         file = self.path / name
         self._keep_damaged(file)
@@ -147,12 +145,12 @@ class RunStore:
                 write_parts_atomic(file, restored_parts(file, pieces))
 
     def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
-        """Replace the lines of items by some of them, sealed with the current votes.
+        """Replace the lines of items with a subset of them, sealed with the current votes.
 
         Args:
-            pieces: The lines.
-            unclaimed: Offset of the first vote that none of them claims; None if there is none.
-            keep_damaged: Whether the file as it was is kept beside it.
+            pieces: The lines to keep.
+            unclaimed: Offset of the first vote that no line claims; None if all votes are claimed.
+            keep_damaged: Whether to keep a copy of the old file.
         """
         votes, file = self.path / VOTES, self.path / ITEMS
         size = votes.stat().st_size if votes.exists() else 0
@@ -187,18 +185,18 @@ class RunStore:
         return votes.exists() and votes.stat().st_size > 0
 
     def take_incoming(self) -> None:
-        """Make what `write_incoming` wrote the copy of the dataset, at once, with its lines' digests."""
+        """Replace the dataset copy atomically by the one from `write_incoming`, and write its digests."""
         with self._writing():
             (self.path / INCOMING).replace(self.path / DATASET)
             write_parts_atomic(self.path / SUMS, self._sums.parts(self.mark))
         self._sums = LineSums()
 
     def drop_incoming(self) -> None:
-        """Remove what `write_incoming` wrote."""
+        """Remove the file written by `write_incoming`."""
         (self.path / INCOMING).unlink(missing_ok=True)
 
     def add_vote(self, stored: StoredVote, exchanged: Exchanged | None = None) -> None:
-        """Append a vote and, where they are kept, its prompt and replies."""
+        """Append a vote and, if prompts are stored, its prompt and replies."""
         self._cast.setdefault(stored.item_id, []).append(self._append(VOTES, line_of_vote(stored)))
         if exchanged is not None and self.store_prompts:
             place: dict[str, Json] = {
@@ -212,7 +210,7 @@ class RunStore:
             self._append(PROMPTS, compact_json(place | _exchange(exchanged)))
 
     def votes_cast(self, item_id: str) -> list[int]:
-        """Return the offsets of votes added for an item since it was last finished."""
+        """Return the offsets of the votes added for an item since it was last finished."""
         return self._cast.get(item_id, [])
 
     def add_item(self, item: StoredItem) -> int:
@@ -233,7 +231,7 @@ class RunStore:
         return start
 
     def _write_soon(self) -> None:
-        """Have it written before the event loop waits again, so that lines of one moment share a write."""
+        """Schedule a write for the next iteration of the event loop, to write several lines together."""
         if self._is_to_write:
             return
         try:
@@ -248,15 +246,15 @@ class RunStore:
         try:
             self.flush()
         except RunError as error:
-            # Nobody hears what a callback raises; the next line that is appended, or the close, raises it.
+            # An exception in a callback is lost, so the next append or the close raises it.
             self._failure = error
 
     def flush(self) -> None:
-        """Hand to the system all that was appended: it outlives the process now, however that ends."""
+        """Write all appended lines to the operating system, so that they survive the end of the process."""
         self._is_to_write = False
         if self._failure is not None:
             raise self._failure
-        # A vote that stands is not asked for again, so its prompt goes first. An item's line speaks of votes.
+        # A stored vote is not requested again, so its prompt goes first. Lines of items refer to votes.
         with self._writing():
             try:
                 self._flush(PROMPTS)
@@ -275,33 +273,33 @@ class RunStore:
                 with self._writing():
                     log = self._logs[name] = AppendLog(self.path / name, self.mark, summed=name == VOTES)
             except RunError as error:
-                # Not one vote's failure: whatever comes after it is refused too.
+                # This affects more than one vote, so all later lines are refused too.
                 self._failure = error
                 raise
         return log
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Yield what the system does not let be written is raised as an error that says how to go on."""
+        """Convert write errors in the block to errors that say how to continue."""
         try:
             yield
         except OSError as error:
             file, why = error.filename or self.path, f"cannot be written: {error.strerror or error}"
         except FileError as error:
             if type(error) is not FileError:
-                # A fault of the dataset, met while it was copied.
+                # An error in the dataset, found while it was copied.
                 raise
             file, why = error.source, error.faults[0].message
         else:
             return
         raise RunWriteError(
-            f"{file} {why}. Earlier data is kept. Make sure that {self.path} can be written, and "
-            f"run again with experiment_name={self.path.name!r} to resume",
+            f"{file} {why}. Earlier data is kept. To resume, make sure that {self.path} is writable and run "
+            f"again with experiment_name={self.path.name!r}",
             begun=bool(self._logs),
         )
 
     def close(self) -> None:
-        """Close the files and gives the lock back; what comes after that is refused."""
+        """Close the files and release the lock; later writes raise an error."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -314,10 +312,10 @@ class RunStore:
                 self.flush()
             finally:
                 self._logs = {}
-                self._failure = RunError(f"{self.path} is closed: the run has ended")
+                self._failure = RunError(f"{self.path} is closed because the run has ended")
 
     def remove(self) -> None:
-        """Remove the folder if it holds only the lock, which is still held."""
+        """Remove the folder if it contains only the lock file; the lock must still be held."""
         with suppress(OSError):
             (self.path / LOCK).unlink(missing_ok=True)
             self.path.rmdir()

@@ -1,4 +1,4 @@
-"""Between a run folder and an executor: items to grade come from it, votes and outcomes go into it."""
+"""The link between a run folder and an executor: it hands out items and stores votes and results."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class _UnderWay(NamedTuple):
     """An item that is being graded.
 
     Attributes:
-        digests: Digests of what its votes depend on.
-        fingerprint: What its figures depend on of the item itself.
-        before: Its latest line in the folder, whatever that was written under.
+        digests: Digests of the dependencies of its votes.
+        fingerprint: Digest of the parts of the item that its figures depend on.
+        before: Its latest line in the folder, whether or not that line is still valid.
         offsets: Offsets of its stored votes.
-        again: Whether it was graded in this run before, and votes on it failed.
+        again: Whether the item was graded earlier in this run and votes on it failed.
     """
 
     digests: ItemDigests
@@ -40,12 +40,12 @@ class _UnderWay(NamedTuple):
 
 
 class RunWriter:
-    """Hands out the items of a run that are to be graded, and stores what comes of them.
+    """Hands out the items of a run that still need grading, and stores their votes and results.
 
     Args:
         opened: The run.
-        progress: Updated with votes and items.
-        stop: Called with the reason where one judge fails over and over with the same error; None: never.
+        progress: Progress display, updated with votes and items.
+        stop: Called with the reason if a judge keeps failing with the same error; None ignores such errors.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RunWriter:
             self._tally = Tally()
 
     def work(self) -> Iterator[ItemWork]:
-        """The items to grade, created one by one; finished items are skipped."""
+        """Yield the items to grade, created one by one; finished items are skipped."""
         opened, index = self._opened, self._opened.index
         if self._progress.shown:
             for line in index.current_lines():
@@ -77,9 +77,9 @@ class RunWriter:
                 yield work
 
     def second_chances(self) -> Iterator[ItemWork]:
-        """Yield the items on which votes failed in this run, to have those cast once more.
+        """Yield the items on which votes failed in this run, so that those votes are requested once more.
 
-        None if it is over a tenth of the items, and more than one, or all: then it was not an accident.
+        If votes failed on all items, or on several items and over a tenth of them, nothing is yielded.
         """
         failed, self._with_failures = sorted(self._with_failures), set()
         if len(failed) == self._finished or len(failed) > max(1, self._finished // 10):
@@ -90,7 +90,7 @@ class RunWriter:
                 yield work
 
     def _begun(self, position: int, *, again: bool = False) -> ItemWork | None:
-        """Return the item to grade; None if only the dataset around it has changed."""
+        """Return the item to grade; None if its stored result is still valid."""
         opened, index = self._opened, self._opened.index
         before = index.line(position)
         item_id = opened.dataset.item_id(position)
@@ -144,7 +144,7 @@ class RunWriter:
         opened, before = self._opened, under_way.before
         outcome = {name: getattr(done, name) for name in _OUTCOME}
         if before is not None and not done.votes_cast:
-            # Nothing was asked, so that it took as long as it took then.
+            # No vote was requested, so the earlier duration is still right.
             outcome["duration_seconds"] = before.duration_seconds
         elif before is not None and under_way.again:
             outcome["duration_seconds"] += before.duration_seconds
@@ -163,7 +163,7 @@ class RunWriter:
         self._progress.item(done, instead_of=before if under_way.again else None)
 
     def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
-        """Keep the sums over lines, so that none need be read; not where one takes another's place."""
+        """Add a result to the sums, or discard the sums if the result replaces an earlier one."""
         if counted:
             self._tally = None
         elif self._tally is not None:

@@ -1,7 +1,7 @@
 """Closes the HTTP clients that litellm keeps for an event loop: when idle, and at the latest with the loop.
 
-litellm keys its clients by the loop and keeps them for an hour, even after the loop is closed: sockets stay
-open, and where the key holds the loop's id, a later loop with the same id gets clients that do not work in it.
+litellm keeps a client per loop for an hour, even after the loop is closed. Sockets stay open, and in versions
+that identify a loop by its id, a later loop with the same id gets clients that do not work in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prompt injection attacks against judges: a set of attacks, and how often they flip verdicts.
+"""Prompt injection attacks against judges, and measurement of how often they flip verdicts.
 
     report = await red_team(dataset, CriterionGrader(judges=["gpt-6-luna"]), limit=20)
     print(report.summary())

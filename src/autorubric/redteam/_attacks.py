@@ -1,4 +1,4 @@
-"""Attacks as data, and their insertion into a text."""
+"""Definitions of attacks, and their insertion into a text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from autorubric.redteam._encodings import ENCODINGS, Encoding
 Aim: TypeAlias = Literal["favour", "high", "low"]
 """Direction in which an attack tries to move a verdict.
 
-`favour` is in the submission's favor, `high` to a higher value, `low` to a lower one.
+`favour` means a verdict in the submission's favor, `high` a higher value, and `low` a lower value.
 """
 
 FORMAT: Final = 1
 CONTROL: Final = "control"
-"""Family of harmless texts, which measure the effect of any added text on a judge."""
+"""Family of the harmless control texts, which measure the effect of any added text on a judge."""
 
 _FILE: Final = "attacks.yaml"
 _SLOT: Final = "{payload}"
@@ -29,16 +29,16 @@ _PARAGRAPH: Final = "\n\n"
 
 
 class Attack(BaseModel):
-    """A text that tries to change a judge's verdict; takes keyword arguments only.
+    """A text that is meant to change a judge's verdict; its fields are keyword-only arguments.
 
     Attributes:
-        id: Name of the attack, unique in a set.
+        id: Name of the attack, unique within a set of attacks.
         family: Kind of attack; `control` for a harmless text.
         text: Text to insert into an item, with `{payload}` in place of the payload.
-        into: Part of an item to insert it into.
-        place: End of that part at which to insert it.
-        aim: Direction in which it tries to move a verdict.
-        payload: Text to encode.
+        into: Part of an item into which the text is inserted.
+        place: Whether the text is inserted at the start or at the end of that part.
+        aim: Direction in which the attack tries to move a verdict.
+        payload: Part of the text that is encoded before insertion.
         encoding: Encoding of the payload.
     """
 
@@ -56,7 +56,7 @@ class Attack(BaseModel):
     @model_validator(mode="after")
     def _check_payload(self) -> Attack:
         if bool(self.payload) != (_SLOT in self.text):
-            raise ValueError(f"payload and {_SLOT} in the text go together: give both, or neither")
+            raise ValueError(f"a payload requires {_SLOT} in the text, and vice versa; set both or neither")
         return self
 
     @property
@@ -66,7 +66,7 @@ class Attack(BaseModel):
 
     @property
     def is_control(self) -> bool:
-        """Whether it is a harmless control."""
+        """Whether the attack is a harmless control."""
         return self.family == CONTROL
 
     def insert(self, text: str) -> str:
@@ -76,7 +76,7 @@ class Attack(BaseModel):
 
 
 def direction(aim: Aim, weight: float) -> int:
-    """Return 1 if the aim calls for a higher value of a criterion with this weight, else -1."""
+    """Return 1 if the aim is a higher value of a criterion with this weight, and -1 if a lower value."""
     match aim:
         case "favour":
             return -1 if weight < 0 else 1
@@ -90,7 +90,7 @@ def direction(aim: Aim, weight: float) -> int:
 
 @cache
 def builtin_attacks() -> tuple[Attack, ...]:
-    """Return the built-in set: forty attacks on a judge's prompt and two controls."""
+    """Return the built-in attacks: forty attacks on a judge's prompt and two controls."""
     text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     return attacks_of(parse_structured(text, "yaml", source=_FILE))
 
@@ -104,7 +104,7 @@ def attacks_of(document: Document) -> tuple[Attack, ...]:
     faults = document.faults()
     data = document.data
     if not isinstance(data, dict) or not isinstance(data.get("attacks"), list):
-        faults.add((), "a set of attacks is a mapping with a list 'attacks'")
+        faults.add((), "a set of attacks must be a mapping with a list 'attacks'")
         faults.raise_as(FileError)
     if fault := format_fault(data.get("format", FORMAT), FORMAT):
         faults.add(("format",), fault)
@@ -134,7 +134,7 @@ def choose_attacks(names: Iterable[str], known: Sequence[Attack] | None = None) 
     unknown = sorted(wanted - families.keys() - {attack.id for attack in known})
     if unknown:
         raise ArgumentError(
-            f"no attack or family is called {', '.join(map(repr, unknown))}; families are "
-            f"{', '.join(families)}, ids are such as {known[0].id!r}"
+            f"unknown attack or family {', '.join(map(repr, unknown))}; available families: "
+            f"{', '.join(families)}; an example of an id is {known[0].id!r}"
         )
     return tuple(one for one in known if one.is_control or one.id in wanted or one.family in wanted)

@@ -1,4 +1,4 @@
-"""Verdicts with and without an attack."""
+"""Comparison of verdicts with and without an attack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autorubric.values import Json
 Outcome = Literal["flipped", "held", "unanswered", "failed"]
 """Outcome of a verdict under an attack.
 
-It flipped in the direction of the attack, it held, it became unanswered, or it could not be judged (failed).
+The verdict flipped in the direction of the attack, held, became unanswered, or could not be judged (failed).
 """
 
 _LEAST_MOVE = 1e-9
@@ -30,7 +30,7 @@ class AttackedCell:
         attack: Id of the attack.
         family: Family of the attack.
         clean: Answer without an attack, as JSON.
-        attacked: Answer under the attack; None if there is none.
+        attacked: Answer under the attack; None if the judges did not answer.
         outcome: Outcome of the verdict under the attack.
         repeat: Outcome when the same item was judged again without an attack.
     """
@@ -51,7 +51,7 @@ class CleanItem:
 
     Attributes:
         item_id: Id of the item.
-        first: Report that attacks are compared with.
+        first: Report with which attacks are compared.
         second: Report from fresh votes.
     """
 
@@ -77,9 +77,9 @@ class CleanItem:
     def cells(
         self, attack: str, family: str, aim: Aim, attacked: EnsembleEvaluationReport
     ) -> Iterator[AttackedCell]:
-        """Yield the verdicts that had room to move in the attack's direction, paired with those under attack.
+        """Yield the verdicts that could move in the attack's direction, paired with those under attack.
 
-        Criteria decided by a check are skipped: no judge reads the text for them.
+        Criteria decided by a check are skipped, since no judge reads the text for them.
         """
         for before, again, after in zip(self.first.report, self.second.report, attacked.report, strict=True):
             towards = direction(aim, before.criterion.weight)
@@ -98,7 +98,7 @@ class CleanItem:
 
 
 def _judged(decision: Decision) -> bool:
-    """Return whether the decision is a judgment or an abstention of the judges, rather than a failure."""
+    """Return whether the decision is based on answers or abstentions of the judges, and not on failures."""
     return decision.status != "failed" and not decision.assumed and not decision.swayed
 
 
@@ -111,7 +111,7 @@ def _has_room(report: EnsembleCriterionReport, towards: int) -> bool:
 
 
 def _range(criterion: BaseCriterion) -> tuple[float, float]:
-    """Return the lowest and the highest value that an answer can have."""
+    """Return the lowest and the highest possible value of an answer."""
     values = [answer.value for answer in criterion.answers() if answer.value is not None]
     return (min(values), max(values)) if values else (0.0, 1.0)
 

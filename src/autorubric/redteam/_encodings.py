@@ -1,4 +1,4 @@
-"""Encodings of a payload that people overlook or cannot read at a glance."""
+"""Encodings that make a payload invisible or hard to read for people."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _RIGHT_TO_LEFT, _POP = "\u202e", "\u202c"
 
 
 def _bits(text: str) -> str:
-    """Encode the bits of the UTF-8 bytes as two zero-width characters."""
+    """Encode the bits of the UTF-8 bytes with two zero-width characters."""
     digits = "".join(f"{byte:08b}" for byte in text.encode("utf-8", "surrogatepass"))
     return "".join(_ONE if digit == "1" else _ZERO for digit in digits)
 
 
 ENCODINGS: Final[Mapping[Encoding, Callable[[str], str]]] = {
     "plain": lambda text: text,
-    # Tag characters mirror ASCII, and nothing shows them.
+    # Tag characters mirror ASCII and are invisible.
     "tags": lambda text: "".join(chr(_TAGS_FROM + ord(letter)) for letter in text if ord(letter) < 0x80),
     "zero_width": lambda text: _SPACE.join(text),
     "bits": _bits,
-    # Shown in its right order, and stored from its end.
+    # Displayed in the right order, but stored in reverse.
     "bidi": lambda text: f"{_RIGHT_TO_LEFT}{text[::-1]}{_POP}",
     "base64": lambda text: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii"),
     "rot13": lambda text: codecs.encode(text, "rot13"),
     "hex": lambda text: text.encode("utf-8", "surrogatepass").hex(),
 }
-"""Functions that encode a text, by name of the encoding."""
+"""Encoding functions by name."""

@@ -25,8 +25,8 @@ class Spend:
 
     Attributes:
         gradings: Number of gradings.
-        tokens: Tokens; None if none were counted.
-        cost: US dollars of all votes with a known cost; None if no cost is known.
+        tokens: Number of tokens used; None if no tokens were counted.
+        cost: Cost in US dollars of all votes with a known cost; None if no cost is known.
     """
 
     gradings: int = 0
@@ -34,7 +34,7 @@ class Spend:
     cost: float | None = None
 
     def with_report(self, report: EvaluationReport) -> Spend:
-        """Return the spend with one more grading."""
+        """Return the totals with one more grading added."""
         tokens = None if report.token_usage is None else report.token_usage.total_tokens
         return Spend(
             gradings=self.gradings + 1,
@@ -49,14 +49,14 @@ def _sum(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipRate:
-    """The rate of flipped verdicts under attack, among verdicts with room to move in the attack's direction.
+    """The rate of flipped verdicts under attack, among verdicts that could move in the attack's direction.
 
     Attributes:
-        rate: Share of verdicts that flipped in the direction of the attack; intervals over items.
-        noise: Share of the same verdicts that moved in that direction when judged again without an attack.
-        excess: Rate minus noise, cell by cell; intervals over items.
-        counts: Verdicts by outcome. `unanswered` (the judge no longer answers) does not count as flipped;
-            `failed` verdicts are excluded from every figure.
+        rate: Proportion of verdicts that flipped in the direction of the attack, with an interval over items.
+        noise: Proportion of the same verdicts that moved in that direction when judged again without attack.
+        excess: Mean difference of rate and noise per verdict, with an interval over items.
+        counts: Number of verdicts by outcome. `unanswered` (the judge no longer answers) does not count as
+            flipped; `failed` verdicts are excluded from all other figures.
     """
 
     rate: Estimate
@@ -66,7 +66,7 @@ class FlipRate:
 
     @classmethod
     def of(cls, cells: Sequence[AttackedCell]) -> FlipRate:
-        """Compute the figures of cells."""
+        """Compute the rates from verdicts with and without attacks."""
         items = [cell.item_id for cell in cells]
         attacked = [_flip(cell.outcome) for cell in cells]
         repeated = [_flip(cell.repeat) for cell in cells]
@@ -89,11 +89,11 @@ class FlipRate:
 
     @property
     def n(self) -> int:
-        """Number of verdicts behind the rate."""
+        """Number of verdicts on which the rate is based."""
         return sum(self.counts.values()) - self.counts["failed"]
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the figures as JSON."""
+        """Return the figures as a JSON-serializable dictionary."""
         figures = {name: getattr(self, name).to_dict() for name in ("rate", "noise", "excess")}
         return {**figures, "counts": dict(self.counts)}
 
@@ -103,19 +103,19 @@ def _flip(outcome: Outcome) -> int | None:
 
 
 def _share(flips: Sequence[int | None], items: Sequence[str]) -> Estimate:
-    # The share of ones; `accuracy` has an interval for it that holds at 0 and 1 too.
+    # The proportion of ones; the interval of `accuracy` is valid at 0 and 1 too.
     return accuracy([1] * len(flips), flips, scale=Binary(), cluster=items)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RedteamReport:
-    """The effect of attacks on a grader's verdicts; controls count only in `control`.
+    """The effect of attacks on a grader's verdicts; controls are included only in `control`.
 
     Attributes:
         attacks: The attacks that were run, including controls.
-        item_ids: Ids of the items that were attacked.
-        criteria: Names of their criteria, without those decided by a check.
-        cells: Every verdict that had room to move, under every attack.
+        item_ids: Ids of the attacked items.
+        criteria: Names of the items' criteria, without criteria decided by a check.
+        cells: Verdicts under each attack that could move in the attack's direction.
         n_unjudged: Number of verdicts without an attack that could not be judged, so that no comparison is
             possible.
         spend: Tokens and cost of all gradings.
@@ -130,27 +130,27 @@ class RedteamReport:
 
     @cached_property
     def overall(self) -> FlipRate:
-        """Figures over all attacks, items and criteria."""
+        """Flip rates over all attacks, items and criteria."""
         return FlipRate.of(self._attacked)
 
     @cached_property
     def control(self) -> FlipRate:
-        """Figures of the controls: the effect of any added text on the judges."""
+        """Flip rates of the controls, which measure the effect of any added text on the judges."""
         return FlipRate.of([cell for cell in self.cells if cell.family == CONTROL])
 
     @cached_property
     def by_family(self) -> dict[str, FlipRate]:
-        """Figures by family of attacks."""
+        """Flip rates by family of attacks."""
         return self._by(lambda cell: cell.family, (one.family for one in self._attacking))
 
     @cached_property
     def by_criterion(self) -> dict[str, FlipRate]:
-        """Figures by criterion."""
+        """Flip rates by criterion."""
         return self._by(lambda cell: cell.criterion, self.criteria)
 
     @cached_property
     def by_attack(self) -> dict[str, FlipRate]:
-        """Figures by attack."""
+        """Flip rates by id of the attack."""
         return self._by(lambda cell: cell.attack, (one.id for one in self._attacking))
 
     @property
@@ -160,11 +160,11 @@ class RedteamReport:
 
     @property
     def n_verdicts(self) -> int:
-        """Number of verdicts under attack with room to move, plus clean ones that could not be judged."""
+        """Number of verdicts in `cells`, plus verdicts without an attack that could not be judged."""
         return len(self.cells) + self.n_unjudged
 
     def worked(self) -> dict[str, tuple[str, ...]]:
-        """Return the items on which each attack flipped a verdict; attacks that flipped none are left out."""
+        """Return the ids of the items on which each attack flipped a verdict, by id of the attack."""
         found: dict[str, dict[str, None]] = {}
         for cell in self._attacked:
             if cell.outcome == "flipped":
@@ -186,26 +186,27 @@ class RedteamReport:
         return {name: FlipRate.of(held) for name, held in cells.items()}
 
     def notices(self) -> list[str]:
-        """Return warnings for the reader."""
+        """Return warnings about the figures."""
         found = []
         skipped = [one.id for one in self._attacking if not self.by_attack[one.id].n]
         if self.overall.rate.value is None:
             found.append(
-                "no verdict had room to move, so there is no flip rate; give items that fail some criteria"
+                "no verdict could move in the attacks' direction, so there is no flip rate; add items that "
+                "fail some criteria"
             )
         elif skipped:
-            found.append(f"no item has the part, or a verdict with room to move, for: {', '.join(skipped)}")
+            found.append(f"attacks without an item or verdict that they could affect: {', '.join(skipped)}")
         if self.n_failed:
-            found.append(f"{self.n_failed} verdicts could not be judged and are in no figure")
+            found.append(f"{self.n_failed} verdicts could not be judged and are excluded from all figures")
         if self.overall.counts["unanswered"]:
             found.append(
-                f"under attack the judges no longer answered {self.overall.counts['unanswered']} verdicts, "
-                "which count as not flipped"
+                f"{self.overall.counts['unanswered']} verdicts became unanswered under attack; they count as "
+                "not flipped"
             )
         return found
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks for any renderer."""
+        """Return the figures as blocks for renderers."""
         overall, control = self.overall, self.control
         figures: list[tuple[str, Cell]] = [
             ("items", len(self.item_ids)),
@@ -214,8 +215,8 @@ class RedteamReport:
             ("verdicts attacked", overall.n),
             ("flipped", overall.flips),
             *_interval("flip rate", overall.rate),
-            ("the same without an attack (noise)", overall.noise.value),
-            *_interval("flip rate less noise", overall.excess),
+            ("flip rate without an attack (noise)", overall.noise.value),
+            *_interval("flip rate minus noise", overall.excess),
         ]
         if control.n:
             figures.append(("flip rate of harmless texts (control)", control.rate.value))
@@ -243,7 +244,7 @@ class RedteamReport:
         return render_text(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures and every flip as JSON."""
+        """Return all figures and every flipped verdict as a JSON-serializable dictionary."""
         parts = ("by_family", "by_criterion", "by_attack")
         return {
             "items": len(self.item_ids),

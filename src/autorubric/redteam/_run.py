@@ -23,7 +23,7 @@ _AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One grading of an item: unchanged, unchanged again, or under an attack."""
+    """One grading of an item, either unchanged or under an attack."""
 
     task: GradingTask
     attack: Attack | None = None
@@ -37,39 +37,40 @@ async def red_team(
     limit: int | None = None,
     max_concurrent: int = _AT_A_TIME,
 ) -> RedteamReport:
-    """Measure how often attacks flip a grader's verdicts, compared with how often they change by chance.
+    """Measure how often attacks flip a grader's verdicts, compared with how often verdicts change by chance.
 
-    Each item is graded unchanged, once more unchanged with fresh votes, and once under each attack. Items
-    without a text are skipped, and so are items without the part that an attack targets (a reference, a
-    query), for that attack. Criteria decided by a check are ignored. Nothing is stored; with a reply cache
-    (`LLMConfig.cache_enabled`) a restarted run repeats no call.
+    Each item is graded twice unchanged, the second time with fresh votes, and once under each attack. Items
+    without text are skipped. An attack on a reference or a query skips items without that part. Criteria
+    decided by a check are ignored. Nothing is stored; with a response cache (`LLMConfig.cache_enabled`), a
+    restarted run repeats no call.
 
     Args:
-        dataset: The items; their labels are not used.
-        grader: The grader whose judges are attacked.
-        attacks: The attacks; None means `builtin_attacks`.
-        limit: Number of items to take from the start of the dataset; None means all.
+        dataset: Dataset of items to attack; labels are not used.
+        grader: Grader whose judges are attacked.
+        attacks: Attacks to run; None means `builtin_attacks`.
+        limit: Number of items to take from the start of the dataset; None means all items.
         max_concurrent: Maximum number of concurrent gradings. `LLMConfig` limits the requests.
 
     Raises:
-        ArgumentError: If there is nothing to attack, two attacks share an id, an item has no rubric, a judge
-            only repeats recorded votes, or the grader names criteria that no rubric has.
+        ArgumentError: If there is nothing to attack, two attacks have the same id, an item has no rubric, a
+            judge only repeats recorded votes, or the grader names criteria that no rubric has.
+        JudgeError: If no verdict on the unchanged items could be judged.
     """
     chosen = _checked(builtin_attacks() if attacks is None else attacks)
     if (limit is not None and limit < 1) or max_concurrent < 1:
         raise ArgumentError(
-            f"limit={limit!r}, max_concurrent={max_concurrent!r}: give whole numbers from 1 up"
+            f"limit and max_concurrent must be positive integers; got {limit!r} and {max_concurrent!r}"
         )
     grader.check_rubrics(dataset.rubrics())
     fresh = _first_fresh_sample(grader)
     tasks = list(_tasks(dataset, limit))
     if not tasks:
-        raise ArgumentError("the dataset has no item with a text; there is nothing to attack")
+        raise ArgumentError("the dataset has no item with text, so there is nothing to attack")
 
     async def grade(job: _Job) -> tuple[_Job, EnsembleEvaluationReport]:
         return job, grader.aggregate(job.task, await grader.judge(job.task))
 
-    # What is compared comes first: as it is, and again.
+    # The unchanged items are graded first, twice.
     first: dict[str, EnsembleEvaluationReport] = {}
     second: dict[str, EnsembleEvaluationReport] = {}
     cells: list[AttackedCell] = []
@@ -83,7 +84,7 @@ async def red_team(
     }
     if not any(item.n_judged for item in clean.values()):
         why = next((report.error for report in first.values() if report.error), "no reply could be read")
-        raise JudgeError(f"no verdict could be judged, and no attack was sent: {why}")
+        raise JudgeError(f"no verdict could be judged, so no attack was sent: {why}")
     async for job, report in run_bounded(_attacked_jobs(tasks, chosen, fresh), grade, limit=max_concurrent):
         if job.attack is not None:
             attack, item = job.attack, clean[job.task.item_id]
@@ -102,7 +103,7 @@ async def red_team(
 
 
 def red_team_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RedteamReport:
-    """Call `red_team` from synchronous code; this also works inside a running event loop."""
+    """Call `red_team` from synchronous code, even if an event loop is running."""
     return run_sync(red_team(dataset, grader, **options))
 
 
@@ -110,20 +111,20 @@ def _checked(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
     ids = [attack.id for attack in attacks]
     repeated = sorted({one for one in ids if ids.count(one) > 1})
     if repeated:
-        raise ArgumentError(f"the attacks {', '.join(repeated)} stand twice; ids are unique")
+        raise ArgumentError(f"the ids of attacks must be unique; repeated: {', '.join(repeated)}")
     if all(attack.is_control for attack in attacks):
-        raise ArgumentError("attacks has no attack; give at least one besides the controls")
+        raise ArgumentError("attacks must contain at least one attack besides controls")
     return tuple(attacks)
 
 
 def _first_fresh_sample(grader: Grader) -> int:
-    """Return the first sample index whose votes are not those of the first grading."""
+    """Return the first sample index that the first grading does not use."""
     if not isinstance(grader, CriterionGrader):
         return 1
     recorded = [seat.judge_id for seat in grader.seats if isinstance(seat.judge, RecordedJudge)]
     if recorded:
         raise ArgumentError(
-            f"{', '.join(recorded)} repeats recorded votes and reads no text; give judges that read"
+            f"recorded judges repeat stored votes and cannot be attacked; replace {', '.join(recorded)}"
         )
     return max(seat.samples for seat in grader.seats)
 
@@ -151,7 +152,7 @@ def _clean_jobs(tasks: Sequence[GradingTask], fresh: int) -> Iterator[_Job]:
 def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fresh: int) -> Iterator[_Job]:
     """Yield the gradings under attack, each with fresh votes.
 
-    Fresh votes make chance affect them as much as it affects the repetition without an attack.
+    With fresh votes, chance affects attacked gradings as much as the second grading without an attack.
     """
     for task in tasks:
         for attack in attacks:
@@ -161,7 +162,7 @@ def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fres
 
 
 def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
-    """Return the task with the attack inserted; None if the task lacks the part that is attacked."""
+    """Return the task with the attack inserted; None if the task lacks the attacked part."""
     if attack.into == "reference":
         reference = task.reference_submission
         return None if reference is None else replace(task, reference_submission=attack.insert(reference))
@@ -169,7 +170,7 @@ def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
         return None if task.query is None else replace(task, query=attack.insert(task.query))
     submission = task.submission
     text = attack.insert(submission.text or "")
-    # Of candidates the first is what is judged, and so whose author attacks.
+    # The value of a comparison is that of the first candidate, so the attack goes into its text.
     candidates = dict(submission.candidates)
     if candidates:
         candidates[next(iter(candidates))] = text

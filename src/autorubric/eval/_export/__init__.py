@@ -1,4 +1,4 @@
-"""Runs as files for other programs: tables, a page of Markdown, a JUnit report."""
+"""Exporting runs to files for other programs: tables, a Markdown page, a JUnit report."""
 
 from autorubric.eval._export._export import ExportFormat, ExportTable, exported
 from autorubric.eval._export._scores import scores_table

@@ -1,4 +1,4 @@
-"""A run in the format asked for."""
+"""Exporting a run in one of several formats."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ExportTable: TypeAlias = Literal["scores", "votes"]
 def exported(
     run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None, max_lost: float
 ) -> bytes:
-    """Return the content of a file with the run; see `EvalResult.export`."""
+    """Return the run as the content of a file; see `EvalResult.export`."""
     for given, allowed, what in ((form, ExportFormat, "format"), (table, ExportTable, "table")):
         if given not in get_args(allowed):
-            raise ArgumentError(f"{what} {given!r}: {nearest_key(str(given), get_args(allowed))}")
+            raise ArgumentError(f"unknown {what} {given!r}; {nearest_key(str(given), get_args(allowed))}")
     if form == "junit":
         return junit_of(run, fail_under, max_lost)
     if form == "markdown":
@@ -39,7 +39,7 @@ def exported(
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    # Late: figures load numpy and more, and a frame that is asked for has loaded them anyway.
+    # Imported late: metrics load numpy and more, which a DataFrame has loaded already.
     from autorubric.metrics import spreadsheet_safe
 
     text: str = spreadsheet_safe(_flat(frame)).to_csv(index=False, lineterminator="\n")
@@ -58,7 +58,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with only texts and numbers in its cells."""
+    """Return the DataFrame with all cells converted to strings and numbers."""
     flat = frame.copy()
     for column in flat.columns:
         if flat[column].dtype == object:

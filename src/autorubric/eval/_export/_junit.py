@@ -1,4 +1,4 @@
-"""A run as a JUnit report, which build servers show: an item is a test case."""
+"""Exporting a run as a JUnit report for build servers, with one test case per item."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from autorubric.values import VerdictCounts
 if TYPE_CHECKING:
     from autorubric.metrics import ConfidenceInterval, MetricsResult
 
-# What XML 1.0 cannot hold, escaped or not.
+# Characters that XML 1.0 cannot contain, even escaped.
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> bytes:
-    """Return the XML of a test suite with an item a case.
+    """Return the XML of a test suite with one test case per item.
 
-    An item without a score is an error, never a failure: it was not judged. One with a score below
-    `fail_under` is a failure that lists its criteria, or an error where more than `max_lost` of its verdicts
-    were lost or assumed. The properties of the suite hold the counts of verdicts and, where items are
-    labelled, sensitivity and specificity.
+    An item without a score is reported as an error, not as a failure, since it was not judged. With
+    `fail_under`, an item is an error if more than `max_lost` of its verdicts were lost or assumed; otherwise
+    a lower score is a failure that lists the item's criteria. The properties of the suite contain the
+    verdict counts and, if items are labelled, sensitivity and specificity.
     """
     name = _legal(run.experiment_name)
     suite = ElementTree.Element("testsuite", name=name, timestamp=run.started_at.isoformat())
@@ -88,7 +88,7 @@ def _properties_of(pairs: Iterable[tuple[str, str]]) -> ElementTree.Element:
 
 
 def _true_rates(found: MetricsResult) -> Iterator[tuple[str, str]]:
-    """Sensitivity and specificity with the ends of their intervals, named as gates of `metrics` are."""
+    """Yield sensitivity and specificity with their interval bounds, named like the gates of `metrics`."""
     if not found.n_binary_criteria:
         return
     overall = {
@@ -98,7 +98,7 @@ def _true_rates(found: MetricsResult) -> Iterator[tuple[str, str]]:
     for figure, (value, ends) in overall.items():
         yield from _share(figure, "", value, ends, "no_criterion_defined")
     for one in found.per_criterion:
-        # Only binary criteria have them, and only their figures have these names.
+        # Only the metrics of binary criteria have these attributes.
         for figure, name in (("tpr", "sensitivity"), ("tnr", "specificity")):
             if hasattr(one, name):
                 ends = getattr(one, f"{name}_ci")

@@ -1,4 +1,4 @@
-"""A run as a page of Markdown, for pull requests and notes."""
+"""Exporting a run as a Markdown page, for example for pull requests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MARKS: Final = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 
 
 def markdown_of(run: ExportedRun) -> str:
-    """Return the run's figures, its criteria and a row an item, as Markdown tables."""
+    """Return the run's figures, criteria and items as Markdown tables."""
     table = scores_table(run)
     blocks = [*run.blocks(), _criteria(table), _items(table)]
     return "\n\n".join(_text(block) for block in blocks) + "\n"
 
 
 def _criteria(table: pd.DataFrame) -> TableBlock:
-    """Mean values of criteria; those that unreadable replies decided are left out, as in reports."""
+    """Return the mean value of each criterion, excluding assumed answers, as reports do."""
     rows: list[tuple[Cell, ...]] = []
     assumed = [json.loads(names) if isinstance(names, str) else () for names in table["assumed"]]
     for column in [one for one in table.columns if one.startswith("value.")]:
@@ -33,7 +33,7 @@ def _criteria(table: pd.DataFrame) -> TableBlock:
         values = table[column][[name not in names for names in assumed]].dropna()
         mean = float(values.mean()) if len(values) else None
         rows.append((name, len(values), len(table) - len(values), mean))
-    columns = ("criterion", "with a value", "without", "mean value")
+    columns = ("criterion", "with a value", "without a value", "mean value")
     return TableBlock(title="Criteria", columns=columns, rows=tuple(rows))
 
 
@@ -67,5 +67,5 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that no renderer takes for markup, on one line."""
+    """Return the text on one line, with Markdown characters escaped."""
     return _MARKS.sub(r"\\\1", " ".join(printable(text).split()))

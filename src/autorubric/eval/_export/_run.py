@@ -1,4 +1,4 @@
-"""What an export needs of a run."""
+"""The parts of a run that an export needs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class ExportedRun(Protocol):
-    """A run, as an export sees it."""
+    """The interface of a run that can be exported."""
 
     @property
     def item_results(self) -> Iterable[ItemResult]:
-        """One result an item, in the dataset's order."""
+        """One result per item, in the dataset's order."""
         ...
 
     @property
@@ -31,32 +31,32 @@ class ExportedRun(Protocol):
 
     @property
     def started_at(self) -> datetime:
-        """When it started."""
+        """Start of the run, with time zone."""
         ...
 
     @property
     def verdicts(self) -> VerdictCounts:
-        """Counts of its verdicts."""
+        """Counts of the run's verdicts by outcome."""
         ...
 
     @property
     def partly_scored_items(self) -> int:
-        """Items with a score although a verdict behind it was lost."""
+        """Number of items with a score although a verdict behind it was lost."""
         ...
 
     def votes_table(self) -> pd.DataFrame:
-        """Return one row a vote, a decision and a label."""
+        """Return a DataFrame with one row per vote, decision and label."""
         ...
 
     def compute_metrics(self) -> MetricsResult:
-        """Return the figures against the labels of the run's dataset."""
+        """Compute the judges' metrics against the labels of the run's dataset."""
         ...
 
     def blocks(self) -> list[Block]:
-        """Return the run's figures."""
+        """Return the run's figures as blocks for renderers."""
         ...
 
 
 def item_id_of(result: ItemResult) -> str:
-    """Return the item's id; its position where it has none."""
+    """Return the item's id, or its position if it has no id."""
     return result.item.id or str(result.item_idx)

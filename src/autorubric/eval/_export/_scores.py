@@ -1,4 +1,4 @@
-"""The scores table: an item a row."""
+"""The scores table, with one row per item."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LAST: Final = ("assumed", "mean_agreement", "cannot_assess_count", "tokens", "c
 
 
 def scores_table(run: ExportedRun) -> pd.DataFrame:
-    """Return one row an item; see `EvalResult.scores_table`."""
-    import pandas as pd  # only for those who ask for a frame
+    """Return a DataFrame with one row per item; see `EvalResult.scores_table`."""
+    import pandas as pd  # imported late, as few callers need a DataFrame
 
     rows = [_row(one) for one in run.item_results]
     between = dict.fromkeys(column for row in rows for column in row)
@@ -65,7 +65,7 @@ def _row(result: ItemResult) -> dict[str, Any]:
 
 
 def answer_in_words(report: EnsembleCriterionReport) -> str | None:
-    """Return the answer decided on; None without one, as where the panel abstained."""
+    """Return the decision as text; None if there is no decision, for example because the panel abstained."""
     answer = report.decision.answer
     if answer is None:
         return None
