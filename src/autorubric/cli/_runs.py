@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
@@ -14,7 +12,6 @@ import autorubric
 from autorubric.cli._output import Exit, notice, stoppable
 
 if TYPE_CHECKING:
-    from autorubric._blocks import Block
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalConfig, EvalResult
     from autorubric.eval._config import StopReason
@@ -109,31 +106,6 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
         "mean_score": mean_score(result),
         "verdicts": result.verdicts.to_dict(),
     }
-
-
-def run_blocks(result: EvalResult) -> list[Block]:
-    """Return the figures of a run as blocks, with the reason if the cost is unknown."""
-    from autorubric._blocks import ScalarBlock
-
-    blocks = result.blocks()
-    head = blocks[0]
-    if result.total_completion_cost is None and isinstance(head, ScalarBlock):
-        costs = ((name, _why_no_cost(result) if "cost" in name else value) for name, value in head.figures)
-        blocks[0] = replace(head, figures=tuple(costs))
-    return blocks
-
-
-def _why_no_cost(result: EvalResult) -> str:
-    judges = result.fingerprint.get("judges")
-    settings = judges.values() if isinstance(judges, Mapping) else ()
-    models = dict.fromkeys(
-        str(one["model"]) for one in settings if isinstance(one, Mapping) and "model" in one
-    )
-    if not models:
-        return "none reported (no judge is a model)"
-    if result.total_token_usage is None:
-        return "unknown (no reply with a token count)"
-    return f"unknown (no price for {', '.join(models)})"
 
 
 def labelled_verdicts(

@@ -38,6 +38,7 @@ from autorubric.cli._output import (
     notice,
     print_json,
 )
+from autorubric.cli._reports import run_blocks
 from autorubric.cli._run_file import FailurePolicy, Panel, RunsFolder, Source, override, read_source
 from autorubric.cli._run_options import (
     DryRun,
@@ -53,15 +54,7 @@ from autorubric.cli._run_options import (
     RunName,
     ShardOf,
 )
-from autorubric.cli._runs import (
-    made_name,
-    mean_score,
-    report_stop,
-    run_blocks,
-    run_counts,
-    run_resumable,
-    sharded,
-)
+from autorubric.cli._runs import made_name, mean_score, report_stop, run_counts, run_resumable, sharded
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import typer
 
 import autorubric
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._runs import run_blocks, run_counts
+from autorubric.cli._reports import run_blocks
+from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 
 RunFolders = Annotated[

@@ -22,8 +22,9 @@ from autorubric.cli._judges import (
     parse_judges,
 )
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._reports import run_blocks
 from autorubric.cli._run_options import MaxCalls, MaxCost, NoPreflight, NoProgress
-from autorubric.cli._runs import made_name, report_stop, run_blocks, run_resumable
+from autorubric.cli._runs import made_name, report_stop, run_resumable
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import RunFolder

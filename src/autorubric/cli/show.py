@@ -13,8 +13,8 @@ import typer
 import autorubric
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._reports import report_json
-from autorubric.cli._runs import run_blocks, run_counts
+from autorubric.cli._reports import report_json, run_blocks
+from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
