@@ -225,7 +225,7 @@ def test_the_death_of_what_keeps_the_limits_says_how_to_go_on() -> None:
     async def gone() -> None:
         raise ray.exceptions.RayActorError
 
-    with pytest.raises(RunError, match=r"keeps limits and budget died; run again under the same name"):
+    with pytest.raises(RunError, match=r"enforces limits and budget died; run again with the same name"):
         asyncio.run(_kept(gone()))
 
 
