@@ -116,7 +116,7 @@ def test_a_changed_dataset_is_refused_and_may_be_judged_anew(cli: Cli, dataset: 
     assert "--on-mismatch 'rejudge'" in refused.err and "another --name" in refused.err
     again = cli(*call, "--on-mismatch", "rejudge", "--json")
     assert again.code == 0
-    assert "no longer stand" in again.json["notices"][0] and "no longer stand" in again.err
+    assert "no longer valid" in again.json["notices"][0] and "no longer valid" in again.err
     assert cli(*call, "--on-mismatch", "sometimes").code == 2
 
 
@@ -199,7 +199,7 @@ def test_metrics_of_an_unfinished_run_say_so(cli: Cli, dataset: str, unreadable:
         first = (folder / name).read_bytes().splitlines(keepends=True)[0]
         (folder / name).write_bytes(first)
     done = cli("metrics", "experiments/cut")
-    assert "not finished" in done.err
+    assert "unfinished" in done.err
 
 
 def test_metrics_without_labels_exit_with_two(cli: Cli, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_run_stopped_at_its_calls_says_how_to_go_on(
     assert stopped.json["stopped"] == "max_calls"
     assert len(openai_server.log()) == 3
     assert "Stopped at --max-calls. To resume, run the same command with --name one." in stopped.err
-    assert any("run again with --name 'one' to resume" in told for told in stopped.json["notices"])
+    assert any("to resume, run again with --name 'one'" in told for told in stopped.json["notices"])
     done = cli(*call, "--json")
     assert done.code == 0
     assert done.json["stopped"] is None

@@ -46,7 +46,7 @@ def test_the_gate(cli: Cli, dataset: str, bar: str, code: int) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--attacks", "nosuch"), "no attack or family is called 'nosuch'"),
+        (("--attacks", "nosuch"), "unknown attack or family 'nosuch'"),
         (("--limit", "0"), "--limit"),
         (("--fail-over", "2"), "--fail-over"),
     ],
@@ -62,7 +62,7 @@ def test_recorded_votes_cannot_be_attacked(cli: Cli, dataset: str, votes: str) -
     """They read no text, and so a rate would say nothing."""
     done = cli("redteam", dataset, "--judge", f"recorded:{votes}#right")
     assert done.code == 2
-    assert "recorded votes" in done.err
+    assert "recorded judges" in done.err
 
 
 def test_a_model_that_is_down_is_not_robust(

@@ -23,7 +23,7 @@ def test_shards_are_graded_and_merged(cli: Cli, dataset: str) -> None:
     assert merged.json["notices"] == []
     again = cli("merge", *folders, "--out", "experiments/all")
     assert again.code == 2
-    assert "is there already" in again.err
+    assert "already exists" in again.err
     partly = cli("merge", folders[1], "--out", "experiments/half")
     assert partly.code == 0
     assert "missing: shard 0 of 2" in partly.err
@@ -42,7 +42,7 @@ def test_an_executor_that_is_not_there_is_refused(cli: Cli, dataset: str) -> Non
     """The message names those that are."""
     done = cli("eval", dataset, "--judge", "lexical", "--executor", "nosuch")
     assert done.code == 2
-    assert "installed are: local" in done.err
+    assert "available: local" in done.err
 
 
 def test_a_dry_run_of_a_shard_counts_its_items_alone(cli: Cli, dataset: str) -> None:
