@@ -29,7 +29,7 @@ def test_too_large_files_are_refused_unread(
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)
     with pytest.raises(
-        FileError, match=r"has 1,073,741,825 bytes.*at most 1,073,741,824: split it"
+        FileError, match=r"has 1,073,741,825 bytes.*at most 1,073,741,824; split it"
     ) as caught:
         read(path)
     assert name in str(caught.value)
@@ -71,7 +71,7 @@ def test_lines_are_not_read_from_a_pipe(command: str, tmp_path: Path) -> None:
         done = _autorubric(*given, cwd=tmp_path)
     finally:
         os.close(held)
-    assert (done.returncode, "it is a pipe or a device" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the path is a pipe or a device" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_text_from_a_pipe_is_bounded(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_text_from_a_pipe_is_bounded(tmp_path: Path) -> None:
         *("grade", "-", "--rubric", str(rubric), "--judge", "lexical"), cwd=tmp_path, text="y\n" * (40 << 20)
     )
     assert done.returncode == 2, done.stderr
-    assert "standard input" in done.stderr and "it has more than 67,108,864 bytes; " in done.stderr
+    assert "standard input" in done.stderr and "the file has more than 67,108,864 bytes; " in done.stderr
     *_, peak = done.stdout.split()
     assert int(peak) < 600 << 10
 

@@ -185,9 +185,9 @@ def test_all_broken_json_lines_are_reported() -> None:
 @pytest.mark.parametrize(
     ("form", "text", "expected"),
     [
-        ("json", '{"a": 1,\n"a": 2}', "(line 2): the key 'a' is repeated, first in line 1"),
-        ("json", '{"x": {"a": 1,\n"b": 3,\n"a": 2}}', "x (line 3): the key 'a' is repeated, first in line 1"),
-        ("yaml", "a: 1\nb: 2\na: 3", "(line 3): the key 'a' is repeated, first in line 1"),
+        ("json", '{"a": 1,\n"a": 2}', "(line 2): the key 'a' is repeated; it first occurs in line 1"),
+        ("json", '{"x": {"a": 1,\n"b": 3,\n"a": 2}}', "x (line 3): the key 'a' is repeated; it first occurs in line 1"),
+        ("yaml", "a: 1\nb: 2\na: 3", "(line 3): the key 'a' is repeated; it first occurs in line 1"),
         ("toml", "a = 1\na = 2", "invalid TOML"),
         ("json", '{"a": 1', "(line 1): invalid JSON"),
         ("json", '{"a":\n\n oops}', "(line 3): invalid JSON"),
@@ -198,21 +198,21 @@ def test_all_broken_json_lines_are_reported() -> None:
         ("json", "[1,\nNaN]", "(line 2): NaN is not a JSON number"),
         ("json", "[-Infinity]", "(line 1): -Infinity is not a JSON number"),
         ("json", "[1e999]", "(line 1): 1e999 is not a JSON number"),
-        ("toml", "a = inf", "contains a number that is not supported"),
+        ("toml", "a = inf", "contains an unsupported number"),
         ("toml", "a = 2024-01-01", "quote dates and times"),
-        ("json", '["\\ud800"]', "contains half a character"),
-        ("yaml", '"\\ud800"', "contains half a character"),
+        ("json", '["\\ud800"]', "contains an unpaired surrogate"),
+        ("yaml", '"\\ud800"', "contains an unpaired surrogate"),
         ("yaml", "<<: {a: 1}", "merge keys (<<) are not supported"),
-        ("yaml", "? [a]\n: 1", "a key must be a text"),
+        ("yaml", "? [a]\n: 1", "a key must be a string"),
         ("yaml", "a: !!python/name:os.system", "is not supported; remove it"),
         ("yaml", "a: !!set {b}", "is not supported; remove it"),
         ("yaml", "a: !x [b]", "is not supported; remove it"),
         ("yaml", "a: !!int b", "a (line 1): 'b' is not a valid int"),
         ("json", "9" * 5000, "invalid JSON"),
         ("yaml", "9" * 5000, "is not a valid int"),
-        ("json", " \n", "it is empty"),
-        ("yaml", "# only a comment\n", "it is empty"),
-        ("jsonl", "\n\n", "it is empty"),
+        ("json", " \n", "the content is empty"),
+        ("yaml", "# only a comment\n", "the content is empty"),
+        ("jsonl", "\n\n", "the content is empty"),
     ],
 )
 def test_bad_texts_say_what_is_wrong(form: str, text: str, expected: str) -> None:
@@ -237,7 +237,7 @@ def test_aliases_are_bounded() -> None:
     """A small text whose aliases multiply is refused, and so is one that contains itself."""
     layers = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    assert "aliases expand to more than the file may contain" in fault_of("\n".join(layers), "yaml")
+    assert "aliases expand to too much data" in fault_of("\n".join(layers), "yaml")
     assert "nested deeper" in fault_of("a: &a [*a]", "yaml")
 
 
@@ -262,10 +262,10 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("", encoding="utf-8")
     expected = {
         "none.json": "file not found",
-        "folder.json": "it is a folder",
-        "latin.json": "(line 2): not UTF-8: byte 0xe9 at position 7",
-        "empty.yaml": "it is empty",
-        "a.txt": "suffix '.txt' is not supported here; allowed: .yaml",
+        "folder.json": "this is a folder",
+        "latin.json": "(line 2): the file is not UTF-8: byte 0xe9 at position 7",
+        "empty.yaml": "the content is empty",
+        "a.txt": "suffix '.txt' is not supported; supported: .yaml",
         "nul\0.json": "cannot be read",
         "latin.json/below.json": "cannot be read",
     }
@@ -278,13 +278,13 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_formats_can_be_limited() -> None:
     """A caller may allow fewer suffixes than are known."""
-    with pytest.raises(RubricError, match=r"allowed: \.json"):
+    with pytest.raises(RubricError, match=r"supported: \.json"):
         format_of("a.yaml", suffixes={".json": "json"}, error=RubricError)
 
 
 def test_dumping_what_a_format_cannot_hold() -> None:
     """TOML has no null, and lines of JSON are not dumped as a whole."""
-    with pytest.raises(ArgumentError, match="write YAML or JSON"):
+    with pytest.raises(ArgumentError, match="use YAML or JSON"):
         dump_structured({"a": None}, "toml")
     with pytest.raises(ArgumentError, match="unknown format 'jsonl'"):
         dump_structured([], "jsonl")
@@ -303,11 +303,11 @@ def test_text_or_path(given: str | Path, is_path: bool) -> None:
     ("given", "expected"),
     [
         (1, None),
-        (2, "newer than this version reads (1); upgrade"),
-        (0, "not a format number"),
-        (True, "not a format number"),
-        ("1", "not a format number"),
-        (None, "not a format number"),
+        (2, "newer than this version supports (1); upgrade"),
+        (0, "'format' must be a positive integer"),
+        (True, "'format' must be a positive integer"),
+        ("1", "'format' must be a positive integer"),
+        (None, "'format' must be a positive integer"),
     ],
 )
 def test_format_numbers(given: object, expected: str | None) -> None:
@@ -401,8 +401,8 @@ def test_retyped_values_are_found() -> None:
     given_ = {"a": "1", "b": [True, 2], "c": {"d": 1}, "e": 3, "f": None, "g": [1]}
     kept = {"a": 1.0, "b": [1, 2.0], "c": {"d": 1.0}, "e": 3.0, "f": 1, "g": "x"}
     assert sorted(retyped(given_, kept)) == [
-        (("a",), "'1' is a text; give a number"),
-        (("b", 0), "True is a boolean; give a number"),
+        (("a",), "the value must be a number; got '1', a string"),
+        (("b", 0), "the value must be a number; got True, a boolean"),
     ]
 
 
@@ -433,7 +433,7 @@ def test_writing_where_it_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(FileError, match="cannot be written"):
         write_text_atomic(tmp_path / "folder", "x")
-    with pytest.raises(ArgumentError, match="half a character"):
+    with pytest.raises(ArgumentError, match="unpaired surrogate"):
         write_text_atomic(tmp_path / "a.txt", "\ud800")
     assert [found.name for found in tmp_path.iterdir()] == ["folder"]
 

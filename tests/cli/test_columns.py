@@ -91,7 +91,7 @@ def test_grade_takes_one_row_of_a_table(cli: Cli, table: str, rubric: str) -> No
     call = ("grade", "--file", table, "--rubric", rubric, "--judge", "lexical", "--submission", "bot text")
     refused = cli(*call)
     assert refused.code == 2
-    assert "has 2 rows; grade takes one text" in refused.err
+    assert "has 2 rows, but grade takes one text" in refused.err
     one = cli(*call, "--id", "ticket", "--item-id", "T1", "--json")
     assert one.code == 0
     assert one.json["score"] > cli(*call, "--id", "ticket", "--item-id", "T2", "--json").json["score"]
@@ -102,7 +102,7 @@ def test_truth_needs_a_criterion_and_a_column(cli: Cli, table: str, rubric: str,
     """The form is shown."""
     failed = cli("validate", table, "--rubric", rubric, "--truth", given)
     assert failed.code == 2
-    assert "give CRITERION=COL" in failed.err
+    assert "--truth must be CRITERION=COL" in failed.err
 
 
 def test_a_file_of_rows_is_streamed_only_in_the_dataset_format(cli: Cli, rubric: str, tmp_path: Path) -> None:

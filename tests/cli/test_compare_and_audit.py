@@ -84,7 +84,7 @@ def test_the_audit_as_json(cli: Cli, graded: str) -> None:
     lacking = done.json["not_computed"]
     assert set(lacking) == {"self_consistency", "corrected_score", "alt_test"}
     assert all(done.json[name] is None for name in lacking)
-    assert "asked twice" in lacking["self_consistency"] and "two people" in lacking["alt_test"]
+    assert "answered twice" in lacking["self_consistency"] and "two people" in lacking["alt_test"]
 
 
 def test_the_audit_is_one_screen(cli: Cli, graded: str) -> None:
@@ -165,7 +165,7 @@ def test_labels_of_a_part_correct_the_whole(cli: Cli, rubric: str) -> None:
     capital = found["per_criterion"]["capital"]
     assert capital["raw"]["value"] > capital["value"]["value"] == pytest.approx(0.5, abs=0.03)
     shown = cli("judges", "audit", "experiments/half", "--only", "corrected_score").out
-    assert "40 labelled of 60 items" in shown
+    assert "labelled items (of 60)" in shown
 
 
 def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:

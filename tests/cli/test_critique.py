@@ -199,7 +199,7 @@ def test_critiques_that_all_failed_do_not_pass(cli: Cli, drafts: str, tmp_path: 
     for gate in ((), ("--fail-under", "0"), ("--fail-under", "80")):
         done = cli(*call, *gate)
         assert done.code == 3
-        assert "3 of 3 drafts could not be judged; the first: PROVIDER_ERROR: ProviderConn" in done.err
+        assert "3 of 3 drafts could not be judged; first error: PROVIDER_ERROR: ProviderConn" in done.err
     assert cli(*call, "--fail-under", "0", "--max-lost", "1").code == 0
 
 
@@ -269,7 +269,7 @@ def test_retry_errors_needs_resume(command: str, cli: Cli, drafts: str, server: 
     more = ("--drafts", drafts) if command == "refine" else ()
     done = cli(command, drafts, *more, "--out-dir", "out", *JUDGE, "--retry-errors")
     assert done.code == 2
-    assert "--retry-errors needs --resume" in done.err and "resume=True" not in done.err
+    assert "--retry-errors requires --resume" in done.err and "resume=True" not in done.err
     assert server.log() == []
 
 
@@ -291,7 +291,7 @@ def test_a_limit_stops_it_and_resume_goes_on(
     call = ("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base, "--json")
     done = cli(*call, "--max-calls", "2", "--fail-on", "reject")
     assert (done.code, done.json["stopped"], done.json["left"]) == (130, "max_calls", 1)
-    assert "Stopped at --max-calls. To resume, run the command with --resume." in done.err
+    assert "Stopped at --max-calls. To resume, run the command again with --resume." in done.err
     done = cli(*call, "--resume", "--max-calls", "2")
     assert (done.code, done.json["stopped"], done.json["records"], len(server.log())) == (0, None, 3, 3)
 

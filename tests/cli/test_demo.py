@@ -135,7 +135,7 @@ def test_a_model_judges_alone(cli: Cli, openai_server: OpenAIServer) -> None:
     """With a model the panel is that model, in a folder of its own."""
     done = asked(cli, openai_server)
     assert done.code == 0
-    assert "hosted_vllm/m1 judged alone" in done.out
+    assert "hosted_vllm/m1 was the only judge" in done.out
     assert "supervised" not in done.out
     assert Path("experiments/demo-hosted_vllm-m1").is_dir()
     calls = len(openai_server.log())

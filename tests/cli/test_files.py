@@ -84,7 +84,7 @@ def test_names_that_look_alike_get_a_warning(cli: Cli, tmp_path: Path, one: str,
     (tmp_path / "r.json").write_text(json.dumps(rubric), encoding="utf-8")
     done = cli("validate", "r.json")
     assert done.code == 0
-    assert f"warning: the names of the criteria {one!a} and {other!a} look alike" in done.err
+    assert f"warning: the criterion names {one!a} and {other!a} look alike" in done.err
     items = {"rubric": rubric, "items": [{"submission": "a"}, {"submission": "b"}]}
     (tmp_path / "d.json").write_text(json.dumps(items), encoding="utf-8")
     assert len(cli("validate", "d.json", "--json").json["warnings"]) == 1
@@ -169,7 +169,7 @@ def test_an_empty_submission_is_an_error(cli: Cli, tmp_path: Path, rubric: str) 
     done = cli("validate", "d.jsonl", "--rubric", rubric)
     assert done.code == 2
     assert "item 'i1': the submission is empty" in done.err and "item 'i2'" in done.err
-    assert "item 'i3': the submission is missing; other items have one" in done.err
+    assert "item 'i3': the submission is missing, although other items have one" in done.err
     assert "i0" not in done.err
     told = cli("validate", "d.jsonl", "--rubric", rubric, "--json").json
     assert not told["valid"] and len(told["faults"]) == 3

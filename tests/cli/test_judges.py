@@ -131,7 +131,7 @@ def test_aggregation_is_set_by_level() -> None:
     [
         ("median", "did you mean ordinal=median?"),
         ("ordinal=majority", "mean, median, weighted_mean, mode, min, max"),
-        ("cardinal=mean", "not one of the levels: binary, ordinal, nominal, ranking"),
+        ("cardinal=mean", "available: binary, ordinal, nominal, ranking"),
     ],
 )
 def test_an_unknown_aggregation_is_refused(given: str, message: str) -> None:

@@ -226,7 +226,7 @@ def test_validate_warns_of_a_weight_without_effect(cli: Cli, tmp_path: Path) -> 
     """Options without values measure nothing."""
     content = [{"name": "thesis", "requirement": "Clear.", "options": ["weak", "strong"], "weight": 30}]
     (tmp_path / "r.json").write_text(json.dumps(content), encoding="utf-8")
-    assert "criterion 'thesis' has a weight and never enters the score" in cli("validate", "r.json").err
+    assert "criterion 'thesis' has a weight but never enters the score" in cli("validate", "r.json").err
 
 
 def test_a_cost_that_leaves_out_a_judge_says_so(

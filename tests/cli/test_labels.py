@@ -53,7 +53,7 @@ def test_labels_come_back_with_agreement(cli: Cli, dataset: str, tmp_path: Path)
     bob = write_labels(tmp_path / "bob.jsonl", "bob", {("a", "capital"): "UNMET", ("b", "form"): "short"})
     done = cli("labels", "merge", dataset, ada, bob, "-o", "out.json")
     assert done.code == 0
-    assert "Wrote out.json with 24 labels of ada, bob" in done.err
+    assert "Wrote out.json with 24 labels by ada, bob" in done.err
     assert "People against each other" in done.out
     assert "capital" in done.out
     told = cli("labels", "merge", dataset, ada, bob, "-o", "out.json", "--json").json
@@ -120,7 +120,7 @@ def test_marks_are_of_a_run(cli: Cli, dataset: str, tmp_path: Path) -> None:
         (("labels", "export", dataset, "--where", "wrong"), "requires a run"),
         (("labels", "export", run, "--where", "wrong", "--split", "judges"), "cannot be combined"),
         (("annotate", dataset, "--where", "wrong"), "is not a run folder"),
-        (("annotate", run), "add --where"),
+        (("annotate", run), "pass --where"),
         (("annotate", run, "--where", "wrong", "--rubric", "rubric.yaml"), "a run has its own rubric"),
     ):
         done = cli(*arguments, "-o", "out.jsonl")
@@ -190,7 +190,7 @@ def test_a_table_with_a_column_a_person_is_merged(cli: Cli, dataset: str, tmp_pa
     assert (both["labels"], both["raters"]) == (35, ["ada", "bob", "eve"])
     assert both["agreement"] is not None
     refused = cli("labels", "merge", dataset, wide, "-o", "x.json", "--decide", dataset)
-    assert refused.code == 2 and "--decide needs labels saved by annotation pages" in refused.err
+    assert refused.code == 2 and "--decide requires labels saved by annotation pages" in refused.err
 
 
 def test_metrics_take_labels_from_a_table(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_labels_of_a_file_replace_those_stored(cli: Cli, dataset: str, votes: st
     (tmp_path / "other.csv").write_text("\n".join(lines), encoding="utf-8")
     found = cli("metrics", "experiments/own", "--labels", "other.csv", "--json")
     assert found.json["metrics"]["criterion_accuracy"] == 0.0
-    assert "labels of other.csv: ada" in found.err
-    assert "1 of 2 labels are of items that the dataset does not have" in found.err
+    assert "labels in other.csv by: ada" in found.err
+    assert "1 of 2 labels belong to items that are not in the dataset" in found.err
 
 
 def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes:
 def test_a_criterion_has_one_column_of_labels(cli: Cli, dataset: str) -> None:
     """A second one is not ignored."""
     refused = cli("validate", dataset, "--truth", "capital=ada", "--truth", "capital=bob")
-    assert refused.code == 2 and "--truth capital is given twice" in refused.err
+    assert refused.code == 2 and "--truth names capital twice" in refused.err
 
 
 def test_a_table_of_other_columns_is_merged_and_audited(cli: Cli, rubric: str, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_two_judges_of_one_model_at_two_servers(
         ({"judges": [{"model": "m", "api_key": "sk-1234567890"}]}, "api_key_env: OPENAI_API_KEY"),
         ({"judges": [{"model": "m", "api_key_env": "sk-1234567890"}]}, "not the key itself"),
         ({"judges": ["m", "m"]}, "two judges are named 'm'"),
-        ({"judges": [{"model": "lexical", "temperature": 0.5}]}, "is a setting of models"),
+        ({"judges": [{"model": "lexical", "temperature": 0.5}]}, "applies only to models"),
         ({"judges": [{"model": "m", "temprature": 1}]}, "temprature"),
         ({"rubrik": "x"}, "rubrik"),
         ({"format": 9}, "format 9 is newer"),
@@ -175,7 +175,7 @@ def test_init_replaces_nothing_unasked(cli: Cli) -> None:
     Path("rubric.yaml").write_text("mine", encoding="utf-8")
     refused = cli("init")
     assert refused.code == 2
-    assert "rubric.yaml already in" in refused.err
+    assert "already contains rubric.yaml" in refused.err
     assert Path("rubric.yaml").read_text(encoding="utf-8") == "mine"
     assert cli("init", "--force").code == 0
     assert Path("rubric.yaml").read_text(encoding="utf-8") != "mine"

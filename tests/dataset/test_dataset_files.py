@@ -221,7 +221,7 @@ def test_missing_files_and_formats(tmp_path: Path) -> None:
     for suffix in ("json", "csv", "parquet"):
         with pytest.raises(DatasetError, match=r"file not found|No such file"):
             RubricDataset.from_file(tmp_path / f"none.{suffix}")
-    with pytest.raises(DatasetError, match=r"is not supported here.*\.csv, \.parquet"):
+    with pytest.raises(DatasetError, match=r"is not supported.*\.csv, \.parquet"):
         RubricDataset.from_file(tmp_path / "d.toml")
     with pytest.raises(DatasetError, match="save it as CSV"):
         RubricDataset().to_file(tmp_path / "d.xlsx")

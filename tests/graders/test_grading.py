@@ -174,7 +174,7 @@ def test_nothing_left_to_score() -> None:
     weightless = grade(
         [TableJudge({"a": "MET", "t": {"remark": "x"}})], Rubric([binary("a", 0.0), Remarks(name="t")])
     )
-    assert weightless.error == "no score: a has weight 0, t measures nothing"
+    assert weightless.error == "no score: a has weight 0, t has no value"
 
 
 # Failures
@@ -247,7 +247,7 @@ def test_a_judge_without_votes_was_not_asked() -> None:
     """A criterion that nobody has a vote on says so, and leaves the score."""
     report = grade([table(b=JudgeReply(answer=None, asked=False))])
     assert report.report[1].status == "not_asked"
-    assert report.report[1].error == "no judge was asked or has a vote on it"
+    assert report.report[1].error == "no judge voted on this criterion"
     assert report.score == 1.0
 
 

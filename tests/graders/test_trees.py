@@ -152,7 +152,7 @@ def test_what_does_not_apply_is_in_no_sum() -> None:
     dated = report.report[1]
     assert (dated.status, dated.score_value, dated.final_verdict) == ("not_applicable", None, None)
     assert [vote.status for vote in dated.votes] == ["answered"]
-    assert dated.final_reason == "applies only where 'source' reaches 1, which it does not"
+    assert dated.final_reason == "applies only if 'source' reaches 1, which it does not"
     assert dated.judge_decisions["j0"].status == "not_applicable"
     assert (report.score, report.error) == (0.0, None)
     met = grade(SOURCED, {"source": "MET", "dated": "UNMET"})

@@ -16,7 +16,7 @@ from tests.report.conftest import Browser
 pytestmark = pytest.mark.shared_data
 
 VIEWS = {
-    "overview": ("#/", "Look at this first"),
+    "overview": ("#/", "Items to check first"),
     "items": ("#/items", " items"),
     "heat": ("#/heat", "wrong against truth"),
     "item": ("#/item/1", "All items"),

@@ -18,7 +18,7 @@ from tests.report.conftest import Browser, Reports, on_page
 from tests.report.runs import HOSTILE, Scripted, graded, long_dataset, panel
 
 VIEWS = {
-    "overview": ("#/", "Look at this first"),
+    "overview": ("#/", "Items to check first"),
     "items": ("#/items", "29 items"),
     "heat": ("#/heat", "against the text"),
     "item": ("#/item/2", "Sorry that your parcel is late"),
@@ -301,7 +301,7 @@ def test_an_item_shows_each_judges_vote_beside_the_label(page: Any) -> None:
     # The label is spelt "yes", and read as MET.
     assert page.locator("#criterion-0 .truth").inner_text() == "label MET"
     for words in votes.all_inner_texts():
-        assert ("not the label" in words) == ("UNMET" in words)
+        assert ("differs from label" in words) == ("UNMET" in words)
     told = data(page)
     wrong = [
         at
@@ -330,7 +330,7 @@ def test_thinking_stands_apart_from_the_text(page: Any) -> None:
 @on_page("#/item/27")
 def test_a_long_text_is_cut_and_says_so(page: Any) -> None:
     """The text is cut at the documented length, and the overview says that texts were."""
-    assert "Cut after 20,000 of 30,010 characters." in page.locator(".texts").inner_text()
+    assert "Truncated after 20,000 of 30,010 characters." in page.locator(".texts").inner_text()
     assert len(page.locator(".graded").inner_text()) == 20_000
     page.evaluate("location.hash = '#/'")
     page.get_by_text("is cut:").wait_for(state="attached")
@@ -455,7 +455,7 @@ def test_a_print_leaves_the_controls_out(page: Any) -> None:
 @on_page("#/nowhere")
 def test_an_unknown_address_is_the_overview(page: Any) -> None:
     """An address that names no view shows the first one, and one of no item says so."""
-    assert page.get_by_text("Look at this first").count() == 1
+    assert page.get_by_text("Items to check first").count() == 1
     page.evaluate("location.hash = '#/item/999'")
     page.get_by_text("No such item").wait_for()
 

@@ -25,7 +25,7 @@ def test_the_page_counts_lost_and_assumed_verdicts(
 
     def look(page: Any) -> None:
         tiles = " ".join(page.locator(".tiles").inner_text().split())
-        assert f"{counts.lost} lost, {counts.assumed} assumed of 300 asked for" in tiles
+        assert f"{counts.lost} lost, {counts.assumed} assumed of 300 requested" in tiles
         assert f"{counts.answered} answered, 5 abstained" in tiles
         assert "Failures" not in tiles
         assert ("49 of 50 items partly scored" in tiles) == (counts.lost > 0)

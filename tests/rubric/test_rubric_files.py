@@ -220,7 +220,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - guidlines (line 1): unknown key 'guidlines'; did you mean 'guidelines'?",
         "  - criteria[0].requirement (line 3): Input should be a valid string; got 5",
         "  - criteria[0].wieght (line 4): unknown key 'wieght'; did you mean 'weight'?",
-        "  - criteria[1].weight (line 6): '10' is a text; give a number",
+        "  - criteria[1].weight (line 6): the value must be a number; got '10', a string",
         "  - criteria[2].options[0].value (line 12): Input should be less than or equal to 1; got 3",
         "  - criteria[2].options[1] (line 13): the key 'label' is missing",
         "  - criteria[2].options[1].lable (line 13): unknown key 'lable'; did you mean 'label'?",
@@ -267,13 +267,13 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
             "sections[1].name: section 'a' is repeated",
         ),
         ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines must be a string; got ['x']"),
-        ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version reads (1); upgrade"),
-        ({"criteria": PLAIN, "format": "1"}, "format: '1' is not a format number"),
+        ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version supports (1); upgrade"),
+        ({"criteria": PLAIN, "format": "1"}, "format: 'format' must be a positive integer"),
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),
         ([{"requirement": "a", "description": "b"}], "are aliases, but their texts differ"),
         ([{"requirement": "a", "options": [{"label": "x", "value": 1}]}], "two options that are not NA"),
         ([{"requirement": True}], "Input should be a valid string; got True"),
-        ([{"requirement": "x", "weight": True}], "[0].weight: True is a boolean; give a number"),
+        ([{"requirement": "x", "weight": True}], "[0].weight: the value must be a number; got True, a boolean"),
         ([{"requirement": "x", "name": ""}], "[0].name: String should have at least 1 character; got ''"),
         (
             [{"type": "test_stars", "stars": {"min_val": 1, "max_vall": 2}}],
@@ -336,9 +336,9 @@ def test_json_faults_have_lines(tmp_path: Path) -> None:
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     """A rubric is in YAML, JSON or TOML."""
     for name in ("r.jsonl", "r.txt"):
-        with pytest.raises(RubricError, match=r"is not supported here; .* \.yaml, \.yml, \.json, \.toml"):
+        with pytest.raises(RubricError, match=r"is not supported; .* \.yaml, \.yml, \.json, \.toml"):
             Rubric.from_file(tmp_path / name)
-        with pytest.raises(FileError, match="is not supported here"):
+        with pytest.raises(FileError, match="is not supported"):
             Rubric(PLAIN).to_file(tmp_path / name)
 
 

@@ -145,7 +145,7 @@ def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[File
         for index, (one, other) in enumerate(zip(given, kept, strict=False)):
             yield from retyped(one, other, (*path, index))
     elif (wanted := _WORDS.get(type(kept))) and (got := _WORDS.get(type(given))) and wanted != got:
-        yield path, f"the value must be {wanted}; got {got}, {shortened(given)}"
+        yield path, f"the value must be {wanted}; got {shortened(given)}, {got}"
 
 
 _WORDS: Final[Mapping[type, str]] = {str: "a string", bool: "a boolean", int: "a number", float: "a number"}

@@ -377,7 +377,7 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
 def format_fault(given: Json, newest: int) -> str | None:
     """Return an error message for a file's `format` number; None if this version can read the format."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        return f"'format' must be an integer from 1 to {newest}, or be omitted; got {given!r}"
+        return f"'format' must be a positive integer (at most {newest}), or be omitted; got {given!r}"
     if given > newest:
         return f"format {given} is newer than this version supports ({newest}); upgrade autorubric"
     return None

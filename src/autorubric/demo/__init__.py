@@ -20,7 +20,7 @@ _HUMAN = "human"
 def demo_dataset() -> RubricDataset:
     """Return 72 support desk replies to three messages, labelled by hand on nine criteria.
 
-    All texts and labels are synthetic; metrics computed from them say nothing about real texts.
+    All texts and labels are made up; metrics computed from them say nothing about real texts.
     """
     return RubricDataset.from_json(_read("dataset.json"))
 

@@ -112,7 +112,7 @@ def _without_secrets(given: Json, faults: Faults, at: FilePath) -> Json:
         place = (*at, str(key))
         if key == "api_key_env" and isinstance(value, str) and not _VARIABLE.fullmatch(value):
             faults.add(
-                place, "the value must be the name of an environment variable (OPENAI_API_KEY), not a key"
+                place, "set the name of an environment variable, such as OPENAI_API_KEY, not the key itself"
             )
         elif str(key) not in JudgeEntry.model_fields and holds_secret(str(key), ""):
             faults.add(
