@@ -29,8 +29,7 @@ class SupervisedJudge:
     with only one answer in training always gets that answer.
 
     Use it as a baseline that a real judge must exceed: it knows only the words of the training texts. For a
-    text in the training data it repeats the label, without a confidence, and the reason begins with "seen in
-    training".
+    training text it repeats the label, without a confidence, and the reason begins with "seen in training".
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.

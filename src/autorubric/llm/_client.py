@@ -63,8 +63,7 @@ class LLMClient:
             messages: The conversation.
             read: Converts the JSON object to the answer; raises `ReplyError` if the object is invalid.
             schema: JSON schema of the reply; added to the prompt if the provider does not support schemas.
-            sample: Index of the sample, from 0; identical requests with different indices get separate
-                replies.
+            sample: Index of the sample, from 0; identical requests with different indices get new replies.
 
         Raises:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.

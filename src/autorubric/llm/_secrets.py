@@ -152,7 +152,7 @@ class Mask:
     def reply(self, reply: ModelReply) -> ModelReply:
         """Return a reply without secrets.
 
-        Only secrets that cannot be ordinary words are masked; the value of `X-Team: blue` is kept.
+        Only secrets that cannot be ordinary words are masked, so the header `X-Team: blue` has no effect.
         """
         forms = self._forms_in_replies()
         texts = [one for one in _texts_of_reply(reply) if one]
