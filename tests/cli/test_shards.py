@@ -42,7 +42,7 @@ def test_an_executor_that_is_not_there_is_refused(cli: Cli, dataset: str) -> Non
     """The message names those that are."""
     done = cli("eval", dataset, "--judge", "lexical", "--executor", "nosuch")
     assert done.code == 2
-    assert "installed are: local" in done.err
+    assert "available: local" in done.err
 
 
 def test_a_dry_run_of_a_shard_counts_its_items_alone(cli: Cli, dataset: str) -> None:

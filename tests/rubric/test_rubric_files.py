@@ -369,7 +369,7 @@ def test_stored_rubrics_open_without_their_checks() -> None:
     again = Rubric.restore(stored)
     assert again.names == ("short",)
     assert again.snapshot() == stored
-    with pytest.raises(RubricError, match=r"criteria\[0\]\.check: no check"):
+    with pytest.raises(RubricError, match=r"criteria\[0\]\.check: unknown check"):
         Rubric.from_dict(stored)
 
 
