@@ -152,7 +152,7 @@ def test_the_command_line_says_that_the_disk_is_full(tmp_path: Path) -> None:
     full = run("30000")
     assert full.returncode == 3, full.stderr
     assert "File too large" in full.stderr
-    assert "To resume, make sure that experiments/one is writable and run again with --name 'one'" in full.stderr
+    assert "make sure that experiments/one is writable and run again with --name 'one'" in full.stderr
     before = (tmp_path / "experiments" / "one" / "votes.jsonl").read_bytes()
     assert before
     # The last line is torn where the disk was full.

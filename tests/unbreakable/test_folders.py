@@ -72,7 +72,7 @@ def test_a_run_without_its_damaged_manifest_resumes_from_its_votes(tmp_path: Pat
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_bytes(b"{")
     with pytest.raises(
-        RunFormatError, match=r"manifest\.json from a backup, or delete it and resume the run with the same dataset"
+        RunFormatError, match=r"manifest\.json from a backup, or delete it and resume the run with the same"
     ):
         run(tmp_path, CountingJudge())
     manifest.unlink()
