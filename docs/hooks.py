@@ -1,4 +1,4 @@
-"""What mkdocs does beyond its plugins: formulas as MathML, and the notebooks as pages with a gallery."""
+"""What mkdocs does beyond its plugins: MathML formulas, notebooks as pages with a gallery, and llms.txt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-_NOTEBOOKS: Final = Path(__file__).resolve().parents[1] / "notebooks"
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_NOTEBOOKS: Final = _ROOT / "notebooks"
 _TITLE: Final = re.compile(r"# (.+)\n+((?:.+\n?)+)")
 
 
@@ -50,6 +51,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     )
     files.append(File.generated(config, "notebooks/index.md", content=gallery))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write llms.txt into the site; its links are absolute if the site's address is set."""
+    text = (_ROOT / "llms.txt").read_text(encoding="utf-8")
+    site = (config.site_url or "").rstrip("/")
+    text = re.sub(
+        r"\]\(docs/([^)#]+?)(?:/?index)?\.md(#[^)]*)?\)",
+        lambda found: f"]({site}/{found[1]}/{found[2] or ''})",
+        text,
+    )
+    (Path(config.site_dir) / "llms.txt").write_text(text, encoding="utf-8")
 
 
 def _card(name: str, cells: list[dict[str, Any]]) -> str:

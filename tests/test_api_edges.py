@@ -33,7 +33,7 @@ def test_the_version_is_an_attribute_and_the_package_a_program() -> None:
 def test_a_model_name_is_not_a_grader() -> None:
     """`grade_sync` says what a grader is."""
     with pytest.raises(
-        ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader"
+        ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; pass a grader"
     ):
         RUBRIC.grade_sync("a text", "anthropic/claude-sonnet-5-5")  # type: ignore[arg-type]
 
@@ -59,7 +59,7 @@ def test_a_length_penalty_is_computed_from_fields_and_submissions() -> None:
     assert ar.compute_length_penalty("short") == 0.0
     with pytest.raises(ArgumentError, match=r"is not a length penalty: .*free_budget"):
         ar.compute_length_penalty("x", {"max_cap": 1})
-    with pytest.raises(ArgumentError, match="give a text or a submission"):
+    with pytest.raises(ArgumentError, match="text must be a string or a submission"):
         ar.compute_length_penalty(5)  # type: ignore[arg-type]
 
 
@@ -84,9 +84,9 @@ def test_all_faults_of_a_rubric_are_reported_at_once() -> None:
             ]
         )
     told = {(fault.path, fault.message.split(";")[0]) for fault in caught.value.faults}
-    assert ("[1].name", "the name 'a' is taken by an earlier criterion") in told
-    assert ("[2].when", "no criterion 'nosuch'") in told
-    assert ("[4].when", "no criterion 'neither'") in told
+    assert ("[1].name", "the name 'a' is already used by an earlier criterion") in told
+    assert ("[2].when", "unknown criterion 'nosuch'") in told
+    assert ("[4].when", "unknown criterion 'neither'") in told
     assert any(path == "[3].weight" for path, _ in told)
     assert not any(path in ("[3].when", "[5].when") for path, _ in told)
 
@@ -99,7 +99,7 @@ def test_a_group_alone_is_a_rubric() -> None:
     assert rubric.guidelines == "Be strict."
     assert ar.Rubric.from_dict(rubric.to_dict()) == rubric
     assert rubric == ar.Rubric.from_dict({"criteria": [given], "guidelines": "Be strict."})
-    with pytest.raises(RubricError, match="a group needs a name"):
+    with pytest.raises(RubricError, match="a group must have a name"):
         ar.Rubric.from_dict({"weight": 3, "criteria": given["criteria"]})
 
 
@@ -192,7 +192,7 @@ def test_figures_are_found_by_criterion() -> None:
     )
     assert found.per_criterion["depth"] is found.per_criterion[1]
     assert found.per_criterion[:1] == [found.per_criterion["clear"]]
-    with pytest.raises(KeyError, match=r"'nosuch'; there are: clear, depth"):
+    with pytest.raises(KeyError, match=r"'nosuch'; available: clear, depth"):
         found.per_criterion["nosuch"]
     assert str(found) == found.summary()
 

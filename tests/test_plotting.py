@@ -114,7 +114,7 @@ def test_agreement_matrix(run: EvalResult, ax: Axes, tmp_path: Path) -> None:
         experiments_dir=tmp_path,
         show_progress=False,
     )
-    with pytest.raises(ArgumentError, match="takes two judges; the run has 1"):
+    with pytest.raises(ArgumentError, match="requires at least two judges; the run has 1"):
         plotting.plot_agreement_matrix(alone)
 
 
@@ -149,7 +149,7 @@ def test_cost_and_accuracy(ax: Axes, tmp_path: Path) -> None:
     plotting.plot_cost_accuracy(curve, ax=ax)
     assert ax.get_xlabel() == "share of criteria escalated"
     assert len(ax.lines[0].get_xdata()) == len(curve.points)  # type: ignore[arg-type]
-    assert legend(ax) == ["first judges alone", "strong panel alone"]
+    assert legend(ax) == ["first judges only", "strong panel only"]
 
 
 def test_a_forest_has_a_row_a_criterion_and_the_ceiling(ax: Axes) -> None:
@@ -167,9 +167,9 @@ def test_a_forest_has_a_row_a_criterion_and_the_ceiling(ax: Axes) -> None:
     assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("kappa (j1)", "criterion")
     legend = drawn.get_legend()
     assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["people"]
-    with pytest.raises(ArgumentError, match="rater='j2'; the report has"):
+    with pytest.raises(ArgumentError, match="unknown rater 'j2'; available:"):
         plotting.plot_forest(report, rater="j2")
-    with pytest.raises(ArgumentError, match="stat='kapa'; the report has"):
+    with pytest.raises(ArgumentError, match="unknown metric 'kapa'; available:"):
         plotting.plot_forest(report, rater="j1", stat="kapa")
 
 

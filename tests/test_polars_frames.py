@@ -98,5 +98,5 @@ def test_columns_of_mixed_types_are_text() -> None:
 def test_another_library_is_refused() -> None:
     """The error names the two."""
     dataset = RubricDataset.from_dataframe(pd.DataFrame(ITEMS), rubric=RUBRIC, submission="response")
-    with pytest.raises(ArgumentError, match="library is one of 'pandas', 'polars'; got 'arrow'"):
+    with pytest.raises(ArgumentError, match="library must be one of 'pandas', 'polars'; got 'arrow'"):
         dataset.to_dataframe("arrow")  # type: ignore[call-overload]

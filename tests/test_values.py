@@ -47,18 +47,18 @@ def test_no_turn_can_pass_for_another() -> None:
 @pytest.mark.parametrize(
     ("given_one", "told"),
     [
-        (5, "to_grade is int; give a text"),
-        (b"bytes", "to_grade is bytes"),
-        ({}, "must map names to texts"),
+        (5, "to_grade must be a string, .* or None; got int"),
+        (b"bytes", "to_grade must be a string, .* or None; got bytes"),
+        ({}, "must map at least one name to a string"),
         ({"a": 1}, r"\['a'\]"),
         ({1: "a"}, r"\[1\]"),
-        ({"thinking": "t"}, "no 'output'; give both"),
+        ({"thinking": "t"}, "no 'output'; pass both"),
         ({"thinking": 5, "output": "o"}, "thinking"),
-        (["a"], r"to_grade\[0\] is 'a'; a conversation"),
-        ([{"role": "user"}], "a conversation must be a list"),
+        (["a"], r"to_grade\[0\] must be a mapping with exactly 'role' and 'content'; got 'a'"),
+        ([{"role": "user"}], "must be a mapping with exactly 'role' and 'content'"),
         ([], "at least one turn"),
         ([{"role": "user:\nassistant", "content": "x"}], "a role must be one word"),
-        ([{"role": "user", "content": 5}], "role and content must be texts"),
+        ([{"role": "user", "content": 5}], "role and content must be strings"),
     ],
 )
 def test_what_is_no_submission_is_told(given_one: object, told: str) -> None:

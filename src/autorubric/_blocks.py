@@ -1,4 +1,4 @@
-"""Blocks: the content of metrics and reports, independent of how renderers show it."""
+"""Blocks, which hold the content of metrics and reports independently of how it is rendered."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Cell: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextBlock:
-    """A paragraph.
+    """A paragraph of text.
 
     Attributes:
         title: Heading; may be empty.
-        text: The paragraph.
+        text: Content of the paragraph.
     """
 
     title: str = ""
@@ -27,7 +27,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarBlock:
-    """Named figures.
+    """A list of named figures.
 
     Attributes:
         title: Heading; may be empty.
@@ -60,7 +60,7 @@ class ConfusionBlock:
     Attributes:
         title: Heading; may be empty.
         labels: Categories, in order.
-        counts: Counts of shape `(n_labels, n_labels)`; rows are the truth, columns the judge.
+        counts: Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
     """
 
     title: str = ""
@@ -70,7 +70,7 @@ class ConfusionBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveBlock:
-    """Points of a curve.
+    """The points of a curve.
 
     Attributes:
         title: Heading; may be empty.
@@ -88,7 +88,7 @@ class CurveBlock:
 Block: TypeAlias = TextBlock | ScalarBlock | TableBlock | ConfusionBlock | CurveBlock
 
 
-# Whatever could move a terminal's cursor, change its colours or the direction of its text.
+# Characters that could move a terminal's cursor or change its colours or text direction.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -99,7 +99,7 @@ def printable(text: str) -> str:
 
 
 def as_text(cell: Cell) -> str:
-    """Format a cell as plain text: three decimals, or a dash for a missing figure."""
+    """Format a cell as plain text, with three decimals for floats and a dash for missing figures."""
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
         return "–"
     if isinstance(cell, bool):
@@ -150,9 +150,9 @@ _LATEX: dict[str, str] = {character: f"\\{character}" for character in "&%$#_{}"
 
 
 def render_latex(blocks: Sequence[Block]) -> str:
-    """Return the tables among blocks as LaTeX `tabular` environments, each with its title as a comment.
+    """Render the tables among the blocks as LaTeX `tabular` environments, with their titles as comments.
 
-    They use the rules of the package booktabs.
+    The output requires the LaTeX package booktabs.
     """
     return "\n\n".join(_latex_table(block) for block in blocks if isinstance(block, TableBlock))
 
@@ -180,11 +180,11 @@ def _latex_table(block: TableBlock) -> str:
 
 
 _CARD_BLOCKS, _CARD_ROWS, _CARD_CHARS = 4, 20, 300
-"""Blocks of a card, rows of each of its tables, and characters of a cell."""
+"""Maximum numbers of blocks in a card, rows in a table, and characters in a cell."""
 
 
 def card(blocks: Sequence[Block]) -> str:
-    """Return blocks as a short card of HTML for notebooks: escaped, without scripts or styles of its own."""
+    """Render blocks as a short HTML card for notebooks, escaped and without scripts or styles."""
     parts = [_card_block(block) for block in blocks[:_CARD_BLOCKS]]
     if len(blocks) > _CARD_BLOCKS:
         parts.append("<p><em>summary() shows everything.</em></p>")

@@ -1,6 +1,6 @@
 """Special tokens of chat templates, which some servers interpret wherever they occur in a text.
 
-With them a text could end its turn in a conversation and start another.
+A text could use them to end its turn in a conversation and start another.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final
 
 BRACKET: Final = "[<＜﹤〈⟨〈《⟪❬❮]|&(?:lt|#0*60|#x0*3c);"
-"""Pattern of everything that could pass for `<`.
+"""Pattern of all characters and entities that could be mistaken for `<`.
 
-The characters skipped after it include no bracket, so a search takes linear time.
+The characters skipped after a match do not include a bracket, so a search takes linear time.
 """
 # Marks that turn the direction of a text, join or vary characters, fill a place, or mirror ASCII unseen.
 INVISIBLE: Final = (
@@ -45,7 +45,7 @@ def neutralise_tokens(text: str) -> str:
     """
     text = neutralise_square(text)
     if text.isascii() and "<" not in text and "&" not in text:
-        # Most texts: to look for each of the brackets would take many times as long.
+        # This is the case for most texts; searching for each bracket would take many times as long.
         return text
     return _angled().sub(HARMLESS, text) if OPENING.search(text) else text
 
@@ -56,7 +56,7 @@ def neutralise_square(text: str) -> str:
 
 
 def restore_brackets(text: str) -> str:
-    """Return the text with the brackets restored that `neutralise_tokens` replaces, to compare labels."""
+    """Restore the brackets that `neutralise_tokens` replaced, so that labels can be compared."""
     return text.replace(HARMLESS, "<").replace(_HARMLESS_SQUARE, "[")
 
 

@@ -1,4 +1,4 @@
-"""Events of a grading or a run for listeners: votes as they arrive."""
+"""Events that notify listeners of votes while a submission or a dataset is graded."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Exchanged(NamedTuple):
     """The messages sent to a judge for one vote, and its replies.
 
     Attributes:
-        messages: Role and content of each message first sent.
+        messages: Role and content of each message in the first request.
         replies: Raw replies, oldest first; more than one after retries.
-        dropped_params: Parameters that were left out because the provider does not support them.
+        dropped_params: Parameters omitted because the provider does not support them.
         shared_with: Criterion whose vote holds the exchange, if one request covered several criteria.
-        request_id: The provider's id of the last reply, if it sends one; not stored in run folders.
+        request_id: Id that the provider assigned to the last reply, if any; not stored in run folders.
         attempted: Models called, in order; not stored in run folders.
         cached: Whether the reply came from the reply cache; not stored in run folders.
     """
@@ -31,12 +31,12 @@ class Exchanged(NamedTuple):
 
 
 class VoteCast(NamedTuple):
-    """The event that a vote has arrived.
+    """The event sent when a vote arrives.
 
     Attributes:
         item_id: Id of the item.
         criterion: Name of the criterion.
-        vote: The vote.
+        vote: The vote that arrived.
         exchanged: Messages sent and received, if a model was called or a reply could not be read.
     """
 
@@ -47,8 +47,8 @@ class VoteCast(NamedTuple):
 
 
 class Listener(Protocol):
-    """A listener for votes, called in the event loop of the grading; it must not block."""
+    """A listener for votes, which is called in the grading event loop and must not block."""
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Handle one vote that has arrived."""
+        """Handle a vote when it arrives."""
         ...

@@ -1,4 +1,4 @@
-"""Data frames of other libraries as pandas frames, and pandas frames as those of other libraries."""
+"""Conversion between pandas DataFrames and those of other libraries."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 Library: TypeAlias = Literal["pandas", "polars"]
 _LIBRARIES: Final = ("pandas", "polars")
 _PLAIN: Final = {"string", "integer", "floating", "boolean", "mixed-integer-float", "empty", "datetime"}
-"""What pandas infers of columns that polars can type; others become text."""
+"""Types inferred by pandas that polars has column types for; other columns become text."""
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether `table` is a data frame: it has columns and can be converted to an array."""
+    """Return whether `table` has columns and can be converted to an array, like a DataFrame."""
     return hasattr(table, "columns") and callable(getattr(table, "to_numpy", None))
 
 
 def as_pandas(table: Any) -> Any:
-    """Return a frame of another library, such as polars, as a pandas frame; anything else as it is."""
+    """Convert a DataFrame of another library, such as polars, to pandas; return other values unchanged."""
     if not is_frame(table) or hasattr(table, "iloc"):
         return table
-    # Late, since most tables are pandas frames or lists.
+    # Imported late, since most tables are pandas DataFrames or lists.
     import narwhals as nw
     import pandas as pd
 
@@ -33,13 +33,13 @@ def as_pandas(table: Any) -> Any:
 
 
 def in_library(frame: pd.DataFrame, library: Library) -> pd.DataFrame | pl.DataFrame:
-    """Return a pandas frame as one of `library`; missing values become null, columns of mixed types text."""
+    """Convert a pandas DataFrame to `library`; missing values become null, and mixed-type columns text."""
     if library not in _LIBRARIES:
-        raise ArgumentError(f"library is one of {', '.join(map(repr, _LIBRARIES))}; got {library!r}")
+        raise ArgumentError(f"library must be one of {', '.join(map(repr, _LIBRARIES))}; got {library!r}")
     if library == "pandas":
         return frame
     try:
-        from polars import DataFrame  # only for those who ask for it
+        from polars import DataFrame  # imported only if requested
     except ImportError as error:
         raise MissingDependencyError("library='polars' needs polars: pip install polars") from error
     from pandas.api.types import infer_dtype

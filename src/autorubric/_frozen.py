@@ -10,13 +10,13 @@ KindT = TypeVar("KindT")
 
 
 def quickly_made(kind: type[KindT]) -> type[KindT]:
-    """Replace the `__init__` of a frozen dataclass with slots by an equivalent one that takes half the time.
+    """Replace the `__init__` of a frozen, slotted dataclass with an equivalent that takes half the time.
 
-    The one that `dataclass` generates looks up `object.__setattr__` and the field by name, for each field of
-    each instance. This one keeps the setter of each slot.
+    The `__init__` that `dataclass` generates looks up `object.__setattr__` and the field by name for each
+    field of each instance. The replacement stores the setter of each slot.
 
     Args:
-        kind: The class.
+        kind: The dataclass to modify.
     """
     slots: list[Field[Any]] = [one for one in fields(kind) if one.init]  # type: ignore[arg-type]
     known: dict[str, Any] = {f"_store_{one.name}": getattr(kind, one.name).__set__ for one in slots}
@@ -27,7 +27,7 @@ def quickly_made(kind: type[KindT]) -> type[KindT]:
     if hasattr(kind, "__post_init__"):
         stored.append("self.__post_init__()")
     head = f"def __init__({', '.join(['self', *taken, *(['*', *named] if named else [])])}):"
-    # As `dataclass` itself does it; names of fields are identifiers, and nothing else goes in.
+    # `dataclass` does the same. The code contains only field names, which are identifiers.
     exec("\n    ".join([head, *stored]), known)  # noqa: S102
     made: Callable[..., None] = known["__init__"]
     made.__annotations__ = kind.__init__.__annotations__
@@ -48,5 +48,5 @@ def _parameter(one: Field[Any]) -> str:
 def _value_of(one: Field[Any]) -> str:
     if one.default_factory is MISSING:
         return one.name
-    # Its factory stands for a value that was not given.
+    # The factory is the default that marks a missing argument.
     return f"{one.name} if {one.name} is not _default_{one.name} else _default_{one.name}()"

@@ -29,7 +29,7 @@ class Kept(Generic[OwnerT, KeptT]):
     def of(self, owner: OwnerT) -> KeptT:
         """Return the value for this object, computing it if needed."""
         held = self._held.get(id(owner))
-        # Another object may have had the number before.
+        # An earlier object may have had the same id.
         if held is None or held[0]() is not owner:
             held = self._held[id(owner)] = (_Owner(owner, self._forget), self._make(owner))
         return held[1]
@@ -42,7 +42,7 @@ class Kept(Generic[OwnerT, KeptT]):
                 self._held.pop(number, None)
 
     def _forget(self, owner: _Owner[OwnerT]) -> None:
-        # Nothing global is used here: when the interpreter ends, that may be gone before the objects are.
+        # No globals are used here, because they may be deleted before the objects at interpreter shutdown.
         held = self._held.get(owner.number)
         if held is not None and held[0] is owner:
             del self._held[owner.number]

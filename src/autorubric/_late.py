@@ -13,8 +13,7 @@ def loading(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str],
 
     Args:
         package: Name of the package.
-        names: Names by the module they are in, relative to the package; with a leading dot, relative to its
-            parent.
+        names: Names by module. Modules are relative to the package or, with a leading dot, to its parent.
     """
     homes = {name: home for home, held in names.items() for name in held}
 
@@ -22,7 +21,7 @@ def loading(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str],
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f".{homes[name]}", package), name)
-        # Found without this function from now on.
+        # From now on, the name is found without this function.
         setattr(sys.modules[package], name, value)
         return value
 

@@ -9,5 +9,5 @@ logging.getLogger("autorubric").addHandler(logging.NullHandler())
 
 
 def logger_of(module: str) -> logging.Logger:
-    """Return the logger of one of the library's modules, by the module's name."""
+    """Return the logger of the library module with this name."""
     return logging.getLogger(module)

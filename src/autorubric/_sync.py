@@ -1,4 +1,4 @@
-"""Tools to run coroutines from synchronous code, also inside a running event loop (a notebook)."""
+"""Helpers to run coroutines from synchronous code, also inside a running event loop such as a notebook's."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(noting())
     except KeyboardInterrupt as interrupt:
-        # It reached the coroutine as a cancellation, and comes back as an exception of its own.
+        # The interrupt reached the coroutine as a cancellation and is raised here as a separate exception.
         for note in notes:
             interrupt.add_note(note)
         raise
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's loop factory; None without uvloop, or if a custom event loop policy is set."""
+    """Return uvloop's loop factory; None if uvloop is missing or a custom event loop policy is set."""
     if type(asyncio.get_event_loop_policy()) is not asyncio.DefaultEventLoopPolicy:
         return None
     try:
@@ -57,16 +57,16 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class NoStrayCancellation:
-    """A context manager that turns a `CancelledError` into a failure, unless this task is being cancelled.
+    """A context manager that raises `JudgeError` for a `CancelledError` unless this task is cancelled.
 
-    Such an error comes from something awaited inside, such as a future that another task cancelled, and would
+    Such an error comes from an awaited object, such as a future that another task cancelled, and would
     otherwise end the caller.
 
     Args:
-        who: Name to report the failure under.
+        who: Name to use in the error message.
 
     Raises:
-        JudgeError: If a `CancelledError` was raised and nobody cancels this task.
+        JudgeError: If a `CancelledError` was raised although this task is not being cancelled.
     """
 
     __slots__ = ("_who",)
@@ -103,7 +103,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     def work() -> None:
         try:
             outcome.append(context.run(_run, coroutine))
-        # Whatever ends the thread, an interrupt too, belongs to the caller.
+        # Every exception that ends the thread, including an interrupt, is raised in the caller.
         except BaseException as error:
             failure.append(error)
 
@@ -116,10 +116,10 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class KeptLoop:
-    """One event loop in a separate thread, kept between calls so that connections stay open.
+    """An event loop in a separate thread that is kept between calls so that connections stay open.
 
-    Several threads may use it at a time. A forked process gets a new loop at its first call and does not
-    touch the parent's. The loop ends with the process.
+    Several threads may use the loop at the same time. A forked process creates a new loop on its first call
+    and does not touch the parent's loop. The loop ends with the process.
 
     Args:
         release: Coroutine function awaited in the loop before it ends, to close open resources.
@@ -129,14 +129,14 @@ class KeptLoop:
         self._release = release
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Held for ever: to collect a parent's loop would take its sockets off the poller that both share.
+        # Never released: collecting a parent's loop would remove its sockets from the shared poller.
         self._not_ours: list[asyncio.AbstractEventLoop] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._end)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop and return its result; if the wait is interrupted, it is cancelled."""
+        """Run a coroutine in the loop and return its result; cancel it if the wait is interrupted."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
         try:
             return future.result()

@@ -7,20 +7,20 @@ AutorubricError
 │   ├── RubricError                    … a rubric or one of its criteria
 │   └── DatasetError                   … a dataset or one of its items
 ├── JudgeError                         a judge could not answer
-│   ├── ReplyError (ValueError)        … it replied, but the reply cannot be read
-│   ├── JudgeCodeError                 … its own code has a programming error
-│   ├── NotJudgedError                 … so a text under test has no complete score
-│   └── ProviderError                  … a model provider sent no usable reply
-│       ├── AuthenticationError        the key is missing or refused
+│   ├── ReplyError (ValueError)        … because its reply cannot be parsed
+│   ├── JudgeCodeError                 … because its own code has a programming error
+│   ├── NotJudgedError                 … so that a text under test has no complete score
+│   └── ProviderError                  … because a model provider sent no usable reply
+│       ├── AuthenticationError        the API key is missing or rejected
 │       ├── ModelNotFoundError         the model or the endpoint does not exist
 │       ├── RequestRefusedError        the provider rejects the request; retrying does not help
 │       │   ├── ContextLengthError     … because the text is longer than the model's context
 │       │   └── SchemaRefusedError     … because it does not support the response format
 │       └── TransientError             worth retrying
 │           ├── RateLimitError         too many requests or tokens; may carry `retry_after`
-│           ├── ProviderTimeoutError   no reply in time
+│           ├── ProviderTimeoutError   no reply arrived in time
 │           ├── ProviderConnectionError  the connection failed or broke
-│           └── ServerError            the provider failed (5xx) or sent an unreadable envelope
+│           └── ServerError            the provider failed (5xx) or sent an invalid response
 ├── RunError                           a run folder cannot be used as requested
 │   ├── RunMismatchError               … because its inputs have changed
 │   ├── RunLockedError                 … because another process is writing to it
@@ -70,11 +70,11 @@ class Fault:
 
 
 class FileError(AutorubricError, ValueError):
-    """An invalid file, or a mapping in its place, with every error found in it.
+    """An invalid file, or an invalid mapping passed instead of a file, with all errors found in it.
 
     Attributes:
         source: Path of the file, or a description of the mapping.
-        faults: All errors, in the order of the file.
+        faults: All errors, in the order in which they occur in the file.
     """
 
     def __init__(self, source: str, faults: Iterable[Fault]) -> None:
@@ -100,9 +100,9 @@ class JudgeError(AutorubricError):
         cost: US dollars spent on the attempt, if known.
         replies: Raw replies received, oldest first.
         messages: Role and content of each message sent, if a model was called.
-        attempted: Models called, in order; empty if none.
-        selected_model: Model of the last reply, as its provider names it; None if there was no reply.
-        request_id: The provider's id of the last reply, if it sends one.
+        attempted: Models called, in order; empty if no model was called.
+        selected_model: Model of the last reply, as named by its provider; None if there was no reply.
+        request_id: Id that the provider assigned to the last reply, if any.
     """
 
     usage: TokenUsage | None = None
@@ -115,7 +115,7 @@ class JudgeError(AutorubricError):
 
 
 class ReplyError(JudgeError, ValueError):
-    """A reply arrived but cannot be read as an answer to its criterion.
+    """A reply arrived but cannot be parsed as an answer to its criterion.
 
     Attributes:
         reply: The raw reply, if any.
@@ -130,7 +130,7 @@ class JudgeCodeError(JudgeError):
     """A judge's own code raised a programming error, such as `AttributeError` or `TypeError`.
 
     Attributes:
-        place: File and line that raised it; empty if unknown.
+        place: File and line that raised the error; empty if unknown.
     """
 
     def __init__(self, message: str, *, place: str = "") -> None:
@@ -139,7 +139,7 @@ class JudgeCodeError(JudgeError):
 
 
 class NotJudgedError(JudgeError):
-    """A text under test could not be judged: an error of the test, not a failure of the text."""
+    """A text under test could not be judged; this is an error, not a failed assertion."""
 
 
 class ProviderError(JudgeError):
@@ -148,7 +148,7 @@ class ProviderError(JudgeError):
     Attributes:
         model: The model called.
         status: HTTP status, if any.
-        retry_after: Seconds that the provider asks to wait, if it says so.
+        retry_after: Seconds to wait before the next request, if the provider states them.
     """
 
     def __init__(
@@ -161,11 +161,11 @@ class ProviderError(JudgeError):
 
 
 class AuthenticationError(ProviderError):
-    """The key is missing, or the provider refuses it."""
+    """The API key is missing, or the provider rejects it."""
 
 
 class ModelNotFoundError(ProviderError):
-    """The provider does not know the model or the endpoint."""
+    """The model or the endpoint does not exist at the provider."""
 
 
 class RequestRefusedError(ProviderError):
@@ -185,7 +185,7 @@ class TransientError(ProviderError):
 
 
 class RateLimitError(TransientError):
-    """The provider refuses the request because of too many requests or tokens."""
+    """The provider rejects the request because too many requests or tokens were sent."""
 
 
 class ProviderTimeoutError(TransientError):
@@ -196,14 +196,14 @@ class ProviderConnectionError(TransientError):
     """The connection failed, or broke before the reply was complete.
 
     Attributes:
-        connected: False if no connection was made at all: a wrong address or port, or no network.
+        connected: False if no connection could be made, for example because the address is wrong.
     """
 
     connected: bool = True
 
 
 class ServerError(TransientError):
-    """The provider failed, or sent an envelope that is not a completion."""
+    """The provider failed, or sent a response that is not a completion."""
 
 
 class RunError(AutorubricError):
@@ -227,11 +227,11 @@ class RunLockedError(RunError):
 
 
 class RunFormatError(RunError):
-    """The run folder is damaged, or has a newer format."""
+    """The run folder is damaged, or a newer version wrote it."""
 
 
 class RunWriteError(RunError):
-    """The run folder cannot be written: the disk is full or the folder is read-only; data on disk is kept.
+    """The run folder cannot be written, for example because the disk is full; data on disk is kept.
 
     Attributes:
         begun: Whether grading had started.

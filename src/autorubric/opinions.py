@@ -1,4 +1,4 @@
-"""Opinion scores: combine several evaluations into one number and measure how far the raters agree.
+"""Opinion scores, which combine several evaluations into one number, and the agreement of the raters.
 
 An evaluation is any object with `rating`, `score`, `passed`, `level_index` or `overall_score`, such as the
 output of a critic. Pass evaluations as a flat list, or grouped by item and rater to measure agreement.
@@ -42,21 +42,21 @@ _RESAMPLES, _AT_ONCE = 2000, 250
 
 
 class AggregatedScore(BaseModel):
-    """One number that combines several scores, with its spread.
+    """Several scores combined into one number, with measures of spread.
 
     Attributes:
         aggregated_value: The combined score, in the units of the scores.
-        aggregation_method: Method that combined them.
+        aggregation_method: Method that combined the scores.
         individual_scores: The scores, in input order; grouped evaluations are listed item by item.
         n_scores: Number of scores.
-        variance: Variance of the scores, with n - 1 in the denominator; None for one score.
-        std_dev: Square root of `variance`; None for one score.
-        confidence_interval: 95 % interval of the value. The mean uses Student's t, over items if there are
-            two or more. Other methods use a percentile bootstrap over the same units; for a minimum or a
-            maximum, resampling can only move the value inwards. None for one score.
+        variance: Variance of the scores, with n - 1 in the denominator; None for a single score.
+        std_dev: Square root of `variance`; None for a single score.
+        confidence_interval: 95 % confidence interval of the value: Student's t for the mean, and otherwise a
+            percentile bootstrap. The sampling units are items, or scores if there is only one item. An
+            interval of a minimum or maximum stays within the observed scores. None for a single score.
         inter_rater_reliability: Agreement between raters, if the evaluations were grouped by item and rater;
             None if it is undefined.
-        agreement_method: Method behind `inter_rater_reliability`; None for a flat list.
+        agreement_method: Method that computed `inter_rater_reliability`; None for a flat list.
         timestamp: Time of the computation, with its time zone.
     """
 
@@ -89,31 +89,32 @@ def aggregate_scores(
     method: AggregationMethod = "mean",
     weights: Sequence[float] | None = None,
 ) -> AggregatedScore:
-    """Combine evaluations into one score, with its spread and, for grouped ones, the raters' agreement.
+    """Combine evaluations into one score with its spread and, if they are grouped, the raters' agreement.
 
     Args:
         evaluations: A list of evaluations, or evaluations grouped by item and rater.
         method: How to combine the scores; if there are several modes, the lowest is used.
-        weights: One weight per score, for `weighted_mean` only. `variance` ignores them.
+        weights: One weight per score, for `weighted_mean` only. `variance` ignores the weights.
 
     Raises:
-        ArgumentError: If there is no evaluation, one has no score, or `method` and `weights` do not match.
+        ArgumentError: If there are no evaluations, an evaluation has no score, or `method` and `weights` do
+            not match.
     """
     if method not in get_args(AggregationMethod):
-        raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(AggregationMethod))}")
+        raise ArgumentError(f"unknown method {method!r}; available: {', '.join(get_args(AggregationMethod))}")
     table = _table(evaluations) if _is_grouped(evaluations) else None
     rows = [[one] for one in evaluations] if table is None else table
     if isinstance(evaluations, Mapping):
-        # Weights stand in the caller's order, which the raters of a table need not be in.
+        # Weights are in the caller's order, which may differ from the order of the raters in the table.
         rows = [list(row.values()) for row in evaluations.values()]
     placed = [(item, _score(one)) for item, row in enumerate(rows) for one in row if one is not None]
     if not placed:
-        raise ArgumentError("there are no evaluations; give at least one")
+        raise ArgumentError("there are no evaluations; pass at least one")
     members = np.array([item for item, _ in placed])
     scores = np.array([score for _, score in placed])
     weighed = _weights(method, weights, len(scores))
     if len(set(members.tolist())) == 1:
-        # The raters of one item are all there is to tell how far the value might lie elsewhere.
+        # With a single item, only the scores of its raters show how much the value varies.
         members = np.arange(len(scores))
     spread = statistics.variance(scores.tolist()) if len(scores) > 1 else None
     return AggregatedScore(
@@ -132,31 +133,31 @@ def aggregate_scores(
 def inter_rater_reliability(
     ratings: Ratings, method: ReliabilityMethod = "fleiss_kappa", *, categories: Sequence[float] | None = None
 ) -> float | None:
-    """Compute the agreement of raters beyond chance; None if it is undefined.
+    """Compute the chance-corrected agreement between raters; return None if it is undefined.
 
     `fleiss_kappa`, `gwet_ac1` (categories) and `krippendorff_alpha` (nominal for `passed`, ordinal for
-    `rating` and `level_index`, interval for `score` and `overall_score`) take any number of raters and
-    missing evaluations. `cohen_kappa` takes two raters. `weighted_kappa` uses quadratic weights: Cohen's for
-    two raters, Conger's for more. `icc` is ICC(2,1) of the items that every rater rated. `autorubric.metrics`
-    has the same statistics with intervals.
+    `rating` and `level_index`, interval for `score` and `overall_score`) accept any number of raters and
+    missing evaluations. `cohen_kappa` requires two raters. `weighted_kappa` uses quadratic weights: Cohen's
+    kappa for two raters, Conger's for more. `icc` is ICC(2,1) over the items that every rater rated.
+    `autorubric.metrics` provides the same statistics with confidence intervals.
 
     Args:
         ratings: `{item: {rater: evaluation}}`, or items × raters with None for a missing evaluation. A flat
-            list does not work, because it does not say who rated what.
+            list is not accepted because it does not identify items and raters.
         method: Agreement statistic to compute.
-        categories: Every possible score, used or not; only `gwet_ac1` uses it. Defaults to the bounds in the
-            evaluations' schema if it has any, otherwise to the scores that occur.
+        categories: All possible scores; only `gwet_ac1` uses them. Defaults to the range declared in the
+            evaluations' schema if there is one, and otherwise to the scores that occur.
 
     Raises:
-        ArgumentError: If the evaluations are not grouped, one has no score, or the method does not support
-            this number of raters.
+        ArgumentError: If the evaluations are not grouped, an evaluation has no score, or the method does not
+            support this number of raters.
     """
     if method not in get_args(ReliabilityMethod):
-        raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(ReliabilityMethod))}")
+        raise ArgumentError(f"unknown method {method!r}; available: {', '.join(get_args(ReliabilityMethod))}")
     if not _is_grouped(ratings):
         raise ArgumentError(
-            "ratings is a flat list, which cannot say who rated what; give {item: {rater: evaluation}}, or a "
-            "list of items, each a list with one evaluation a rater"
+            "ratings must not be a flat list, which does not identify raters; pass {item: {rater: "
+            "evaluation}} or a list of items, each of which is a list with one evaluation per rater"
         )
     table = _table(ratings)
     scores = [[None if one is None else _score(one) for one in row] for row in table]
@@ -170,9 +171,7 @@ def inter_rater_reliability(
 
 def _cohen(scores: list[list[float | None]]) -> float | None:
     if scores and len(scores[0]) != 2:
-        raise ArgumentError(
-            f"cohen_kappa is for two raters and there are {len(scores[0])}; take fleiss_kappa"
-        )
+        raise ArgumentError(f"cohen_kappa requires two raters; got {len(scores[0])}. Use fleiss_kappa")
     return cohen_kappa([row[0] for row in scores], [row[1] for row in scores], ci=None).value
 
 
@@ -207,7 +206,7 @@ def _is_grouped(evaluations: Any) -> bool:
         return True
     if isinstance(evaluations, str) or not isinstance(evaluations, Sequence):
         raise ArgumentError(
-            f"evaluations is {type(evaluations).__name__}; give a list, or a mapping of items"
+            f"evaluations must be a list or a mapping of items; got {type(evaluations).__name__}"
         )
     return bool(evaluations) and all(isinstance(one, list | tuple) for one in evaluations)
 
@@ -217,11 +216,11 @@ def _table(ratings: Any) -> list[list[Any]]:
     if not isinstance(ratings, Mapping):
         rows = [list(row) for row in ratings]
         if len({len(row) for row in rows}) > 1:
-            raise ArgumentError("items have different numbers of raters; give None where one did not rate")
+            raise ArgumentError("items have different numbers of raters; use None for missing evaluations")
         return rows
     wrong = [item for item, row in ratings.items() if not isinstance(row, Mapping)]
     if wrong:
-        raise ArgumentError(f"item {wrong[0]!r} has no mapping of raters to evaluations")
+        raise ArgumentError(f"item {wrong[0]!r} must be a mapping of raters to evaluations")
     raters = list(dict.fromkeys(rater for row in ratings.values() for rater in row))
     return [[row.get(rater) for rater in raters] for row in ratings.values()]
 
@@ -233,7 +232,7 @@ def _scored_field(evaluation: Any) -> tuple[str, Any]:
         if found is not None:
             return name, found
     raise ArgumentError(
-        f"{type(evaluation).__name__} has no score; an evaluation has one of {', '.join(SCORE_FIELDS)}"
+        f"{type(evaluation).__name__} has no score; an evaluation must have one of {', '.join(SCORE_FIELDS)}"
     )
 
 
@@ -244,7 +243,7 @@ def _score(evaluation: Any) -> float:
     except (TypeError, ValueError):
         score = math.nan
     if not math.isfinite(score):
-        raise ArgumentError(f"{type(evaluation).__name__}.{name} is {found!r}; give a finite number")
+        raise ArgumentError(f"{type(evaluation).__name__}.{name} must be a finite number; got {found!r}")
     return score
 
 
@@ -256,7 +255,7 @@ def _level(evaluations: Iterable[Any]) -> Literal["nominal", "ordinal", "interva
 
 
 def _declared_categories(table: list[list[Any]]) -> Sequence[float] | None:
-    """Return every score that the evaluations' schemas allow; None if a schema does not say."""
+    """Return all scores that the evaluations' schemas allow; None if a schema does not declare them."""
     allowed: set[float] = set()
     for one in (one for row in table for one in row if one is not None):
         name, _ = _scored_field(one)
@@ -277,17 +276,17 @@ def _bounds(metadata: Sequence[Any]) -> dict[str, Any]:
 
 def _weights(method: str, weights: Sequence[float] | None, count: int) -> Any:
     if (weights is not None) != (method == "weighted_mean"):
-        raise ArgumentError("weights go with method='weighted_mean', and with no other; give both or neither")
+        raise ArgumentError("weights and method='weighted_mean' must be used together")
     if weights is None:
         return np.ones(count)
     try:
         given = np.array([float(one) for one in weights])
     except (TypeError, ValueError):
-        raise ArgumentError(f"weights is {weights!r}; give a number from 0 up for each score") from None
+        raise ArgumentError(f"weights must be one non-negative number per score; got {weights!r}") from None
     if len(given) != count:
-        raise ArgumentError(f"there are {count} scores and {len(given)} weights; give one for each")
+        raise ArgumentError(f"got {len(given)} weights for {count} scores; pass one weight per score")
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
-        raise ArgumentError(f"weights {list(weights)!r}: give numbers from 0 up, not all of them 0")
+        raise ArgumentError(f"weights must be finite, non-negative and not all 0; got {list(weights)!r}")
     return given
 
 
@@ -319,7 +318,7 @@ def _interval(method: str, scores: Any, weights: Any, members: Any) -> tuple[flo
     if method == "mean":
         found = clustered_se(scores, members)
         if found.low is None or found.high is None:
-            # Groups that do not differ.
+            # All groups have the same mean.
             return float(found), float(found)
         return found.low, found.high
     return _bootstrap(_METHODS[method], scores, weights, members)
@@ -331,7 +330,7 @@ def _bootstrap(
     """Compute a percentile interval over resampled items; the same scores always give the same interval."""
     rng = np.random.default_rng(0)
     places = [np.flatnonzero(members == one) for one in np.unique(members)]
-    # Items of one length, filled up with a score that is none, make all resamples of one shape.
+    # Items are padded with NaN scores to the same length, so that all resamples have the same shape.
     longest = max(len(own) for own in places)
     units = np.full((len(places), longest), len(scores))
     for unit, own in zip(units, places, strict=True):

@@ -35,7 +35,7 @@ __all__ = [
     "plot_scores",
 ]
 
-# Blue and orange stay apart for every kind of colour vision (Okabe and Ito, 2008).
+# Blue and orange can be distinguished with every kind of colour vision (Okabe and Ito, 2008).
 _INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"
 
 
@@ -57,13 +57,13 @@ def plot_scores(
     bins: int = 20,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the distribution of scores as a histogram with the mean; several runs are drawn as outlines.
+    """Plot a histogram of scores with their mean; several runs are drawn as outlines.
 
     Args:
-        scores: A run, a list of scores, or several of these by name. None is skipped, and the legend says
-            how many were.
+        scores: A run, a list of scores, or a mapping of names to these. Items without a score (None) are
+            skipped and counted in the legend.
         bins: Number of bins.
-        ax: Axes to draw on; None creates new ones.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
         ArgumentError: If there are no scores.
@@ -74,7 +74,7 @@ def plot_scores(
     found = {name: _scores(one) for name, one in given.items()}
     known = {name: [score for score in one if score is not None] for name, one in found.items()}
     if not any(known.values()):
-        raise ArgumentError("there is no score to plot; the errors of the items give the reasons")
+        raise ArgumentError("no scores to plot; see the errors of the items")
     low = min(0.0, *(min(one) for one in known.values() if one))
     high = max(1.0, *(max(one) for one in known.values() if one))
     for at, (name, one) in enumerate(known.items()):
@@ -94,12 +94,12 @@ def plot_scores(
 
 
 def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Plot a confusion matrix: rows are the truth, columns the judge, and the shade is the share of the row.
+    """Plot a confusion matrix, shaded by row share; rows are the ground truth, columns the judge.
 
     Args:
         confusion: The matrix, such as `confusion_matrix` of a criterion's metrics.
         title: Title of the plot.
-        ax: Axes to draw on; None creates new ones.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
         MissingDependencyError: If matplotlib is not installed.
@@ -118,27 +118,27 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
 
 
 def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
-    """Plot the agreement of every two judges of a run: share of equal decisions, kappa, and number of cells.
+    """Plot the pairwise agreement of a run's judges: share of equal decisions, kappa, and number of pairs.
 
-    A cell is a criterion of an item that both judges answered. Abstentions, failed votes and unreadable
+    A pair is an item and a criterion that both judges answered. Abstentions, failed votes and unreadable
     replies that count as an assumed answer are excluded, as in the HTML report. Kappa corrects for chance; it
-    is the mean of Cohen's kappa over binary, nominal and ordinal criteria, with quadratic weights on ordinal
-    ones. `judge_report` compares each judge with the labels, and `reliability` has coefficients with
-    intervals.
+    is the mean of Cohen's kappa over binary, nominal and ordinal criteria, with quadratic weights for ordinal
+    criteria. `judge_report` compares each judge with the labels, and `reliability` computes agreement
+    coefficients with confidence intervals.
 
     Args:
-        run: A run with two judges or more.
-        ax: Axes to draw on; None creates new ones.
+        run: A run with at least two judges.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
-        ArgumentError: If there is only one judge.
+        ArgumentError: If the run has fewer than two judges.
         MissingDependencyError: If matplotlib is not installed.
     """
     cells = cells_of(table_of(run, None, scales=None), Modes())
     columns = {name: one.code for (kind, name), one in cells.raters.items() if kind == "judge"}
     judges = list(columns)
     if len(judges) < 2:
-        raise ArgumentError(f"a matrix of agreement takes two judges; the run has {len(judges)}")
+        raise ArgumentError(f"an agreement matrix requires at least two judges; the run has {len(judges)}")
     criterion = np.repeat(np.arange(len(cells.criteria)), [one.stop - one.start for one in cells.spans])
     has_kappa = np.array(
         [one.level in ("binary", "nominal", "ordinal", "ranking") for one in cells.criteria]
@@ -164,11 +164,11 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:
-    """Plot observed frequency against the judge's confidence; a calibrated judge lies on the diagonal.
+    """Plot observed frequency against the judge's confidence; a calibrated judge follows the diagonal.
 
     Args:
         curve: Result of `reliability_curve`.
-        ax: Axes to draw on; None creates new ones.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
         ArgumentError: If the curve has no bins.
@@ -184,26 +184,26 @@ def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes
     drawn = [(one.forecast, one.rate.value, one.n) for one in curve.bins if one.rate.value is not None]
     sizes = [20 + 180 * n / curve.n for _, _, n in drawn]
     ax.scatter([x for x, _, _ in drawn], [y for _, y, _ in drawn], s=sizes, color=_BLUE, zorder=3)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="confidence", ylabel="rate (area: how many)")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="confidence", ylabel="rate (area: count)")
     return _plain(ax)
 
 
 def plot_intervals(
     estimates: Mapping[str, Estimate], *, reference: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot estimates with their intervals, one per row; undefined ones are listed with their reason.
+    """Plot estimates with their intervals, one per row; undefined estimates are listed with a reason.
 
     Args:
-        estimates: Estimates by name, from top to bottom.
+        estimates: Estimates by name, plotted from top to bottom.
         reference: Position of a reference line, such as 0 for no difference.
-        ax: Axes to draw on; None creates new ones.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
         ArgumentError: If there are no estimates.
         MissingDependencyError: If matplotlib is not installed.
     """
     if not estimates:
-        raise ArgumentError("there is no estimate to plot")
+        raise ArgumentError("no estimates to plot")
     ax = _axes(ax)
     names = []
     for at, (name, one) in enumerate(estimates.items()):
@@ -223,25 +223,25 @@ def plot_intervals(
 def plot_forest(
     report: JudgeReport, *, stat: str = "kappa", rater: str = "panel", ax: Axes | None = None
 ) -> Axes:
-    """Plot a metric of a rater on each criterion with its interval, and the human ceiling if there is one.
+    """Plot a rater's metric for each criterion with its interval, and the human ceiling if available.
 
     Args:
         report: Result of `judge_report`.
         stat: Name of the metric, such as `kappa`, `accuracy` or `pearson`.
         rater: `panel` or a judge's id.
-        ax: Axes to draw on; None creates new ones.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
-        ArgumentError: If there is no such rater or metric, or no criterion.
+        ArgumentError: If the rater or the metric is unknown, or the report has no criteria.
         MissingDependencyError: If matplotlib is not installed.
     """
     raters = report.raters()
     if rater not in raters:
-        raise ArgumentError(f"rater={rater!r}; the report has {', '.join(raters)}")
+        raise ArgumentError(f"unknown rater {rater!r}; available: {', '.join(raters)}")
     found = {name: one.figures() for name, one in raters[rater].per_criterion.items()}
     if any(stat not in one for one in found.values()):
         known = next(iter(found.values()))
-        raise ArgumentError(f"stat={stat!r}; the report has {', '.join(known)}")
+        raise ArgumentError(f"unknown metric {stat!r}; available: {', '.join(known)}")
     ax = plot_intervals({name: one[stat] for name, one in found.items()}, ax=ax)
     people = report.human_ceiling.per_criterion if report.human_ceiling else {}
     marks = [(people[name].figures()[stat].value, at) for at, name in enumerate(found) if name in people]
@@ -255,12 +255,12 @@ def plot_forest(
 def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axes:
     """Plot the accuracy of a cascade against its cost at every threshold, with intervals.
 
-    The cost is that of both panels in US dollars if all of it is known, otherwise the share of criteria that
-    are escalated.
+    The cost is the total of both panels in US dollars if all costs are known, and otherwise the share of
+    criteria that are escalated.
 
     Args:
         curve: Result of `calibrate_escalation`.
-        ax: Axes to draw on; None creates new ones.
+        ax: Axes to draw on; by default, new axes are created.
 
     Raises:
         ArgumentError: If no point has an accuracy, because there are no labels.
@@ -269,7 +269,7 @@ def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axe
     points = [one for one in curve.points if one.accuracy.value is not None]
     accuracies = [one.accuracy.value for one in points if one.accuracy.value is not None]
     if not points:
-        raise ArgumentError("no point of the curve has an accuracy; calibrate against a dataset with labels")
+        raise ArgumentError("no point of the curve has an accuracy; calibrate with a labelled dataset")
     ax = _axes(ax)
     costs = [one.cost for one in points]
     in_dollars = None not in costs
@@ -284,8 +284,8 @@ def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axe
         at, low, high = zip(*bounded, strict=True)
         ax.fill_between(at, low, high, color=_BLUE, alpha=0.15, linewidth=0)
     for name, alone, style in (
-        ("first judges alone", curve.first_accuracy, ":"),
-        ("strong panel alone", curve.strong_accuracy, "--"),
+        ("first judges only", curve.first_accuracy, ":"),
+        ("strong panel only", curve.strong_accuracy, "--"),
     ):
         if alone.value is not None:
             ax.axhline(alone.value, color=_ORANGE, linestyle=style, linewidth=1.2, label=name)

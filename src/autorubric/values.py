@@ -42,7 +42,7 @@ class CriterionVerdict(StrEnum):
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """Token counts; add them with `+`.
+    """Token counts of one or more model calls; `+` adds two of them.
 
     Attributes:
         prompt_tokens: Tokens sent.
@@ -65,12 +65,12 @@ class TokenUsage:
 
     @classmethod
     def sum(cls, usages: Iterable[TokenUsage]) -> TokenUsage:
-        """Return the sum of token counts."""
+        """Return the sum of several token counts."""
         totals = map(sum, zip(*map(_counts_of, usages), strict=True))
         return cls(**dict(zip(cls.__slots__, totals, strict=False)))
 
     def to_dict(self) -> dict[str, int]:
-        """Return the counts as a dict."""
+        """Return the counts as a dict by field name."""
         return dict(zip(self.__slots__, _counts_of(self), strict=True))
 
 
@@ -84,7 +84,7 @@ MAX_LOST: Final = 0.05
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictCounts:
-    """Counts of verdicts by outcome; add them with `+`.
+    """Counts of verdicts by outcome; `+` adds two of them.
 
     There is one verdict per item, criterion, judge and sample. `asked` always equals
     `answered + abstained + lost + assumed`. Votes that were skipped because they could not change the result
@@ -94,11 +94,10 @@ class VerdictCounts:
         asked: Verdicts requested from judges.
         answered: Verdicts with an answer.
         abstained: Verdicts of CANNOT_ASSESS or NA.
-        lost: Verdicts without a usable reply, excluded from every figure: the judge failed, or its reply
-            could not be read.
-        assumed: Verdicts whose reply could not be read and which count as the conservative answer.
-        lost_cause: Error of the first lost verdict; None if none was lost.
-        assumed_cause: Error of the first assumed verdict; None if none was assumed.
+        lost: Verdicts excluded from every figure because the judge failed or its reply could not be parsed.
+        assumed: Verdicts that count as the conservative answer because the reply could not be parsed.
+        lost_cause: Error of the first lost verdict; None if no verdict was lost.
+        assumed_cause: Error of the first assumed verdict; None if no verdict was assumed.
     """
 
     asked: int = 0
@@ -120,7 +119,7 @@ class VerdictCounts:
 
     @classmethod
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
-        """Return the sum of counts; each cause is the first one found."""
+        """Return the sum of several counts; each cause is the first one found in them."""
         every = list(counts)
         numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(
@@ -150,18 +149,18 @@ class VerdictCounts:
         )
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the counts and causes as JSON."""
+        """Return the counts and causes as a JSON-compatible dict."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def messages(self) -> list[str]:
-        """Return one line per kind of missing verdict, with its first cause; empty if none is missing."""
+        """Return a line about lost and a line about assumed verdicts, each with the first error, if any."""
         found = []
         if self.lost:
-            found.append(f"{self.lost} of {self.asked} verdicts were lost; first cause: {self.lost_cause}")
+            found.append(f"{self.lost} of {self.asked} verdicts were lost; first error: {self.lost_cause}")
         if self.assumed:
             found.append(
                 f"{self.assumed} of {self.asked} verdicts were assumed: the reply could not be read and "
-                f"counts as the conservative answer; first cause: {self.assumed_cause}"
+                f"counts as the conservative answer; first error: {self.assumed_cause}"
             )
         return found
 
@@ -169,17 +168,17 @@ class VerdictCounts:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer to a criterion, read from a reply or a truth label, or decided from votes.
+    """An answer to a criterion, parsed from a reply or a ground-truth label, or decided from votes.
 
     Attributes:
         code: The answer as JSON: `"MET"`, an option's label, a number, a ranking or an evaluation.
-        value: The answer on [0, 1]; None if it has no value (NA, text, cannot assess).
-        label: The answer in words, such as `"MET"` or an option's label; None if it has no label.
-        index: Position among the criterion's declared answers, from 0; None if it is not declared.
+        value: The answer on [0, 1]; None if the answer has no value (NA, text or CANNOT_ASSESS).
+        label: The answer in words, such as `"MET"` or an option's label; None if the answer has no label.
+        index: Position among the criterion's declared answers, from 0; None if the answer is not declared.
         na: Whether the rater chose "not applicable".
-        cannot_assess: Whether the rater said that it cannot judge.
+        cannot_assess: Whether the rater stated that the criterion cannot be assessed.
         reason: The rater's explanation.
-        evaluation: The reply as the criterion's evaluation fields, if it carried more than `code`.
+        evaluation: The criterion's evaluation fields, if the reply contained more than `code`.
     """
 
     code: Json
@@ -193,18 +192,18 @@ class Answer:
 
     @property
     def abstains(self) -> bool:
-        """Whether the answer carries no judgment: NA or cannot assess."""
+        """Whether the answer is an abstention (NA or CANNOT_ASSESS)."""
         return self.na or self.cannot_assess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Submission:
-    """A text to judge, normalized from any form of `to_grade`.
+    """A submission to judge, converted from any form of `to_grade`.
 
     Attributes:
-        text: The text to judge; None if there is none (recorded votes need none).
-        thinking: The author's reasoning before the text, kept separate from it; None if not given.
-        candidates: Texts by name, for comparative criteria; empty otherwise. `text` is then the first one.
+        text: The text to judge; None if there is no text (recorded votes do not need it).
+        thinking: The author's reasoning before the text, kept separate from it; None if there is none.
+        candidates: Texts by name, for comparative criteria; otherwise empty. `text` is then the first text.
     """
 
     text: str | None
@@ -216,7 +215,7 @@ class Submission:
         """Convert `to_grade` to a submission.
 
         Args:
-            to_grade: A text, `{"thinking": ..., "output": ...}`, a mapping of candidate names to texts,
+            to_grade: A string, `{"thinking": ..., "output": ...}`, a mapping of candidate names to strings,
                 a conversation (a list of `{"role", "content"}`), a `Submission`, or None.
 
         Raises:
@@ -231,8 +230,8 @@ class Submission:
         if isinstance(to_grade, Sequence) and not isinstance(to_grade, bytes):
             return cls(text=_conversation_text(to_grade))
         raise ArgumentError(
-            f"to_grade is {type(to_grade).__name__}; give a text, {{'thinking', 'output'}}, a mapping of "
-            "candidate names to texts, a list of {'role', 'content'}, or None"
+            "to_grade must be a string, {'thinking', 'output'}, a mapping of candidate names to strings, "
+            f"a list of {{'role', 'content'}}, or None; got {type(to_grade).__name__}"
         )
 
 
@@ -242,12 +241,12 @@ def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
         wrong = [key for key in wrong if to_grade[key] is not None]
     if wrong or not to_grade:
         raise ArgumentError(
-            f"to_grade must map names to texts; got {wrong or to_grade!r} with something else"
+            f"to_grade must map at least one name to a string; invalid: {wrong or to_grade!r}"
         )
     if "output" in to_grade and set(to_grade) <= {"thinking", "output"}:
         return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"))
     if set(to_grade) == {"thinking"}:
-        raise ArgumentError("to_grade has 'thinking' but no 'output'; give both, or a plain text")
+        raise ArgumentError("to_grade has 'thinking' but no 'output'; pass both, or a plain string")
     return Submission(text=next(iter(to_grade.values())), candidates=dict(to_grade))
 
 
@@ -256,15 +255,15 @@ def _conversation_text(turns: Sequence[Any]) -> str:
     for position, turn in enumerate(turns):
         if not isinstance(turn, Mapping) or set(turn) != {"role", "content"}:
             raise ArgumentError(
-                f"to_grade[{position}] is {turn!r}; a conversation must be a list of {{'role', 'content'}}"
+                f"to_grade[{position}] must be a mapping with exactly 'role' and 'content'; got {turn!r}"
             )
         if not isinstance(turn["role"], str) or not isinstance(turn["content"], str):
-            raise ArgumentError(f"to_grade[{position}]: role and content must be texts; got {turn!r}")
+            raise ArgumentError(f"to_grade[{position}]: role and content must be strings; got {turn!r}")
         if not _ROLE.fullmatch(turn["role"]):
             raise ArgumentError(
                 f"to_grade[{position}]: a role must be one word, such as 'user'; got {turn['role']!r}"
             )
-        # Indented, so that no content can pass for another turn.
+        # Indented, so that no content can be mistaken for another turn.
         content = "\n".join(f"  {line}" for line in turn["content"].split("\n"))
         lines.append(f"{turn['role']}:\n{content}")
     if not lines:
@@ -277,7 +276,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the object."""
+        """Name by which the object can be looked up."""
         ...
 
 
@@ -286,14 +285,14 @@ ValueT = TypeVar("ValueT")
 
 
 class NamedDict(dict[str, ValueT]):
-    """A dict keyed by name; its KeyError lists the names it has."""
+    """A dict keyed by name whose `KeyError` lists the available names."""
 
     def __missing__(self, key: object) -> ValueT:
-        raise KeyError(f"{key!r}; there are: {', '.join(self) or 'none'}")
+        raise KeyError(f"{key!r}; available: {', '.join(self) or 'none'}")
 
 
 class NamedList(list[NamedT]):
-    """A list whose elements can also be looked up by name; the first one wins if several share a name."""
+    """A list whose elements can also be looked up by name; if a name repeats, the first element is found."""
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> NamedT: ...
@@ -305,7 +304,7 @@ class NamedList(list[NamedT]):
         for one in self:
             if one.name == key:
                 return one
-        raise KeyError(f"{key!r}; there are: {', '.join(one.name for one in self) or 'none'}")
+        raise KeyError(f"{key!r}; available: {', '.join(one.name for one in self) or 'none'}")
 
     def names(self) -> list[str]:
         """Return the names of the elements."""

@@ -323,7 +323,7 @@ def test_a_criterion_may_name_its_own_aggregation() -> None:
     """It wins over the grader's; one that its level does not have is told with those it has."""
     assert said(of(binary(aggregation="any"), "MET", "UNMET", "UNMET")) == ("MET", False)
     with pytest.raises(
-        ArgumentError, match="no aggregation 'mean' for the level 'binary'; allowed: majority"
+        ArgumentError, match="aggregation 'mean' is not available for the level 'binary'; allowed: majority"
     ):
         of(binary(aggregation="mean"), "MET")
 

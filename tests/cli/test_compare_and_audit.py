@@ -32,7 +32,7 @@ def test_every_two_judges_are_compared(cli: Cli, graded: str) -> None:
     assert done.json["comparison"]["panel"]["b"] == "right"
     shown = cli("judges", "compare", graded)
     assert shown.code == 0
-    assert "Every two judges" in shown.out and "p (holm)" in shown.out
+    assert "Pairs of judges" in shown.out and "p (holm)" in shown.out
     assert max(map(len, shown.out.splitlines())) <= 100
 
 
@@ -190,7 +190,7 @@ def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:
     for one in tests["per_criterion"].values():
         assert one["passed"] is True and set(one["per_annotator"]) == {"ann", "bo", "cy"}
     shown = cli("judges", "audit", "experiments/rated", "--only", "alt_test").out
-    assert shown.startswith("The panel may replace a person on 3 of 3 criteria tested.")
+    assert shown.startswith("The panel may replace a person on 3 of 3 tested criteria.")
 
 
 def test_one_item_is_decided(cli: Cli, graded: str) -> None:
@@ -225,7 +225,7 @@ def test_people_stand_beside_the_judges(cli: Cli, dataset: str, votes: str, tmp_
     assert found["humans"] == ["ann", "bo", "cy"]
     assert found["macro"]["accuracy"]["value"] == 1.0
     assert "per_human" not in found
-    assert "people (each against the rest)" in cli("judges", "audit", "experiments/rated").out
+    assert "people (each against the others)" in cli("judges", "audit", "experiments/rated").out
 
 
 def test_the_same_seed_the_same_figures(cli: Cli, graded: str) -> None:
@@ -306,7 +306,7 @@ def test_a_folder_that_is_no_run(cli: Cli, command: str) -> None:
 def test_one_judge_is_compared_with_nobody(cli: Cli, dataset: str, votes: str) -> None:
     """A run of one judge says so, and is audited all the same."""
     cli("eval", dataset, "--judge", f"recorded:{votes}#wrong", "--name", "one")
-    assert "one judge" in cli("judges", "compare", "experiments/one").out
+    assert "fewer than two judges" in cli("judges", "compare", "experiments/one").out
     assert cli("judges", "audit", "experiments/one").code == 0
 
 

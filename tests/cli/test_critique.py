@@ -71,7 +71,7 @@ def test_lines_that_give_no_draft_are_told_of(
     write_lines(tmp_path / "drafts.jsonl", [draft(0), "nope", draft(0)])
     done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
     assert done.code == 3
-    assert "line 2: invalid JSON" in done.err and "line 3: the id is already in line 1" in done.err
+    assert "line 2: invalid JSON" in done.err and "line 3: duplicate id, already used in line 1" in done.err
 
 
 def test_a_dry_run_asks_nobody(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_rubric_needs_no_model(cli: Cli, drafts: str, rubric: str) -> None:
     done = cli(*call, "--rubric", rubric, "--threshold", "0.9", "--fail-on", "revise", "--json")
     assert done.code == 1 and set(done.json["avg_scores"]) == {"capital", "rude", "form"}
     done = cli(*call)
-    assert done.code == 2 and "writes no critique" in done.err
+    assert done.code == 2 and "does not write critiques" in done.err
 
 
 def test_faulty_calls(cli: Cli, drafts: str) -> None:
@@ -281,7 +281,7 @@ def test_a_file_with_nothing_in_it_is_faulty(
     (tmp_path / "none.jsonl").write_text("\n", encoding="utf-8")
     more = ("--drafts", drafts) if command == "refine" else ()
     done = cli(command, "none.jsonl", *more, "--out-dir", "out", *JUDGE)
-    assert done.code == 2 and "none.jsonl" in done.err and "there is nothing in it" in done.err
+    assert done.code == 2 and "none.jsonl" in done.err and "the file is empty" in done.err
 
 
 def test_a_limit_stops_it_and_resume_goes_on(
@@ -303,7 +303,7 @@ def test_a_limit_stops_a_refinement(cli: Cli, drafts: str, server: OpenAIServer,
     write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
     call = ("refine", "c.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE)
     done = cli(*call, "--api-base", server.api_base, "--max-calls", "1", "--fail-under", "100")
-    assert done.code == 130 and "1 of 1 drafts are left" in done.err and "--resume" in done.err
+    assert done.code == 130 and "the remaining 1 of 1 drafts" in done.err and "--resume" in done.err
     done = cli(*call, "--api-base", server.api_base, "--max-calls", "1", "--resume")
     assert (done.code, len(server.log())) == (0, 2)
 

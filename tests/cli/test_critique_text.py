@@ -91,7 +91,7 @@ def test_reasons_are_told_the_worst_criterion_first(
     rows = [line.split()[0] for line in out.splitlines() if "#" in line]
     assert rows == ["completeness", "correctness"]
     assert out.index("- completeness: One case.") < out.index("- correctness: It adds up.")
-    assert out.index("Left out of the reply") < out.index("criterion 'wit' was not asked for")
+    assert out.index("Left out of the reply") < out.index("criterion 'wit' was not requested")
 
 
 def test_json_is_the_answer_of_the_tool(cli: Cli, config: str) -> None:
@@ -177,13 +177,13 @@ def test_what_could_not_be_judged_is_three(cli: Cli, config: str, openai_server:
         (("--fail-under", "-1"), "give a number from 0 to 10"),
         (("--scale", "0-100", "--fail-under", "100.5"), "give a number from 0 to 100"),
         (("--config", "none.yaml"), "none.yaml"),
-        (("--workspace-root", "none"), "is no folder"),
+        (("--workspace-root", "none"), "is not an existing folder"),
         (("--timeout", "0"), "--timeout 0"),
         (("--timeout", "inf"), "--timeout inf"),
         (("--criteria", "none.yaml"), "file not found"),
         (("--criteria", "faulty.yaml"), "did you mean 'name'?"),
-        (("--criteria", "style,faulty.yaml"), "stands alone"),
-        (("--criteria", "../rubric.yaml", "--workspace-root", "."), "lies outside the workspace"),
+        (("--criteria", "style,faulty.yaml"), "cannot be combined with other criteria"),
+        (("--criteria", "../rubric.yaml", "--workspace-root", "."), "is outside the workspace"),
     ],
 )
 def test_usage_errors_are_two(
@@ -251,14 +251,18 @@ def test_tools_prints_definitions(cli: Cli) -> None:
     every = cli("tools", "--tool", "all", "--format", "anthropic").json
     assert [one["name"] for one in every] == ["critique_evaluate", "grade", "compute_metrics"]
     assert every[0] == anthropic_definition()
-    assert "no tool 'other'" in cli("tools", "--tool", "other").err
+    assert "unknown tool 'other'" in cli("tools", "--tool", "other").err
     refused = cli("tools", "--format", "other")
     assert refused.code == 2 and "openai or anthropic" in refused.err
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
-    [(("--timeout", "0"), "--timeout"), (("--root", "none"), "is no folder"), (("--port", "70000"), "65535")],
+    [
+        (("--timeout", "0"), "--timeout"),
+        (("--root", "none"), "is not an existing folder"),
+        (("--port", "70000"), "65535"),
+    ],
 )
 def test_mcp_checks_its_arguments(cli: Cli, config: str, more: tuple[str, ...], told: str) -> None:
     """What cannot be served is a usage error."""

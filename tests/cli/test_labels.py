@@ -43,7 +43,7 @@ def test_annotate_takes_a_rubric(cli: Cli, rubric: str, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"submission": "x"}\n', encoding="utf-8")
     done = cli("annotate", "d.jsonl", "-o", "page.html")
     assert done.code == 2
-    assert "no rubric" in done.err
+    assert "neither item '0' nor the dataset has a rubric" in done.err
     assert cli("annotate", "d.jsonl", "--rubric", rubric, "-o", "page.html").code == 0
 
 
@@ -83,7 +83,7 @@ def test_disputes_are_handed_out_and_decided(cli: Cli, dataset: str, votes: str,
     eve = write_labels(tmp_path / "eve.jsonl", "eve", {("a", "capital"): "UNMET"})
     done = cli("labels", "merge", dataset, eve, "--decide", "disputed.jsonl", "-o", "decided.json")
     assert done.code == 0
-    assert "left out: 8 labels on what was not in dispute" in done.err
+    assert "skipped 8 labels of criteria that were not in dispute" in done.err
     items = json.loads((tmp_path / "decided.json").read_text(encoding="utf-8"))["items"]
     assert items[0]["ground_truth"]["capital"] == "UNMET"
     decided = items[0]["metadata"]["adjudicated"]["capital"]
@@ -235,7 +235,7 @@ def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes:
     assert (found["criterion_accuracy"], found["na_stats"]["n_cells"]) == (1.0, 1)
     file.write_text(lines[0] + "\n[1]\n", encoding="utf-8")
     refused = cli("metrics", "experiments/own", "--labels", str(file))
-    assert refused.code == 2 and "(line 2): not a label" in refused.err
+    assert refused.code == 2 and "(line 2): each line must be a JSON object" in refused.err
 
 
 def test_a_criterion_has_one_column_of_labels(cli: Cli, dataset: str) -> None:

@@ -185,5 +185,5 @@ async def test_items_are_combined_as_the_criterion_says() -> None:
     decided = (await CriterionGrader(judges=panel).grade("text", Rubric([lenient]))).report[0]
     assert decided.decision.value == 0.25
     wrong = CODE_QUALITY.model_copy(update={"aggregation": "median"})
-    with pytest.raises(ArgumentError, match=r"'code_quality': its parts have no aggregation 'median'"):
+    with pytest.raises(ArgumentError, match=r"'code_quality': part aggregation 'median' is not available"):
         await CriterionGrader(judges=panel).grade("text", Rubric([wrong]))

@@ -87,7 +87,7 @@ async def test_a_mode_changes_the_instruction_and_not_the_value(mode: Any) -> No
     criterion = NumericalRatingCriterion(name="near", requirement="How near is it?", mode=mode)
     judge, transport = model_judge([{"score": 5.0, "explanation": "half"}])
     grader = CriterionGrader(judges=[judge])
-    with pytest.raises(ArgumentError, match="near compares with a reference"):
+    with pytest.raises(ArgumentError, match="near requires a reference"):
         await grader.grade("Paris", Rubric([criterion]), item_id="i1")
     assert transport.requests == []
     report = await grader.grade("Paris", Rubric([criterion]), reference_submission="Lyon")

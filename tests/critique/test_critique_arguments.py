@@ -105,18 +105,18 @@ def test_schema_and_template_as_the_loaders_give_them(drafts: Path, tmp_path: Pa
     ("arguments", "message"),
     [
         ({"template": "Look at {outptu}"}, "unknown variable"),
-        ({"template": "Look."}, "does not show the output"),
-        ({"schema": {"type": "nothing"}}, "not a JSON schema"),
+        ({"template": "Look."}, "must contain {output} or {material}"),
+        ({"schema": {"type": "nothing"}}, "invalid JSON schema"),
         ({"limit": -1}, "limit"),
-        ({"schema": {}, "rubric": "r.yaml"}, "leave out schema"),
+        ({"schema": {}, "rubric": "r.yaml"}, "schema cannot be combined with a rubric"),
         ({"threshold": 0.5}, "threshold"),
         ({"config": ["models"]}, "config"),
-        ({"teacher": 7}, "teacher is 7"),
-        ({"teacher": LexicalJudge()}, "writes no critique"),
+        ({"teacher": 7}, "teacher must be a model name.*; got 7"),
+        ({"teacher": LexicalJudge()}, "does not write critiques"),
         ({"teacher": "openai/m", "config": {"generation": {"temprature": 1}}}, "temperature"),
-        ({"teacher": "openai/m", "config": {"generation": {"model": "openai/x"}}}, "has 'model'"),
-        ({"template": 5}, "template is 5; give a template's text"),
-        ({"rubric": [1]}, "give a Rubric, or its file"),
+        ({"teacher": "openai/m", "config": {"generation": {"model": "openai/x"}}}, "must not set 'model'"),
+        ({"template": 5}, "template must be a template text or a Path to it; got 5"),
+        ({"rubric": [1]}, "rubric must be a Rubric or the path"),
     ],
 )
 def test_arguments_that_cannot_work(
@@ -187,7 +187,7 @@ def test_refinement_reads_no_file_that_it_writes(tmp_path: Path) -> None:
     critiques = write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
     drafts = write_lines(tmp_path / "undecided_v1.jsonl", [draft(0, output="text")])
     teacher = {"rewrite": "new", "critique": json.dumps(scored(5, "pass"))}
-    with pytest.raises(ArgumentError, match="holds the drafts"):
+    with pytest.raises(ArgumentError, match="contains the drafts"):
         refine(critiques, drafts, tmp_path, lambda prompt: teacher[prompt.task])
     assert refine(critiques, drafts, tmp_path / "2", lambda prompt: teacher[prompt.task])["refined"] == 1
 

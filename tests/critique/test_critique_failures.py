@@ -182,7 +182,7 @@ def test_drafts_with_nothing_in_them_are_faulty(content: str, tmp_path: Path) ->
     drafts.write_text(content, encoding="utf-8", newline="")
     calls: list[dict[str, Any]] = [{}, {"resume": True}, {"dry_run": True}]
     for options in calls:
-        with pytest.raises(FileError, match="there is nothing in it; give JSON lines"):
+        with pytest.raises(FileError, match="the file is empty; it must contain one JSON object"):
             generate_critiques(drafts, tmp_path / "out", good, **options)
     assert not (tmp_path / "out").exists()
 
@@ -192,7 +192,7 @@ def test_retry_errors_needs_resume(tmp_path: Path) -> None:
     drafts = _drafts(tmp_path, 2)
     generate_critiques(drafts, tmp_path, good)
     before = (tmp_path / "critiques_v1.jsonl").read_bytes()
-    with pytest.raises(ArgumentError, match="give resume=True with it"):
+    with pytest.raises(ArgumentError, match="retry_errors=True requires resume=True"):
         generate_critiques(drafts, tmp_path, lambda prompt: scored(1), retry_errors=True)
     assert (tmp_path / "critiques_v1.jsonl").read_bytes() == before
 
@@ -224,4 +224,4 @@ def test_a_faulty_teacher_reply_fails_one_draft(field: str, given: Any, tmp_path
     stats = generate_critiques(_drafts(tmp_path, 2), tmp_path, teacher)
     assert (stats["records"], stats["error_counts"]["PROVIDER_ERROR"]) == (2, 1)
     error = _records(tmp_path)["draft_0"]["critique_contract"]["error"]
-    assert f"TeacherReply: {field} is" in error["message"]
+    assert f"TeacherReply: {field} must be" in error["message"]

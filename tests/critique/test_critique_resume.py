@@ -120,7 +120,7 @@ def test_a_resume_with_another_setup_is_told_of(drafts: Path, tmp_path: Path) ->
     generate_critiques(drafts, tmp_path, good, limit=2)
     with pytest.warns(RuntimeWarning, match="the template differs"):
         stats = generate_critiques(drafts, tmp_path, good, template="Look: {output}", resume=True)
-    assert stats["notices"] == ["the template differs from that of earlier records, which are kept"]
+    assert stats["notices"] == ["the template differs from the one used for earlier records, which are kept"]
 
 
 def test_damaged_lines_stay_and_are_told_of(drafts: Path, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_damaged_lines_stay_and_are_told_of(drafts: Path, tmp_path: Path) -> Non
     lines[2] = lines[2][:50]
     (tmp_path / NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
     again = Counting()
-    with pytest.warns(RuntimeWarning, match="line 3 is damaged"):
+    with pytest.warns(RuntimeWarning, match="line 3 of .* is corrupted"):
         stats = generate_critiques(drafts, tmp_path, again, resume=True)
     assert (again.asked, stats["records"]) == (["draft_2"], 6)
 

@@ -119,7 +119,7 @@ def test_a_dead_server_stops_the_pass(tmp_path: Path) -> None:
     stats = generate_critiques(_drafts(tmp_path, 300), tmp_path, _unreachable())
     assert stats["stopped"] == "errors" and stats["processed"] < 50
     assert stats["processed"] + stats["left"] == 300
-    (told,) = [one for one in stats["notices"] if one.startswith("stopped")]
+    (told,) = [one for one in stats["notices"] if one.startswith("the pass was stopped")]
     assert "drafts so far failed with the same error: PROVIDER_ERROR: ProviderConnectionError" in told
     assert "ProviderConnectionError" in stats["first_errors"]["PROVIDER_ERROR"]
 

@@ -31,7 +31,7 @@ LIMIT = 0.022
 RUBRIC = Rubric(
     [Criterion(name=name, requirement=f"The text is {name}.") for name in ("short", "clear", "kind")]
 )
-LEFT = "ignore:stopped:RuntimeWarning"
+LEFT = "ignore:the pass was stopped:RuntimeWarning"
 
 
 def _config(server: OpenAIServer, **options: Any) -> LLMConfig:
@@ -66,7 +66,10 @@ def server(openai_server: OpenAIServer) -> OpenAIServer:
 def test_it_ends_at_the_limit_and_goes_on(server: OpenAIServer, tmp_path: Path) -> None:
     """No request beyond the limit is sent, every answer is a record, and a resume asks for the rest alone."""
     drafts, config = _drafts(tmp_path, 6), _config(server)
-    with pytest.warns(RuntimeWarning, match="stopped: max_calls 4 is reached; 2 of 6 drafts are left"):
+    with pytest.warns(
+        RuntimeWarning,
+        match="stopped: the limit max_calls=4 was reached; resume to process the remaining 2 of 6 drafts",
+    ):
         stats = generate_critiques(drafts, tmp_path, config, max_calls=4)
     assert (len(server.log()), len(read_lines(tmp_path / "critiques_v1.jsonl"))) == (4, 4)
     assert (stats["stopped"], stats["left"]) == ("max_calls", 2)

@@ -280,7 +280,7 @@ def test_the_instructions_stand_between_delimiters(run: Refine) -> None:
 
 def test_damaged_critiques_are_told_of(run: Refine) -> None:
     """A line of the critiques that is no record has its number; the rest goes on."""
-    with pytest.warns(RuntimeWarning, match="1 lines of the critiques cannot be read: 2"):
+    with pytest.warns(RuntimeWarning, match="invalid lines in the critiques file: 2 .1 in total."):
         stats = run(Scripted(scored(5, "pass")), [scored(1), {"id": [7], "critique": None}, scored(1)])
     assert (stats["fault_count"], stats["refined"]) == (1, 2)
 

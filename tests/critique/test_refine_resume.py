@@ -162,7 +162,7 @@ def test_a_pass_that_ends_early_leaves_a_manifest_that_says_so(folder: Folder) -
 def test_retry_errors_needs_resume(folder: Folder) -> None:
     """Without resume everything would be asked again, paid for again, and called a retry: it is refused."""
     folder.refine()
-    with pytest.raises(ArgumentError, match="give resume=True with it"):
+    with pytest.raises(ArgumentError, match="retry_errors=True requires resume=True"):
         folder.refine(retry_errors=True)
     assert folder.asked == [] and folder.outcomes()["refined"]
 
@@ -171,7 +171,7 @@ def test_retry_errors_needs_resume(folder: Folder) -> None:
 def test_a_file_with_nothing_in_it_is_faulty(name: str, folder: Folder) -> None:
     """A refinement of nothing is not a success."""
     setattr(folder, name, [])
-    with pytest.raises(FileError, match=rf"{name}\.jsonl.*\n.*there is nothing in it"):
+    with pytest.raises(FileError, match=rf"{name}\.jsonl.*\n.*the file is empty"):
         folder.refine()
     assert not (folder.path / "refined_v1.jsonl").exists()
 

@@ -132,13 +132,13 @@ def test_a_check_of_the_callers_may_refuse(run: Refine) -> None:
 @pytest.mark.parametrize("given", [object(), float("nan"), {1, 2}])
 def test_a_check_that_gives_no_json_is_told_of(given: Any, run: Refine) -> None:
     """A contract stands in a file, and so it is JSON data."""
-    with pytest.raises(ArgumentError, match="validate returned"):
+    with pytest.raises(ArgumentError, match="validate must return JSON data or None"):
         run("text", ["new"], validate=lambda output: given)
 
 
 def test_a_check_is_a_function(run: Refine) -> None:
     """Anything else is refused before anybody is asked."""
-    with pytest.raises(ArgumentError, match="give a function"):
+    with pytest.raises(ArgumentError, match="validate must be a function"):
         run("text", [], validate=7)
 
 

@@ -87,12 +87,12 @@ def test_submissions_are_kept_as_given(submission: Any) -> None:
 @pytest.mark.parametrize(
     ("submission", "message"),
     [
-        (5, "submission is int"),
+        (5, "submission must be .*; got int"),
         ({"thinking": "hm"}, "'thinking' but no 'output'"),
-        ({"a": 1}, "submission must map names to texts"),
+        ({"a": 1}, "submission must map at least one name to a string"),
         ([{"role": "user"}], r"submission\[0\]"),
-        (object(), "this is kept as JSON, which it is not"),
-        (float("nan"), "this is kept as JSON, which it is not"),
+        (object(), "the value cannot be stored as JSON"),
+        (float("nan"), "the value cannot be stored as JSON"),
     ],
 )
 def test_submissions_that_are_none(submission: Any, message: str) -> None:
@@ -146,7 +146,7 @@ def is_short(text: str) -> bool:
 def test_stored_items_open_without_their_checks() -> None:
     """An item whose rubric has an unregistered check can be stored and opened, but not written to a file."""
     item = DataItem(submission="x", rubric=Rubric([{"name": "a", "requirement": "b", "check": is_short}]))
-    with pytest.raises(ArgumentError, match="register it first"):
+    with pytest.raises(ArgumentError, match=r"is not registered .* register it with register_check"):
         item.to_dict()
     stored = json.loads(json.dumps(item.snapshot()))
     again = DataItem.restore(stored)
@@ -185,7 +185,7 @@ def test_what_items_share() -> None:
 def test_items_without_any_rubric() -> None:
     """A rubric that is nowhere is an error where it is asked for."""
     dataset = RubricDataset(items=[DataItem(submission="a", id="first")])
-    with pytest.raises(ArgumentError, match="item 'first' has no rubric"):
+    with pytest.raises(ArgumentError, match="neither item 'first' nor the dataset has a rubric"):
         dataset.get_item_rubric(0)
     with pytest.raises(ArgumentError, match="the dataset has no shared rubric"):
         _ = dataset.total_positive_weight
@@ -223,9 +223,9 @@ def test_ids_are_given_or_positions() -> None:
 
 def test_ids_are_unique() -> None:
     """Two items of one id are refused, also where one of them has it from its position."""
-    with pytest.raises(DatasetError, match=r"items\[1\]\.id: the id 'a' is also that of item 0"):
+    with pytest.raises(DatasetError, match=r"items\[1\]\.id: the id 'a' is already used by item 0"):
         RubricDataset(items=[DataItem(submission="x", id="a"), DataItem(submission="y", id="a")])
-    with pytest.raises(DatasetError, match="the id '1' is also that of item 0"):
+    with pytest.raises(DatasetError, match="the id '1' is already used by item 0"):
         RubricDataset(items=[DataItem(submission="x", id="1"), DataItem(submission="y")])
 
 
@@ -250,26 +250,26 @@ def test_all_faults_at_once() -> None:
     assert lines[0] == "RubricDataset: 13 errors"
     found = "\n".join(lines[1:])
     for expected in (
-        "- prompt: prompt is a text; got 5",
-        "- metadata: metadata is a mapping; got [1]",
+        "- prompt: prompt must be a string; got 5",
+        "- metadata: metadata must be a mapping; got [1]",
         "- items[0].ground_truth.cites: item 'a': cites: 'maybe' is not a verdict; allowed: MET",
-        "- items[0].ground_truth.deep: item 'a': no criterion 'deep'; did you mean 'depth'?",
+        "- items[0].ground_truth.deep: item 'a': unknown criterion 'deep'; did you mean 'depth'?",
         "- items[1]: the key 'submission' is missing",
         "- items[1].submision: unknown key 'submision'; did you mean 'submission'?",
-        "- items[2].ground_truth: item '2': 1 labels for 3 criteria; give one each, or null: cites",
+        "- items[2].ground_truth: item '2': got 1 labels for 3 criteria; use a label or null for each: cites",
         "- items[3].ratings.r1[1]: item '3': depth: 'deep' is not an option",
-        "- items[3].reasons.tune: item '3': no criterion 'tune'; did you mean 'tone'?",
-        "- items[4]: an item is a mapping with 'submission'; got 5",
+        "- items[3].reasons.tune: item '3': unknown criterion 'tune'; did you mean 'tone'?",
+        "- items[4]: an item must be a mapping with 'submission'; got 5",
         "- items[5].rubric.criteria[0]: the key 'requirement' is missing",
         "- items[5].rubric.criteria[0].wieght: unknown key 'wieght'",
-        "- items[6].rubric: 'rubric.yaml' names a file, which only a dataset in a file can do",
+        "- items[6].rubric: 'rubric.yaml' is a file name, which is supported only in dataset files",
     ):
         assert expected in found
 
 
 def test_metadata_is_json() -> None:
     """What JSON cannot carry is no metadata."""
-    with pytest.raises(DatasetError, match="metadata: this is kept as JSON"):
+    with pytest.raises(DatasetError, match="metadata: the value cannot be stored as JSON"):
         RubricDataset(metadata={"x": {1, 2}})
 
 
@@ -323,7 +323,7 @@ def test_truth_without_a_rubric() -> None:
         items=[DataItem(submission="x", ratings={"p": {"a": 1}, "q": {"a": 1}, "r": {"a": 2}})]
     )
     assert rated.item_truth(0) == {"a": 1}
-    with pytest.raises(ArgumentError, match="need a rubric"):
+    with pytest.raises(ArgumentError, match="requires a rubric"):
         RubricDataset(items=[DataItem(submission="x", ground_truth=["MET"])]).item_truth(0)
 
 

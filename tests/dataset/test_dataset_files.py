@@ -197,9 +197,9 @@ def test_faults_have_lines(suffix: str, text: str, line: int, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"name": "x"}', "a dataset is a list of items, or a mapping with a list 'items'"),
-        ("5", "a dataset is a list of items"),
-        ('{"items": {}}', "a dataset is a list of items"),
+        ('{"name": "x"}', "a dataset must be a list of items, or a mapping with a list 'items'"),
+        ("5", "a dataset must be a list of items"),
+        ('{"items": {}}', "a dataset must be a list of items"),
         ('{"items": [], "promt": 1}', "promt (line 1): unknown key 'promt'; did you mean 'prompt'?"),
         ('{"items": [], "format": 2, "new_key": 1}', "1 error\n  - format (line 1): format 2 is newer"),
         (
@@ -258,7 +258,7 @@ def test_rubrics_elsewhere_are_refused(reference: str, tmp_path: Path) -> None:
     reference = str(tmp_path / "data" / "rubric.yaml") if reference == "ABSOLUTE" else reference
     path = folder_with_rubric(tmp_path, reference)
     (path.parent / "link.yaml").symlink_to(tmp_path / "rubric.yaml")
-    with pytest.raises(DatasetError, match="lies outside the dataset's folder"):
+    with pytest.raises(DatasetError, match="is outside the dataset's folder"):
         RubricDataset.from_file(path)
 
 
@@ -339,21 +339,21 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it is empty"),
-        ("\n", "it is empty"),
+        ("", "the file is empty"),
+        ("\n", "the file is empty"),
         ("note,year\nx,1\n", "column 'submission' not found. Columns: note, year. Use --submission NAME"),
         ("submision\nx\n", "column 'submission' not found. Did you mean 'submision'?"),
         ("submission,truth.mett\nx,MET\n", "the rubric has no criterion 'mett'; did you mean 'met'?"),
         ("submission,submission\nx,y\n", "the column 'submission' appears twice"),
-        ("submission,id\nx\n", "(line 2): the row has 1 cells; the header names 2"),
+        ("submission,id\nx\n", "(line 2): the row has 1 cells, but the header has 2"),
         ('submission\n"x\n', "(line 2): invalid CSV: unexpected end of data"),
         ("submission,truth.met\nx,yes\ny,maybe\n", "(line 3): item '1': met: 'maybe' is not a verdict"),
         (
             'submission,submission_json\nx,"""y"""\n',
-            "(line 2): submission_json and submission are both filled",
+            "(line 2): submission_json and submission both have a value",
         ),
-        ("submission,submission_json\n,{x\n", "submission_json holds JSON"),
-        ("id,submission\na,x\na,y\n", "rows[1].id (line 3): the id 'a' is also that of item 0"),
+        ("submission,submission_json\n,{x\n", "submission_json must contain JSON"),
+        ("id,submission\na,x\na,y\n", "rows[1].id (line 3): the id 'a' is already used by item 0"),
     ],
 )
 def test_faulty_tables(text: str, message: str, tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_faulty_parquet(tmp_path: Path) -> None:
 
     path = tmp_path / "d.parquet"
     path.write_bytes(b"no parquet")
-    with pytest.raises(DatasetError, match="no Parquet file"):
+    with pytest.raises(DatasetError, match="not a valid Parquet file"):
         RubricDataset.from_file(path)
     pq.write_table(
         pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["submission", "submission"]), path
@@ -476,9 +476,9 @@ def test_frames_hold_numpy_values() -> None:
     ("cells", "message"),
     [
         ({"note": ["x"]}, "column 'submission' not found. Columns: note"),
-        ({"submission": [5]}, r"rows\[0\].submission: submission is int"),
-        ({"submission": ["x"], "meta.when": [pd.Timestamp("2024-01-01")]}, "kept as JSON, which it is not"),
-        ({"submission": [None], "submission_json": [5]}, "submission_json holds JSON"),
+        ({"submission": [5]}, r"rows\[0\].submission: submission must be .*; got int"),
+        ({"submission": ["x"], "meta.when": [pd.Timestamp("2024-01-01")]}, "cannot be stored as JSON"),
+        ({"submission": [None], "submission_json": [5]}, "submission_json must contain JSON"),
     ],
 )
 def test_faulty_frames(cells: dict[str, Any], message: str) -> None:
@@ -507,12 +507,12 @@ def test_a_streamed_file_gives_the_items_of_the_whole_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "it is empty"),
+        (b"", "the file is empty"),
         (b'{"format": 9}\n{"submission": "x"}', "newer"),
         (b'{"submission": "x"}\n{"submission": "\xff"}', r"line 2\): not UTF-8: byte 0xff"),
         (
             b'{"submission": "x", "id": "1"}\n\n{"submission": "y"}',
-            r"line 3\): the id '1' is also that of item 0",
+            r"line 3\): the id '1' is already used by item 0",
         ),
         (b'{"submission": "x"}\n{"submission": NaN}', r"line 2\): NaN is not a JSON number"),
         (b'{"submission": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper"),

@@ -81,14 +81,14 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "more", "message"),
     [
-        ("item_id,criterion,value\na,met,yes\n", {}, "there is no column 'rater'"),
+        ("item_id,criterion,value\na,met,yes\n", {}, "column 'rater' not found"),
         (
             f"{HEAD}\na,mett,ann,human,yes\n",
             {},
             "(line 2): item 'a' has no criterion 'mett'; did you mean 'met'?",
         ),
         (f"{HEAD}\na,met,ann,human,Si\n", {}, "(line 2): item 'a': met: 'Si' is not a verdict"),
-        (f"{HEAD}\na,met,ann,human,Si\n", {}, "labels={'Si': …} maps it"),
+        (f"{HEAD}\na,met,ann,human,Si\n", {}, "Map it with labels={'Si': …}"),
         (
             f"{HEAD}\na,met,ann,human,yes\na,met,ann,human,no\n",
             {},
@@ -97,7 +97,7 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
         (
             f"{HEAD}\nb,met,ann,human,yes\n",
             {},
-            "no row of type 'human' is on an item of the dataset; rows are on ['b']",
+            "no row of type 'human' belongs to a dataset item; table ids: ['b']",
         ),
         (TABLE, {"raters": ["anne"]}, "no rater 'anne' of type 'human'; did you mean 'ann'?"),
     ],

@@ -116,7 +116,7 @@ def test_a_hub_dataset() -> None:
 def test_splits_are_refused() -> None:
     """The message names the splits, one of which is wanted."""
     given = DatasetDict(train=HubDataset(ROWS), test=HubDataset(ROWS))
-    with pytest.raises(ArgumentError, match=r"DatasetDict of the splits 'train', 'test'.*dataset\['train'\]"):
+    with pytest.raises(ArgumentError, match=r"DatasetDict with the splits 'train', 'test'.*\['train'\]"):
         RubricDataset.from_hf(given)
 
 
@@ -162,7 +162,7 @@ def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:
         ({"submission": "response", "reference": "golf"}, "'golf' for reference not found. Did.*'gold'"),
         ({"truth": {"cleer": "label_clear"}}, "'cleer', which is not a criterion.*did you mean 'clear'"),
         ({"truth": {"clear": "label_cleer"}}, "'label_cleer' for truth.clear.*'label_clear'"),
-        ({"truth": "lable_"}, "no column begins with 'lable_'"),
+        ({"truth": "lable_"}, "no column begins with 'lable_', the prefix"),
         ({"metadata": ["nosuch"]}, "column 'nosuch' for meta.nosuch not found"),
     ],
 )

@@ -143,13 +143,17 @@ def test_healthbench_scores(
 @pytest.mark.parametrize(
     ("change", "message", "line"),
     [
-        ({"rubrics": []}, "a row needs 'rubrics'", 2),
+        ({"rubrics": []}, "a row must have 'rubrics'", 2),
         ({"rubrics": [{"criterion": "x"}]}, "'points' is missing", 2),
-        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points is a number; got '5'", 2),
+        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points must be a number; got '5'", 2),
         ({"rubrics": [{"points": 5}]}, "'criterion' is missing", 2),
-        ({"prompt": "", "prompt_id": 7}, "prompt_id is a text; got 7", 2),
-        ({"prompt": [{"role": "user"}]}, "conversation", 2),
-        ({"prompt_id": "p1"}, "'p1' is that of row 1 too", 2),
+        ({"prompt": "", "prompt_id": 7}, "prompt_id must be a non-empty string; got 7", 2),
+        (
+            {"prompt": [{"role": "user"}]},
+            r"prompt\[0\] must be a mapping with exactly 'role' and 'content'",
+            2,
+        ),
+        ({"prompt_id": "p1"}, "'p1' is already used by row 1", 2),
     ],
 )
 def test_faulty_healthbench_rows(change: dict[str, Any], message: str, line: int, tmp_path: Path) -> None:
@@ -318,7 +322,7 @@ def test_promptfoo_tests(tmp_path: Path) -> None:
     """A test becomes an item with the asserts that a judge is asked for, its variables filled in."""
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text(PROMPTFOO, encoding="utf-8")
-    with pytest.warns(UserWarning, match="left out.*1 × contains, 1 × cost"):
+    with pytest.warns(UserWarning, match="skipped 1 × contains, 1 × cost"):
         dataset = from_promptfoo(path, submissions={"a guest": "Salut Ada", "1": "Dag Bob"})
     item, rubric = dataset[0], dataset.get_item_rubric(0)
     assert (item.id, item.submission, item.prompt) == ("a guest", "Salut Ada", "Greet Ada in French.")
@@ -382,7 +386,7 @@ def test_promptfoo_assertions_that_a_model_grades(tmp_path: Path) -> None:
         dataset = from_promptfoo(path)
     left_out, approximated = (str(one.message) for one in caught)
     assert "1 × similar (computed from embeddings)" in left_out
-    assert "1 × context-relevance (its context is in the provider's output (contextTransform))" in left_out
+    assert "1 × context-relevance (the context is in the provider's output (contextTransform))" in left_out
     assert "1 × select-best (compares several outputs)" in left_out
     assert "1 × answer-relevance, 1 × context-faithfulness, 1 × context-recall" in approximated
     rubric = dataset.get_item_rubric(0)
@@ -435,12 +439,12 @@ def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("tests:\n- assert:\n  - {type: llm-rubric}\n", "value is what the judge is asked", 3),
-        ("tests:\n- assert:\n  - {type: llm-rubric, value: x, weight: much}\n", "weight is a number", 3),
-        ("tests:\n- 7\n", "a test is a mapping", 2),
-        ("tests:\n- assert: x\n", "assert is a list", 2),
-        ("tests:\n- assert:\n  - contains\n", "an assert is a mapping with 'type'", 3),
-        ("tests: file://tests.csv\n", "other files are not read", None),
+        ("tests:\n- assert:\n  - {type: llm-rubric}\n", "value must be a non-empty text for the judge", 3),
+        ("tests:\n- assert:\n  - {type: llm-rubric, value: x, weight: much}\n", "weight must be a number", 3),
+        ("tests:\n- 7\n", "a test must be a mapping", 2),
+        ("tests:\n- assert: x\n", "assert must be a list", 2),
+        ("tests:\n- assert:\n  - contains\n", "an assertion must be a mapping with 'type'", 3),
+        ("tests: file://tests.csv\n", "in the same file", None),
     ],
 )
 def test_faulty_promptfoo_files(text: str, message: str, line: int | None, tmp_path: Path) -> None:
@@ -514,12 +518,12 @@ def test_texts_and_choices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([{"text": "x", "requirement": "y"}], "mean the same"),
+        ([{"text": "x", "requirement": "y"}], "are synonyms"),
         ([{"text": "x", "choices": ["one"]}], "at least two labels"),
         ([{"text": "x", "choices": "one"}], "at least two labels"),
         ([{"text": "x", "choices": {"a": 0, "b": 2}}], "less than or equal to 1"),
-        ({"criterion": [{"description": "x", "type": "likert"}]}, "needs 'points'"),
-        ({"criterion": [{"description": "x", "type": "binary", "points": 3}]}, "has no 'points'"),
+        ({"criterion": [{"description": "x", "type": "likert"}]}, "requires a number 'points'"),
+        ({"criterion": [{"description": "x", "type": "binary", "points": 3}]}, "unknown key 'points'"),
         ({"criterion": [{"description": "x", "type": "numeric", "min": 3, "max": 3}]}, "not below"),
         ({"criterion": [{"description": "x"}], "criteria": []}, "unknown key 'criteria'"),
         ({"criterion": {"description": "x"}}, "must be a list"),
@@ -540,6 +544,6 @@ def test_promptfoo_warns_of_variables_without_a_value_and_of_prompts_left_out(tm
     with pytest.warns(UserWarning) as warned:
         dataset = from_promptfoo(path)
     told = [str(one.message) for one in warned]
-    assert any(one.endswith("stay in the text as they are: 1 × {{missing}}") for one in told)
-    assert any("the file has 2 prompts and an item has one" in one for one in told)
+    assert any(one.endswith("were not replaced: 1 × {{missing}}") for one in told)
+    assert any("because the file has 2 prompts" in one for one in told)
     assert dataset[0].prompt is None and len(told) == 2

@@ -91,10 +91,10 @@ def test_older_labels_do_not_replace_newer_ones(dataset: RubricDataset, tmp_path
     newer = merge_labels(dataset, [late]).dataset
     kept = merge_labels(newer, [early])
     assert kept.dataset.item_ratings(0)["bob"] == {"clear": "UNMET"}
-    assert "is older than 'UNMET', which stays" in kept.notices[0]
+    assert "is older than 'UNMET', which is kept" in kept.notices[0]
     replaced = merge_labels(merge_labels(dataset, [early]).dataset, [late])
     assert replaced.dataset.item_ratings(0)["bob"] == {"clear": "UNMET"}
-    assert "takes the place of 'MET'" in replaced.notices[0]
+    assert "replaces 'MET'" in replaced.notices[0]
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_what_does_not_belong_is_left_out_and_told(
     path = write(tmp_path / "l.jsonl", label("b"), label(**odd))
     merged = merge_labels(dataset, [path])
     assert merged.n_labels == 1
-    assert "left out: 1 labels" in merged.notices[0]
+    assert "skipped 1 labels" in merged.notices[0]
     assert told in merged.notices[0]
 
 
 def test_labels_of_another_dataset_are_refused(dataset: RubricDataset, tmp_path: Path) -> None:
     """Where nothing belongs, nothing is written."""
-    with pytest.raises(DatasetError, match="no label belongs to an item of the dataset: left out: 2 labels"):
+    with pytest.raises(DatasetError, match="no label belongs to an item of the dataset: skipped 2 labels"):
         merge_labels(dataset, [write(tmp_path / "l.jsonl", label("x"), label("x", "stars", value=1))])
-    with pytest.raises(DatasetError, match="they hold no labels"):
+    with pytest.raises(DatasetError, match="the files contain no labels"):
         merge_labels(dataset, [write(tmp_path / "l.jsonl")])
 
 
@@ -136,10 +136,10 @@ def test_labels_that_are_none_are_faults(dataset: RubricDataset, tmp_path: Path)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (7, "a label is a mapping"),
+        (7, "a label must be a mapping"),
         ({"item_id": "a"}, "'criterion' is missing"),
-        (label(rater=""), "rater is a text; got ''"),
-        (label(item=3), "item_id is a text; got 3"),
+        (label(rater=""), "rater must be a string; got ''"),
+        (label(item=3), "item_id must be a string; got 3"),
         (label(tiem=EARLY), "unknown key 'tiem'; did you mean 'time'"),
         ({"format": 9}, "format"),
     ],
@@ -190,9 +190,9 @@ def test_only_what_was_handed_out_is_decided(dataset: RubricDataset, tmp_path: P
     merged = merge_labels(dataset, [path], disputed=disputed({"clear": {}, "stars": {}}))
     assert merged.dataset[0].ground_truth == {"clear": "UNMET", "stars": 5}
     assert merged.n_labels == 1
-    assert any("1 labels on what was not in dispute" in told for told in merged.notices)
+    assert any("1 labels of criteria that were not in dispute" in told for told in merged.notices)
     assert any(
-        "not decided: 'clear' of 'a', since 'eve' says 'MET', 'kim'" in told for told in merged.notices
+        "'clear' of 'a' was not decided because 'eve' says 'MET', 'kim'" in told for told in merged.notices
     )
 
 

@@ -129,7 +129,7 @@ def test_thresholds_of_single_criteria(world: World, tmp_path: Path) -> None:
 def test_a_misspelt_criterion_of_a_replay_is_told(world: World, tmp_path: Path) -> None:
     """Instead of a replay with the common threshold."""
     config = EscalationConfig(["strong"], threshold=0.0, per_criterion={"c": 1.0})
-    with pytest.raises(ArgumentError, match="no criterion is called 'c'; there are 'a', 'b'"):
+    with pytest.raises(ArgumentError, match="unknown criterion 'c'; available: 'a', 'b'"):
         replay_escalation(full_run(world, tmp_path), config)
 
 

@@ -113,7 +113,7 @@ def test_faults_in_a_streamed_file_end_it_before_anything_is_asked(tmp_path: Pat
 def test_a_streamed_item_without_a_rubric_is_refused(tmp_path: Path) -> None:
     """It is named before anything is asked."""
     (tmp_path / "bare.jsonl").write_text('{"id": "a", "submission": "x"}\n', encoding="utf-8")
-    with pytest.raises(ArgumentError, match="item 'a' has no rubric"):
+    with pytest.raises(ArgumentError, match="neither item 'a' nor the dataset has a rubric"):
         run(tmp_path, CountingJudge(), RubricDataset.stream(tmp_path / "bare.jsonl"))
 
 

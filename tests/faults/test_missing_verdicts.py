@@ -30,7 +30,7 @@ def test_verdicts_lost_to_429s_are_counted(openai_server: OpenAIServer, tmp_path
         assert (counts.asked, counts.answered, counts.abstained) == (N_ASKED, 245, 5)
         assert (result.n_verdicts_lost, result.n_verdicts_assumed) == (N_LOST, 0)
         assert (result.partly_scored_items, result.failed_items) == (49, 1)
-        assert "50 of 300 verdicts were lost; first cause: openai/judge: RateLimitError" in result.summary()
+        assert "50 of 300 verdicts were lost; first error: openai/judge: RateLimitError" in result.summary()
         assert "partly scored       49" in result.summary()
 
 
@@ -44,7 +44,7 @@ def test_unreadable_replies_are_counted_as_assumed(openai_server: OpenAIServer, 
         assert (counts.lost, counts.assumed) == (0, N_ASSUMED)
         assert (result.partly_scored_items, result.failed_items) == (0, 16)
         told = "125 of 300 verdicts were assumed: the reply could not be read and counts as the conservative "
-        assert f"{told}answer; first cause: openai/judge: " in result.summary()
+        assert f"{told}answer; first error: openai/judge: " in result.summary()
 
 
 def test_unreadable_replies_that_are_left_out_are_lost(openai_server: OpenAIServer, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_total_failure_is_explained(openai_server: OpenAIServer, tmp_path: Pat
     openai_server.script({"do": "status", "status": 429, "message": "Too many."}, repeat="last")
     result = graded(tmp_path, openai_server)
     assert result.failed_items == 50
-    assert "300 of 300 verdicts were lost; first cause: openai/judge: RateLimitError" in result.summary()
+    assert "300 of 300 verdicts were lost; first error: openai/judge: RateLimitError" in result.summary()
     assert "Too many." in result.summary()
     assert "No item has a score\nitem 'i00': every judgment failed" in result.summary()
 

@@ -81,10 +81,10 @@ def test_the_votes_are_those_of_a_local_run(tmp_path: Path) -> None:
     local = run(tmp_path, None, items(), grader=grader, experiment_name="local")
     there = run(tmp_path, None, items(), grader=grader, experiment_name="ray", executor="ray")
     assert told(there) == told(local) == told(EvalResult.from_experiment(tmp_path / "ray"))
-    assert [notice.partition("first cause")[0] for notice in there.notices] == [
-        notice.partition("first cause")[0] for notice in local.notices
+    assert [notice.partition("first error")[0] for notice in there.notices] == [
+        notice.partition("first error")[0] for notice in local.notices
     ]
-    # The first cause is that of the item that finished first.
+    # The first error is that of the item that finished first.
     counts = [replace(one.verdicts, lost_cause=None, assumed_cause=None) for one in (there, local)]
     assert counts[0] == counts[1]
     assert len({pid for pid, _, _ in watched.asked()}) >= 2
@@ -204,7 +204,7 @@ def test_a_run_stops_at_its_cost_and_goes_on_under_other_executors(
     assert run(tmp_path, None, data, grader=grader, max_calls=15).stopped == "max_calls"
     stopped = run(tmp_path, None, data, grader=grader, max_cost=0.1, max_concurrent_items=4, executor="ray")
     assert stopped.stopped == "max_cost"
-    assert "max_cost 0.1 US dollars leaves no room" in stopped.notices[-1]
+    assert "max_cost=0.1 US dollars does not allow another request" in stopped.notices[-1]
     # Ten for the money, and eight in flight.
     assert 10 <= len(openai_server.log()) - 15 <= 18
     assert sum(stored_votes(stopped).values()) == len(openai_server.log())
@@ -225,7 +225,7 @@ def test_the_death_of_what_keeps_the_limits_says_how_to_go_on() -> None:
     async def gone() -> None:
         raise ray.exceptions.RayActorError
 
-    with pytest.raises(RunError, match=r"keeps limits and budget died; run again under the same name"):
+    with pytest.raises(RunError, match=r"enforces limits and budget died; run again with the same name"):
         asyncio.run(_kept(gone()))
 
 

@@ -127,11 +127,11 @@ def test_columns_of_references_and_rubrics() -> None:
 def test_what_cannot_be_a_call_is_told() -> None:
     """Columns of other lengths, and no rubric anywhere, are faults of the program and raise."""
     reward = as_reward(RUBRIC, _by(_has))
-    with pytest.raises(ArgumentError, match="1 prompts and 2 completions"):
+    with pytest.raises(ArgumentError, match="prompts and completions differ in length: 1 and 2"):
         reward(["q"], ["a", "b"])
-    with pytest.raises(ArgumentError, match="column 'reference' is not a list of 2"):
+    with pytest.raises(ArgumentError, match="column 'reference' must be a list of length 2"):
         reward(["q"] * 2, ["a", "b"], reference=["r"])
-    with pytest.raises(ArgumentError, match="give one to as_reward, or a column 'rubric'"):
+    with pytest.raises(ArgumentError, match="pass a rubric to as_reward, or add a column 'rubric'"):
         as_reward(None, _by(_has))(["q"], ["a"])
     with pytest.raises(RubricError):
         as_reward([{"nme": "x"}], _by(_has))
@@ -143,7 +143,7 @@ def test_the_unscored_are_none_and_never_zero(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING, "autorubric"):
         assert reward(["q"] * 3, ["good", "bad", "good"]) == [1.0, None, 1.0]
     assert [record.name for record in caplog.records] == ["autorubric.integrations._rewards"]
-    assert "a completion has no reward" in caplog.text and "the judge is gone" in caplog.text
+    assert "a completion received no reward" in caplog.text and "the judge is gone" in caplog.text
     for answers in ({"apology": "MET", "refund": "?"}, {"apology": None, "refund": None}):
         assert as_reward(RUBRIC, CriterionGrader(judges=[TableJudge(answers)]))(["q"], ["a"]) == [None]
     rows: list[Any] = [[{"nme": "x"}], "no JSON", "rubric.yaml", None]

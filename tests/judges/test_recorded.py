@@ -106,9 +106,9 @@ def test_samples_reasons_and_confidences(tmp_path: Path) -> None:
 def test_one_of_several_raters_must_be_named(tmp_path: Path) -> None:
     """The error lists them; the one named gives the judge its id unless another is given."""
     path = table(tmp_path, "i1,claim,a,llm,MET", "i1,claim,b,human,UNMET")
-    with pytest.raises(ArgumentError, match="has 2 raters: a, b; name one with rater="):
+    with pytest.raises(ArgumentError, match="has 2 raters: a, b; pass rater="):
         RecordedJudge.from_csv(path)
-    with pytest.raises(ArgumentError, match="has no rater 'c'; it has: a, b"):
+    with pytest.raises(ArgumentError, match="has no rater 'c'; available: a, b"):
         RecordedJudge.from_csv(path, "c")
     assert RecordedJudge.from_csv(path, "b").judge_id == "b"
     assert RecordedJudge.from_csv(path, "b", judge_id="expert").judge_id == "expert"
@@ -122,7 +122,7 @@ def test_a_panel_is_a_judge_for_each_rater(tmp_path: Path) -> None:
     assert [judge.judge_id for judge in everyone] == ["b", "a", "h"]
     named = RecordedJudge.panel_from_csv(path, raters=["a"], labels={"UNMET": "MET"})
     assert [code(ask(judge)) for judge in named] == ["MET"]
-    with pytest.raises(ArgumentError, match="no llm rater h; it has: b, a"):
+    with pytest.raises(ArgumentError, match="no llm rater h; available: b, a"):
         RecordedJudge.panel_from_csv(path, raters=["h"])
     with pytest.raises(ArgumentError, match="no robot rater"):
         RecordedJudge.panel_from_csv(path, rater_type="robot")
@@ -139,16 +139,24 @@ def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "lines", "told"),
     [
-        ("item_id,criterion,value", ["i1,claim,MET"], "there is no column 'rater'"),
-        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells; the header names 5"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"line 2\): 'x' is not a sample; give its index"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is not a sample"),
+        ("item_id,criterion,value", ["i1,claim,MET"], "column 'rater' not found"),
+        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells, but the header has 5"),
+        (
+            HEAD + ",sample",
+            ["i1,claim,a,llm,MET,x"],
+            r"line 2\): sample must be a non-negative integer; got 'x'",
+        ),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "sample must be a non-negative integer; got '-1'"),
         (
             HEAD + ",confidence",
             ["i1,claim,a,llm,MET,sure"],
-            "'sure' is not a confidence; give a number from 0 to 1",
+            "confidence must be a number from 0 to 1, or empty; got 'sure'",
         ),
-        (HEAD + ",confidence", ["i1,claim,a,llm,MET,7"], "'7' is not a confidence"),
+        (
+            HEAD + ",confidence",
+            ["i1,claim,a,llm,MET,7"],
+            "confidence must be a number from 0 to 1, or empty; got '7'",
+        ),
     ],
 )
 def test_faulty_tables_are_told(tmp_path: Path, head: str, lines: list[str], told: str) -> None:
@@ -299,8 +307,8 @@ def test_pairs_without_texts_are_read_from_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"orders": {"ab": "gpt@ab"}}, "give orders="),
-        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "and no rater"),
+        ({"orders": {"ab": "gpt@ab"}}, "orders must be "),
+        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "without the argument rater"),
         ({"orders": {"ab": "gpt@ab", "ba": "claude@ba"}}, "has no rater claude@ba"),
     ],
 )

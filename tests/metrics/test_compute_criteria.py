@@ -76,7 +76,7 @@ def test_cannot_assess_modes():
     unmet = compute_metrics(given, dataset, cannot_assess="as_unmet")
     assert unmet.per_criterion[0].n_samples == 5
     assert getattr(unmet.per_criterion[0], "recall", None) == 0.5
-    assert "CANNOT_ASSESS counts as unmet" in unmet.warnings
+    assert "CANNOT_ASSESS is counted as unmet" in unmet.warnings
 
     category = compute_metrics(given, dataset, cannot_assess="as_category", bootstrap=True)
     one = category.per_criterion[0]

@@ -106,10 +106,10 @@ def test_summary_frame_and_files(tmp_path):
     found = compute_metrics(run(*reports), dataset, per_judge=True, bootstrap=True, n_bootstrap=50)
     text = found.summary()
     for expected in (
-        "Panel against the truth",
+        "Panel against the ground truth",
         "clear",
         "Judges",
-        "Confusion of depth",
+        "Confusion matrix of depth",
         "Warnings",
         "4 of",
         "only",

@@ -169,13 +169,13 @@ def _pick(request: Any) -> str:
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ("text", {}, "give an EvalResult"),
+        ("text", {}, "must be an EvalResult"),
         ([["a"]], {}, "row 0"),
         ([{"item_id": "1", "criterion": "c", "rater": "a"}], {}, "no label"),
         ([row("1", "a", "yes", "alien")], {}, "alien"),
-        ([row("1", "a", "yes", sample="one")], {}, "sample 'one'"),
+        ([row("1", "a", "yes", sample="one")], {}, "sample must be an integer; got 'one'"),
         ([row("1", "a", "yes", status="odd")], {}, "status 'odd'"),
-        ([row("1", "a", "yes"), row("1", "a", "no")], {}, "two labels"),
+        ([row("1", "a", "yes"), row("1", "a", "no")], {}, "several labels"),
         ([row("1", "a", "maybe")], {"scales": Binary()}, "maybe"),
         ([row("1", "a", "high")], {"scales": Interval()}, "high"),
         ([row("1", "a", "yes")], {"scales": {"d": Binary()}}, r"\['d'\]"),
@@ -238,8 +238,8 @@ def test_inferred_scales_are_told() -> None:
     """What is not declared is said; numbers that are no whole ones are an interval and no categories."""
     table = table_of([row("1", "a", "low"), row("2", "a", "high")])
     assert table.notes == (
-        "the scale of c was inferred from the labels that occur, Nominal(labels=('high', 'low')): unused "
-        "options and their order are not known; give scales=",
+        "the scale of c was inferred from the observed labels as Nominal(labels=('high', 'low')); unused "
+        "options and the order are unknown. Pass scales= to declare them",
     )
     assert table_of([row("1", "a", 0.5), row("2", "a", 1.5)]).criteria[0].level == "interval"
     assert table_of([row("1", "a", 1), row("2", "a", 2)]).criteria[0].level == "ordinal"

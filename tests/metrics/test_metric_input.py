@@ -78,7 +78,7 @@ def test_the_positive_code_may_be_numpys():
     """A code taken from an array is a code."""
     table = [[3, 1], [1, 5]]
     assert recall(table=table, positive=np.int64(0)) == recall(table=table, positive=0) == 0.75
-    with pytest.raises(ArgumentError, match="code of a category"):
+    with pytest.raises(ArgumentError, match="must be a category code"):
         recall(table=table, positive=np.int64(2))
 
 

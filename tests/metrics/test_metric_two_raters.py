@@ -127,7 +127,7 @@ def test_declared_categories_are_needed_where_they_count():
             function(["a", "b"], ["a", "a"])
         with pytest.raises(ArgumentError, match="scale"):
             function(ratings=[["a", "b"]])
-        with pytest.raises(ArgumentError, match="not several"):
+        with pytest.raises(ArgumentError, match="only one of"):
             function([1], [1], ratings=[[1, 1]])
         assert function([1, 1], [1, 1]) == 1.0
         assert function(ratings=[[1, 1], [1, 1]]) == 1.0
@@ -230,7 +230,7 @@ def test_adjacent_accuracy_of_binary_labels_needs_no_scale():
     assert adjacent_accuracy([1, 0, None], [0, 1, 1]) == 1.0
     assert adjacent_accuracy(["MET", "UNMET"], ["UNMET", "UNMET"], k=0) == 0.5
     assert adjacent_accuracy([None], [None]).reason == "no_pairs"
-    with pytest.raises(ArgumentError, match=r"labels seen are \[0, 1, 2\]"):
+    with pytest.raises(ArgumentError, match=r"observed labels \[0, 1, 2\]"):
         adjacent_accuracy([0, 2], [1, 0])
 
 

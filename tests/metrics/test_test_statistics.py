@@ -41,8 +41,8 @@ def test_mcnemar_counts_belong_to_the_judge_they_name(method):
     first, second = (compare_judges(truth, *pair, method=method) for pair in ((good, bad), (bad, good)))
     assert (first.n_only_a, first.n_only_b) == (17, 0)
     assert (second.n_only_a, second.n_only_b) == (0, 17)
-    assert "17 items right by a alone, 0 by b alone" in first.test
-    assert "0 items right by a alone, 17 by b alone" in second.test
+    assert "17 items that only a got right, 0 that only b got right" in first.test
+    assert "0 items that only a got right, 17 that only b got right" in second.test
     assert first.p_value == second.p_value
 
 

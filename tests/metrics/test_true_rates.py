@@ -97,7 +97,7 @@ def test_summaries_show_both_rates(two):
     """The summaries of metrics and of the judge report have them overall and for each criterion."""
     for text in (compute_metrics(*two).summary(), judge_report(*two).summary()):
         assert "sensitivity (recall, TPR)" in text and "specificity (TNR)" in text
-        rows = text[text.index("Sensitivity and specificity, MET being the positive class") :].splitlines()
+        rows = text[text.index("Sensitivity and specificity, with MET as the positive class") :].splitlines()
         starts = {line.split()[0] for line in rows if line.strip()}
         assert {"first", "second"} <= starts
 

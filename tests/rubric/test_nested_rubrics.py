@@ -103,7 +103,7 @@ def test_groups_take_criteria_groups_and_mappings() -> None:
         ({"criteria": [{"requirement": "r"}], "weight": -1}, "greater than or equal to 0"),
         ({"criteria": [{"requirement": "r"}], "weight": float("inf")}, "finite"),
         ({"criteria": [{"requirement": "r"}], "wieght": 1}, "wieght"),
-        ({"criteria": ["a text"]}, "'a text' is not a criterion and no group"),
+        ({"criteria": ["a text"]}, "'a text' is neither a criterion nor a group"),
         ({"criteria": [{"requirement": "r", "gate": "must"}]}, "gate must be 'required' .* got 'must'"),
     ],
 )
@@ -117,9 +117,9 @@ def test_mappings_without_end_are_refused() -> None:
     """A group that holds itself, or thousands in one another, is a fault and no crash."""
     endless: dict[str, Any] = {"name": "g", "criteria": []}
     endless["criteria"].append(endless)
-    with pytest.raises(ValidationError, match="nest too deep"):
+    with pytest.raises(ValidationError, match="nested too deeply"):
         RubricGroup("outer", [endless])
-    with pytest.raises(RubricError, match="groups are nested deeper than 100; make the tree flatter"):
+    with pytest.raises(RubricError, match="groups are nested deeper than 100 levels; make the tree flatter"):
         Rubric([endless])
 
 
@@ -268,17 +268,17 @@ def test_all_faults_of_a_tree_at_once() -> None:
         Rubric(FAULTY)
     assert str(caught.value).split("\n")[1:] == [
         "  - criteria[6].gate: unknown key 'gate'; allowed: 'name', 'weight', 'criteria'",
-        "  - criteria[6].weight: a group's weight must be a number of at least 0; got -2. Only criteria can "
-        "be penalties",
-        "  - criteria[6].criteria[0].name: the name 'a' is taken by an earlier criterion; names are unique",
-        "  - criteria[6].criteria[2].name: the name 'b' is taken by an earlier criterion; names are unique",
-        "  - criteria[6].criteria[3].name: the name 'g' is taken by an earlier group; names are unique",
-        "  - criteria[7].criteria: criteria must not be empty; give at least one",
-        "  - criteria[8].name: a group needs a name (a text); got None",
-        "  - criteria[8].weight: a group's weight must be a number of at least 0; got 'heavy'. Only criteria "
+        "  - criteria[6].weight: the weight of a group must be a non-negative number; got -2. Only criteria "
         "can be penalties",
-        "  - criteria[9]: a group of bonuses has no score to add to; add a criterion",
-        "  - criteria[4].when: no criterion 'ownn'; did you mean 'own'?",
+        "  - criteria[6].criteria[0].name: the name 'a' is already used by an earlier criterion",
+        "  - criteria[6].criteria[2].name: the name 'b' is already used by an earlier criterion",
+        "  - criteria[6].criteria[3].name: the name 'g' is already used by an earlier group",
+        "  - criteria[7].criteria: criteria must not be empty; add at least one",
+        "  - criteria[8].name: a group must have a name; got None",
+        "  - criteria[8].weight: the weight of a group must be a non-negative number; got 'heavy'. "
+        "Only criteria can be penalties",
+        "  - criteria[9]: a group must not contain only bonuses; add another criterion",
+        "  - criteria[4].when: unknown criterion 'ownn'; did you mean 'own'?",
         "  - criteria[5].when: 'g' is a group; a condition must name a criterion",
         "  - criteria[6].criteria[1].when: 'remarks' measures nothing, so no condition can depend on it",
         "  - criteria[10].gate: the criterion measures nothing, so it cannot be a gate",
@@ -290,16 +290,16 @@ def test_all_faults_of_a_tree_at_once() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        ([{"requirement": "r", "bonus": True}], "a group of bonuses"),
+        ([{"requirement": "r", "bonus": True}], "must not contain only bonuses"),
         ([{"name": "a", "requirement": "r", "when": ""}], "at least 1 character"),
         ([{"name": "a", "requirement": "r", "weight": -1, "gate": "required"}], "penalty cannot have a gate"),
         ([{"name": "a", "requirement": "r", "weight": -1, "bonus": True}], "a penalty cannot be a bonus"),
         ([{"name": "a", "requirement": "r", "gate": {"at_least": 1.5}}], "less than or equal to 1"),
         ([{"name": "a", "requirement": "r", "gate": {"atleast": 1.0}}], "unknown key 'atleast'"),
         ([{"requirement": "r"}, {"requirement": "r", "bonus": "yes"}], "'yes' is a text; give a boolean"),
-        ([{"name": "", "criteria": [{"requirement": "r"}]}], "a group needs a name"),
+        ([{"name": "", "criteria": [{"requirement": "r"}]}], "a group must have a name"),
         ([{"name": "g", "weight": True, "criteria": [{"requirement": "r"}]}], "got True"),
-        ([{"name": "g", "weight": 10**400, "criteria": [{"requirement": "r"}]}], "a number of at least 0"),
+        ([{"name": "g", "weight": 10**400, "criteria": [{"requirement": "r"}]}], "a non-negative number"),
         ([{"name": "g", "criteria": 5}], "criteria must be a list; got 5"),
     ],
 )
@@ -386,7 +386,7 @@ def test_no_reply_has_a_field_of_the_criterion() -> None:
 
 def test_labels_fit_the_leaves() -> None:
     """Labels are for criteria; a group takes none."""
-    with pytest.raises(ArgumentError, match="no criterion 'content'"):
+    with pytest.raises(ArgumentError, match="unknown criterion 'content'"):
         nested().compute_score({"content": "MET"})
 
 
@@ -399,5 +399,5 @@ def test_text_criteria_stand_in_groups() -> None:
 def test_parts_of_criteria_keep_their_names() -> None:
     """A checklist's item is a row `name/key` in metrics, so no criterion is called so."""
     checklist = {"type": "checklist", "name": "a", "requirement": "r", "items": {"x": "has x"}}
-    with pytest.raises(RubricError, match="the name 'a/x' is taken by a part of 'a'"):
+    with pytest.raises(RubricError, match="the name 'a/x' is already used by a part of 'a'"):
         Rubric([{"name": "a/x", "requirement": "r"}, checklist])

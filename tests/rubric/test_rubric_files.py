@@ -224,16 +224,16 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[2].options[0].value (line 12): Input should be less than or equal to 1; got 3",
         "  - criteria[2].options[1] (line 13): the key 'label' is missing",
         "  - criteria[2].options[1].lable (line 13): unknown key 'lable'; did you mean 'label'?",
-        "  - criteria[2].name (line 8): the name 'a' is taken by an earlier criterion; names are unique",
-        "  - criteria[3] (line 14): a criterion must be a mapping with 'requirement', and 'weight' if it is "
-        "not 10; got 'just a text'",
+        "  - criteria[2].name (line 8): the name 'a' is already used by an earlier criterion",
+        "  - criteria[3] (line 14): a criterion must be a mapping with 'requirement' and, unless it is 10, "
+        "'weight'; got 'just a text'",
         "  - criteria[4].type (line 15): unknown kind of criterion 'test_star'; did you mean 'test_stars'? "
         "Register your own kinds with @register_kind",
         "  - criteria[5].scale_type (line 16): Input should be 'ordinal' or 'nominal'; got 'cardinal'",
         "  - criteria[6] (line 17): the key 'requirement' is missing",
         f"  - criteria[7].type (line 18): unknown kind of criterion 'None'; available: {tags}. "
         "Register your own kinds with @register_kind",
-        "  - criteria[8].name (line 19): the name 'a' is taken by an earlier criterion; names are unique",
+        "  - criteria[8].name (line 19): the name 'a' is already used by an earlier criterion",
         "  - criteria[9].check (line 21): unknown check 'test_has_digit'; did you mean "
         "'test_has_digits'? Register checks with register_check(name, check)",
     ]
@@ -242,20 +242,20 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({}, "give exactly one of criteria, sections, rubric; got []"),
-        ({"guidelines": "x"}, "give exactly one of criteria, sections, rubric; got ['guidelines']"),
+        ({}, "exactly one of criteria, sections, rubric is required; got []"),
+        ({"guidelines": "x"}, "exactly one of criteria, sections, rubric is required; got ['guidelines']"),
         (
             {"criteria": PLAIN, "sections": []},
-            "give exactly one of criteria, sections, rubric; got ['criteria', ",
+            "exactly one of criteria, sections, rubric is required; got ['criteria', ",
         ),
         ({"rubric": {"rubric": PLAIN}}, "rubric.rubric: unknown key 'rubric'"),
-        ({"rubric": {"criteria": PLAIN, "guidelines": "a"}, "guidelines": "b"}, "give them once"),
+        ({"rubric": {"criteria": PLAIN, "guidelines": "a"}, "guidelines": "b"}, "define them only once"),
         ({"criteria": {"a": 1}}, "criteria: criteria must be a list; got {'a': 1}"),
         ({"criteria": []}, "criteria: criteria must not be empty"),
         ("criteria", "criteria must be a list; got 'criteria'"),
         ({"sections": []}, "sections: sections must not be empty"),
         ({"sections": ["x"]}, "sections[0]: a section must be a mapping with 'name' and 'criteria'; got 'x'"),
-        ({"sections": [{"criteria": PLAIN}]}, "sections[0].name: a section needs a name (a text); got None"),
+        ({"sections": [{"criteria": PLAIN}]}, "sections[0].name: a section must have a name; got None"),
         ({"sections": [{"name": "a"}]}, "sections[0].criteria: criteria must be a list; got None"),
         ({"sections": [{"name": "a", "criteria": []}]}, "sections[0].criteria: criteria must not be empty"),
         (
@@ -266,7 +266,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
             {"sections": [{"name": "a", "criteria": [PLAIN[0]]}, {"name": "a", "criteria": [PLAIN[1]]}]},
             "sections[1].name: section 'a' is repeated",
         ),
-        ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines must be a text; got ['x']"),
+        ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines must be a string; got ['x']"),
         ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version reads (1); upgrade"),
         ({"criteria": PLAIN, "format": "1"}, "format: '1' is not a format number"),
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),

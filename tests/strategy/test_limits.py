@@ -41,7 +41,7 @@ async def test_the_winner_is_not_judged_again_once_it_is_spent() -> None:
     result = await strategy.run(from_list(["a", "b"]), "p", max_cost=0.5, reevaluate=2)
     assert (result.winner, result.cost, result.spent, result.max_cost_reached) == ("a", 3.0, 0.5, True)
     assert result.reevaluation is not None
-    assert result.reevaluation.error == "max_cost of 0.5 US dollars was reached"
+    assert result.reevaluation.error == "the limit max_cost=0.5 (US dollars) was reached"
     assert result.reevaluated_cost is None
     result = await strategy.run(from_list(["a", "b"]), "p", max_cost=0.75, reevaluate=2)
     assert (result.reevaluated_cost, result.spent, result.max_cost_reached) == (3.0, 1.0, False)
@@ -53,7 +53,7 @@ async def test_the_winner_is_not_judged_again_once_it_is_spent() -> None:
 @in_loop
 async def test_what_is_no_amount_is_refused(max_cost: Any) -> None:
     """Before anything is asked."""
-    with pytest.raises(ArgumentError, match="max_cost is"):
+    with pytest.raises(ArgumentError, match="max_cost must be a positive number"):
         await Strategy().run(lambda prompt: prompt, "p", max_cost=max_cost)
 
 
@@ -84,7 +84,7 @@ async def test_no_more_requests_than_allowed_within_a_round(openai_server: OpenA
     assert all(str(one.errors[0]) == "verify: BudgetError: max_calls 20 is reached" for one in left)
     assert result.winner == passed[0].content
     assert result.reevaluation is not None
-    assert result.reevaluation.error == "max_calls of 20 requests was reached"
+    assert result.reevaluation.error == "the limit max_calls=20 (requests) was reached"
 
 
 @in_loop
@@ -145,5 +145,5 @@ async def test_limits_hold_within_those_of_whoever_calls(openai_server: OpenAISe
 @in_loop
 async def test_what_is_no_number_of_calls_is_refused(max_calls: Any) -> None:
     """Before anything is asked."""
-    with pytest.raises(ArgumentError, match="max_calls is"):
+    with pytest.raises(ArgumentError, match="max_calls must be an integer"):
         await Strategy().run(lambda prompt: prompt, "p", max_calls=max_calls)

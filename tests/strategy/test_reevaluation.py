@@ -79,7 +79,7 @@ async def test_a_reevaluation_without_votes_has_no_cost() -> None:
     result = await run(["a"], cost=cost, reevaluate=2)
     assert (result.cost, result.reevaluated_cost) == (3.0, None)
     assert result.reevaluation is not None
-    assert result.reevaluation.error == "too few of the fresh votes count"
+    assert result.reevaluation.error == "too few of the fresh votes are valid"
 
 
 @in_loop
@@ -91,7 +91,10 @@ async def test_without_a_cost_the_winner_is_verified_again() -> None:
     assert (result.winner, result.reevaluation.verified, result.reevaluated_cost) == (None, False, None)
     bare = await run(["a"], reevaluate=2)
     assert bare.reevaluation is not None
-    assert bare.reevaluation.error == "the strategy has neither cost nor verify"
+    assert (
+        bare.reevaluation.error
+        == "the strategy has neither verify nor cost, so there is nothing to reevaluate"
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +211,7 @@ async def test_what_goes_wrong_in_one_step_leaves_the_other() -> None:
     assert again is not None
     assert (again.verified, again.cost) == (None, None)
     assert "StopIteration" in (again.error or "")
-    assert (again.error or "").endswith("; too few of the fresh votes count")
+    assert (again.error or "").endswith("; too few of the fresh votes are valid")
     well = (await run(["a"], verify=lambda _: True, cost=cost, reevaluate=1)).reevaluation
     assert well is not None
-    assert (well.verified, well.cost, well.error) == (True, None, "too few of the fresh votes count")
+    assert (well.verified, well.cost, well.error) == (True, None, "too few of the fresh votes are valid")

@@ -115,10 +115,10 @@ async def test_any_grader_will_do() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"rubric": [1]}, "rubric is"),
-        ({"grader": reader}, "grader is"),
-        ({"min_score": "high"}, "min_score is 'high'"),
-        ({"min_score": 70}, "scores from 0 to 1"),
+        ({"rubric": [1]}, "rubric must be a Rubric"),
+        ({"grader": reader}, "grader must be a CriterionGrader"),
+        ({"min_score": "high"}, "min_score must be a finite number; got 'high'"),
+        ({"min_score": 70}, "min_score must be from 0 to 1"),
     ],
 )
 def test_thresholds_that_cannot_work_are_refused_when_made(options: dict[str, Any], told: str) -> None:

@@ -150,28 +150,32 @@ async def test_arguments_may_be_positional_and_are_readable() -> None:
 
 
 WRONG: list[tuple[type[SampledCriteria[Any]], dict[str, Any], str]] = [
-    (QualitativeCriteria, {"num_samples": 0}, "num_samples is 0"),
-    (QualitativeCriteria, {"num_samples": True}, "num_samples is True"),
-    (QualitativeCriteria, {"num_samples": 2.0}, r"num_samples is 2\.0"),
-    (QualitativeCriteria, {"num_samples": 2, "min_pass": 3}, "min_pass is 3 and num_samples 2"),
-    (QualitativeCriteria, {"min_pass": 0}, "min_pass is 0"),
+    (QualitativeCriteria, {"num_samples": 0}, "num_samples must be an integer of at least 1; got 0"),
+    (QualitativeCriteria, {"num_samples": True}, "num_samples must be an integer of at least 1; got True"),
+    (QualitativeCriteria, {"num_samples": 2.0}, r"num_samples must be an integer of at least 1; got 2\.0"),
+    (QualitativeCriteria, {"num_samples": 2, "min_pass": 3}, "min_pass=3 must not exceed num_samples=2"),
+    (QualitativeCriteria, {"min_pass": 0}, "min_pass must be an integer of at least 1; got 0"),
     (
         QualitativeCriteria,
         {"min_samples_for_aggregation": 2},
-        "min_samples_for_aggregation is 2 and num_samples 1",
+        "min_samples_for_aggregation=2 must not exceed num_samples=1",
     ),
-    (QualitativeCriteria, {"expression": " "}, "expression is ' '"),
-    (QualitativeCriteria, {"expression": None}, "expression is None"),
+    (QualitativeCriteria, {"expression": " "}, "expression must be a non-empty string; got ' '"),
+    (QualitativeCriteria, {"expression": None}, "expression must be a non-empty string; got None"),
     (QualitativeCriteria, {"llm": None}, "None is not a judge"),
-    (QualitativeCriteria, {"llm": JudgeSpec("m", samples=3)}, "say num_samples=3"),
-    (QualitativeCriteria, {"extract": "python"}, "extract is 'python'"),
-    (QuantitativeCriteria, {"min": 5, "max": 5}, "min must lie below max"),
-    (QuantitativeCriteria, {"min": 6.0, "max": 5}, "min must lie below max"),
-    (QuantitativeCriteria, {"min": float("nan")}, "min is nan"),
-    (QuantitativeCriteria, {"max": "10"}, "max is '10'"),
-    (QuantitativeCriteria, {"min": -1.7e308, "max": 1.7e308}, "further than a number can hold"),
-    (QuantitativeCriteria, {"agg": "mean"}, "agg is 'mean'; give one of avg, med, min, max"),
-    (QuantitativeCriteria, {"min_samples_for_aggregation": 2}, "num_samples 1"),
+    (QualitativeCriteria, {"llm": JudgeSpec("m", samples=3)}, "pass num_samples=3"),
+    (
+        QualitativeCriteria,
+        {"extract": "python"},
+        "extract must be None, 'code' or a function of a string; got 'python'",
+    ),
+    (QuantitativeCriteria, {"min": 5, "max": 5}, "min must be less than max"),
+    (QuantitativeCriteria, {"min": 6.0, "max": 5}, "min must be less than max"),
+    (QuantitativeCriteria, {"min": float("nan")}, "min must be a finite number; got nan"),
+    (QuantitativeCriteria, {"max": "10"}, "max must be a finite number; got '10'"),
+    (QuantitativeCriteria, {"min": -1.7e308, "max": 1.7e308}, "too large for a float"),
+    (QuantitativeCriteria, {"agg": "mean"}, "agg must be one of avg, med, min, max; got 'mean'"),
+    (QuantitativeCriteria, {"min_samples_for_aggregation": 2}, "num_samples=1"),
 ]
 
 
@@ -210,11 +214,11 @@ async def test_what_is_judged_of_a_candidate() -> None:
     assert (await seen({"output": 5})).text == '{\n  "output": 5\n}'
     assert (await seen({"thinking": "t"})).text == '{\n  "thinking": "t"\n}'
     assert (await seen(complex(1, 2))).text == "(1+2j)"
-    with pytest.raises(ArgumentError, match="candidate is None"):
+    with pytest.raises(ArgumentError, match="candidate must be a string or JSON-compatible data; got None"):
         await seen(None)
-    with pytest.raises(ArgumentError, match=r"candidate is b'abc'; give a text"):
+    with pytest.raises(ArgumentError, match=r"got b'abc'"):
         await seen(b"abc")
-    with pytest.raises(ArgumentError, match="extract returned 3"):
+    with pytest.raises(ArgumentError, match="extract must return a string; it returned 3"):
         await seen(text, lambda _: 3)
 
 

@@ -96,9 +96,9 @@ async def test_one_that_raises_does_not_lose_the_others() -> None:
     assert [str(error) for error in result.errors] == [
         "generate: ValueError: no idea",
         "verify: LookupError: no such test",
-        "cost: AutorubricError: cost returned nan; it must return a finite number",
+        "cost: AutorubricError: cost must return a finite number; it returned nan",
         "cost: KeyError: 'x'",
-        "generate: ReplyError: generate gave None; it must return a candidate",
+        "generate: ReplyError: generate returned None; it must return a candidate",
     ]
     assert [one.verified for one in result.candidates] == [None, None, True, True, True, None]
 
@@ -124,7 +124,7 @@ async def test_what_is_no_truth_value_is_an_error(given: Any) -> None:
     """A text, a pair, a score, a record or nothing counts neither as yes nor as no."""
     result = await run(["a"], verify=lambda _: given)
     assert result.winner is None
-    assert "it must return True or False" in result.errors[0].error
+    assert "verify must return True or False" in result.errors[0].error
 
 
 @pytest.mark.parametrize("make", [bool, int, np.bool_, np.int64])
@@ -188,24 +188,30 @@ async def test_criteria_are_called_positionally_so_that_an_override_counts() -> 
 async def test_functions_that_do_not_say_what_they_take_get_the_candidate() -> None:
     """Some that are written in C have no signature."""
     assert (await run([[3, 1], [2, 2]], cost=max)).winner == [2, 2]
-    assert "cost returned" in (await run([["a"]], cost=max)).errors[0].error
-    assert "cost returned" in (await run(["a"], cost=lambda _: object())).errors[0].error
+    assert "cost must return a finite number" in (await run([["a"]], cost=max)).errors[0].error
+    assert "cost must return a finite number" in (await run(["a"], cost=lambda _: object())).errors[0].error
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"max_iterations": 0}, "max_iterations is 0"),
-        ({"num_candidates": 1.5}, "num_candidates is 1.5"),
-        ({"hints": "prose"}, "hints is 'prose'; give one of counts, reasons, none"),
+        ({"max_iterations": 0}, "max_iterations must be an integer of at least 1; got 0"),
+        ({"num_candidates": 1.5}, "num_candidates must be an integer of at least 1; got 1.5"),
+        ({"hints": "prose"}, "hints must be one of counts, reasons, none; got 'prose'"),
         ({"verify": "yes"}, "QualitativeCriteria"),
-        ({"verify": QuantitativeCriteria("Long?", SampleJudge([1]))}, r"has no verify\(candidate, context\)"),
-        ({"cost": QualitativeCriteria("Good?", SampleJudge([1]))}, r"has no compute\(candidate, context\)"),
+        (
+            {"verify": QuantitativeCriteria("Long?", SampleJudge([1]))},
+            r"does not have a method verify\(candidate, context\)",
+        ),
+        (
+            {"cost": QualitativeCriteria("Good?", SampleJudge([1]))},
+            r"does not have a method compute\(candidate, context\)",
+        ),
         ({"verify": Rubric([Criterion(name="a", requirement="A.")])}, r"RubricThreshold\(rubric, grader"),
         ({"cost": lambda: 1}, r"called with \(candidate\) or \(candidate, context\)"),
         ({"cost": lambda a, b, c: 1}, "takes"),
         ({"cost": lambda a, *, key: 1}, "takes"),
-        ({"cost": QuantitativeCriteria}, "has no compute"),
+        ({"cost": QuantitativeCriteria}, "does not have a method compute"),
     ],
 )
 def test_arguments_that_cannot_work_are_refused_when_made(options: dict[str, Any], told: str) -> None:
@@ -220,9 +226,9 @@ async def test_what_generates_nothing_is_refused(generate: Any) -> None:
     """Before anything is asked."""
     with pytest.raises(ArgumentError, match="generate"):
         await Strategy().run(generate, "p")
-    with pytest.raises(ArgumentError, match="a model takes a text"):
+    with pytest.raises(ArgumentError, match="prompt must be a string"):
         await Strategy().run("gpt-6-luna", {"task": 1})
-    with pytest.raises(ArgumentError, match="reevaluate is -1"):
+    with pytest.raises(ArgumentError, match="reevaluate must be an integer of at least 0; got -1"):
         await Strategy().run(lambda p: p, "p", reevaluate=-1)
 
 

@@ -61,7 +61,7 @@ def test_errors_come_through() -> None:
     """What is raised is what the awaited one raises."""
     with pytest.raises(ArgumentError, match="generate"):
         Strategy().run_sync(None, "p")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="candidate is None"):
+    with pytest.raises(ArgumentError, match="got None"):
         Strict("Good?", SampleJudge(["yes"])).verify_sync(None)
 
 

@@ -76,7 +76,7 @@ async def test_a_generator_that_ends_early_or_breaks_loses_no_other_candidate() 
     result = await Strategy(num_candidates=3).run(short, "p")
     assert result.winner == "one"
     assert [len(one.errors) for one in result.candidates] == [0, 1, 1]
-    assert "short yielded 1 candidates" in result.candidates[2].errors[0].error
+    assert "short yielded only 1 of the requested candidates" in result.candidates[2].errors[0].error
     result = await Strategy(num_candidates=2).run(broken, "p")
     assert (result.winner, result.candidates[1].errors[0].error) == ("one", "OSError: no more ink")
     result = await Strategy(num_candidates=2).run(nothing, "p")
@@ -171,7 +171,7 @@ async def test_a_generator_gives_the_candidates_of_all_rounds(begin: Any) -> Non
     assert (result.winner, result.iterations) == ("xx", 2)
     rest = await Strategy(num_candidates=3, max_iterations=1).run(drafts, "p")
     assert rest.winner == "never"
-    assert "1 candidates, and more are asked for" in rest.candidates[1].errors[0].error
+    assert "yielded only 1 of the requested candidates" in rest.candidates[1].errors[0].error
 
 
 @in_loop

@@ -163,7 +163,7 @@ def test_a_revision_is_a_text() -> None:
     script = iter(["a!!", 5])
     done = refine_until_sync("a!", lambda *_: next(script), ["wit"], providers={"gpt4": by_length})  # type: ignore[arg-type]
     assert (done.stopped, [one.score for one in done.rounds], done.content) == ("failed", [1, 2], "a!!")
-    assert done.error == "revise gave int; expected the next content as a string"
+    assert done.error == "revise must return the revised content as a string; it returned int"
 
 
 def test_a_revision_that_raises_keeps_the_rounds() -> None:

@@ -116,21 +116,21 @@ def test_the_described_error_is_an_answer() -> None:
     ("change", "told"),
     [
         ({"criteria": []}, "criteria"),
-        ({"criteria": ["a\nb"]}, "no name of a criterion"),
-        ({"content": " \n"}, "content: it is empty"),
+        ({"criteria": ["a\nb"]}, "the name of a criterion must be one line"),
+        ({"content": " \n"}, "content: the content is empty"),
         ({"content": 5}, "content"),
-        ({"content": "\ud800"}, "half a character"),
+        ({"content": "\ud800"}, "unpaired surrogate"),
         ({"max_issues": 0}, "max_issues"),
         ({"max_issues": 51}, "got 51"),
         ({"scoring_scale": "stars"}, "scoring_scale"),
         ({"evaluation_mode": "long"}, "evaluation_mode"),
         ({"content_type": "poem"}, "content_type"),
         ({"max_isues": 3}, "did you mean 'max_issues'?"),
-        ({"workspace_root": "/no/such/folder"}, "is no folder"),
-        ({"workspace_root": " "}, "is no folder"),
-        ({"criteria": {"style": 1}}, "criteria: give a list of names"),
+        ({"workspace_root": "/no/such/folder"}, "is not an existing folder"),
+        ({"workspace_root": " "}, "is not an existing folder"),
+        ({"criteria": {"style": 1}}, "criteria: must be a list of names"),
         ({"criteria": ["no-such.yaml"]}, "file not found"),
-        ({"criteria": ["rubric.yaml", "quality"]}, "stands alone"),
+        ({"criteria": ["rubric.yaml", "quality"]}, "cannot be combined with other criteria"),
     ],
 )
 def test_a_faulty_request_is_an_answer(change: dict[str, Any], told: str) -> None:
@@ -208,9 +208,9 @@ def test_an_unreadable_reply_is_no_score(reply: dict[str, Any], told: str) -> No
     [
         ({**ISSUE, "severity": "grave"}, "severity 'grave' is not one of low, medium, high, critical"),
         ({**ISSUE, "severity": 3}, "severity 3 is not one of"),
-        ({**ISSUE, "criterion": "wit"}, "criterion 'wit' was not asked for"),
-        ({**ISSUE, "criterion": None}, "criterion None was not asked for"),
-        ({**ISSUE, "description": ""}, "it has no description"),
+        ({**ISSUE, "criterion": "wit"}, "criterion 'wit' was not requested"),
+        ({**ISSUE, "criterion": None}, "criterion None was not requested"),
+        ({**ISSUE, "description": ""}, "the description is missing"),
         ("It is slow.", "'It is slow.' is not an object"),
     ],
 )
@@ -235,9 +235,9 @@ def test_whatever_else_is_left_out_has_a_note() -> None:
     answer = ask(REQUEST, reply)
     assert (answer.overall_score, answer.suggestions) == (8, ("Test it",))
     assert answer.notes == (
-        "score left out: criterion 'wit' was not asked for",
-        "issues left out: 'none' is not a list",
-        "suggestion 2 left out: {'do': 'more'} is not a text",
+        "score omitted: criterion 'wit' was not requested",
+        "issues omitted: 'none' is not a list",
+        "suggestion 2 omitted: {'do': 'more'} is not a string",
     )
     many = ask(REQUEST, {**REPLY, "issues": ["?"] * 1000})
     assert len(many.notes) == 21 and many.notes[-1] == "and 980 more"
@@ -437,7 +437,7 @@ def test_bytes_are_no_text(name: str, kind: Any) -> None:
     """However many they are: their size was never looked at."""
     found = ask({**REQUEST, name: kind(b"x" * 600_000)}, REPLY)
     assert not found.ok
-    assert f"{name}: it is {kind.__name__}; give a text" in str(found.error)
+    assert f"{name}: must be a string; got {kind.__name__}" in str(found.error)
 
 
 def test_an_audit_path_that_is_none_is_an_answer() -> None:

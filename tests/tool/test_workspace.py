@@ -119,14 +119,14 @@ def test_a_rubric_file_is_confined_too(workspace: Workspace) -> None:
     outside.write_text("- requirement: It is short.\n", encoding="utf-8")
     for named in (str(outside), "../rubric.yaml", "up/rubric.yaml"):
         answer = ask({**REQUEST, "criteria": [named], "workspace_root": str(workspace.root)}, Critical())
-        assert "lies outside the workspace" in str(answer.error)
+        assert "is outside the workspace" in str(answer.error)
 
 
 def test_no_folder_is_no_workspace(tmp_path: Path) -> None:
     """A file, what is not there and what is not a path are refused."""
     (tmp_path / "a").write_text("", encoding="utf-8")
     for given in (str(tmp_path / "a"), str(tmp_path / "b"), "\0"):
-        with pytest.raises(ArgumentError, match="is no folder"):
+        with pytest.raises(ArgumentError, match="is not an existing folder"):
             Workspace.at(given)
 
 
@@ -292,7 +292,7 @@ def test_a_rubric_file_lies_below_the_root_of_the_caller(tmp_path: Path) -> None
         asked = {"content": "x", "dry_run": True, **change}
         for request in (asked, {"tool": "critique_evaluate", "arguments": asked}, CritiqueRequest(**asked)):
             answer = ask(request, Critical(), rubric_root=root, audit_path=log)
-            assert "lies outside the workspace" in str(answer.error), change
+            assert "is outside the workspace" in str(answer.error), change
     assert len(log.read_text(encoding="utf-8").splitlines()) == 3 * len(outside)
     for name in ("in.yaml", str(root / "in.yaml")):
         inside = {"content": "x", "criteria": [name], "dry_run": True}

@@ -1,4 +1,4 @@
-"""Fast JSON in one line, which a run writes and reads thousands of times a second."""
+"""Fast single-line JSON, which a run writes and reads thousands of times per second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENCODE: Final = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).enco
 
 
 def compact_json(content: Any) -> bytes:
-    """Data as JSON in UTF-8 on one line, without blanks.
+    """Return data as UTF-8 encoded JSON on one line, without spaces.
 
     Raises:
         TypeError: If JSON cannot represent the value.
@@ -19,19 +19,19 @@ def compact_json(content: Any) -> bytes:
     try:
         return to_json(content)
     except ValueError:
-        # Lone surrogates have no UTF-8, and are escaped.
+        # Unpaired surrogates have no UTF-8 encoding and are escaped.
         return _ENCODE(content).encode("ascii")
 
 
 def read_compact(raw: bytes) -> Any:
-    """Return the data in JSON that is encoded in UTF-8.
+    """Parse UTF-8 encoded JSON.
 
     Raises:
         ValueError: If the data is not JSON.
-        RecursionError: If it is nested too deep.
+        RecursionError: If the data is nested too deeply.
     """
     try:
         return from_json(raw)
     except ValueError:
-        # Escaped lone surrogates, and depths over 200.
+        # Escaped unpaired surrogates, and depths over 200.
         return json.loads(raw.decode("utf-8"))

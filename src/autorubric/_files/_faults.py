@@ -1,4 +1,4 @@
-"""Faults gathered while a file is read, so that all are reported at once."""
+"""Collection of the errors found while a file is read, so that all are reported at once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from autorubric.errors import Fault, FileError
 
 _SHOWN: Final = 80
 _MOST: Final = 1000
-"""Faults that are kept; a hostile file may have one a byte."""
+"""Maximum number of errors that are kept; a hostile file may have one per byte."""
 
 
 class Faults:
-    """Faults found so far in one file.
+    """The errors found so far in one file.
 
     Attributes:
         source: The file's path, or the name of another source.
@@ -35,7 +35,7 @@ class Faults:
 
     @property
     def found(self) -> tuple[Fault, ...]:
-        """The errors noted so far, and a word on those that are too many to keep."""
+        """The errors found so far, and a note with the number of further errors that were not kept."""
         more = Fault(path="", message=f"and {self._more} more errors; fix these first")
         return (*self._found, more) if self._more else tuple(self._found)
 
@@ -79,7 +79,7 @@ def _validation_messages(
     for fault in error.errors(include_url=False):
         path, whole = _path_in(given, fault["loc"])
         if fault["type"] == "missing":
-            # The key is named last in `loc`, and is of course not in what was given.
+            # The key is last in `loc`, and is missing from the data.
             key = fault["loc"][-1]
             found.append((True, (path, f"the key {key!r} is missing")))
         elif fault["type"] == "extra_forbidden":
@@ -90,15 +90,15 @@ def _validation_messages(
             message = fault["msg"].removeprefix("Value error, ")
             plain = not isinstance(fault["input"], (Mapping, list, BaseModel))
             found.append((whole, (path, f"{message}; got {shortened(fault['input'])}" if plain else message)))
-    # A model may fill in keys that were not given; faults there repeat those of the keys that were.
+    # A model may fill in keys that were not given; their errors repeat those of the given keys.
     complete = [entry for whole, entry in found if whole]
     return iter(complete or [entry for _, entry in found])
 
 
 def _path_in(given: Json, loc: tuple[str | int, ...]) -> tuple[FilePath, bool]:
-    """Return the part of pydantic's location that exists in the data, and whether its end does.
+    """Return the part of pydantic's location that exists in the data, and whether its last step does.
 
-    Between keys and positions pydantic names the branches of unions; those are skipped.
+    Between keys and positions, pydantic names the branches of unions; these are skipped.
     """
     path: list[str | int] = []
     whole = True
@@ -131,12 +131,12 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[FilePath, str]]:
-    """Yield where validation turned a text or a boolean into a number, or the like; files say what they mean.
+    """Yield the places where validation changed a type, such as a string to a number, with a message.
 
     Args:
-        given: The file's content.
+        given: The content of the file.
         kept: The validated content, as JSON.
-        path: The place of both.
+        path: The path of both values in the file.
     """
     if isinstance(given, Mapping) and isinstance(kept, Mapping):
         for key in given.keys() & kept.keys():
@@ -145,7 +145,7 @@ def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[File
         for index, (one, other) in enumerate(zip(given, kept, strict=False)):
             yield from retyped(one, other, (*path, index))
     elif (wanted := _WORDS.get(type(kept))) and (got := _WORDS.get(type(given))) and wanted != got:
-        yield path, f"{shortened(given)} is {got}; give {wanted}"
+        yield path, f"the value must be {wanted}; got {got}, {shortened(given)}"
 
 
-_WORDS: Final[Mapping[type, str]] = {str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+_WORDS: Final[Mapping[type, str]] = {str: "a string", bool: "a boolean", int: "a number", float: "a number"}

@@ -1,4 +1,4 @@
-"""JSON read strictly: no repeated keys, no NaN, no halves of characters; lines are found when asked for."""
+"""Strict parsing of JSON: repeated keys and NaN are errors; line numbers are computed on demand."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+'
 
 
 class _RepeatedKeyError(Exception):
-    """A mapping repeats a key; where, the parser does not say."""
+    """A mapping repeats a key; the parser does not report where."""
 
 
 class _NumberError(Exception):
-    """A number that is none, as written."""
+    """A token that is not a JSON number, such as `NaN`."""
 
 
 class JsonPlace(NamedTuple):
-    """Where a key or an element of a list begins."""
+    """The path and line at which a key or a list element begins."""
 
     path: FilePath
     line: int
@@ -32,11 +32,11 @@ def parse_json(text: str, first_line: int = 1) -> Json:
     """Return the data of a JSON text.
 
     Args:
-        text: The text.
+        text: The JSON text.
         first_line: The line of the file on which the text begins.
 
     Raises:
-        SyntaxFault: The text is not JSON, repeats a key, or holds NaN or an infinity.
+        SyntaxFault: If the text is not JSON, repeats a key, or contains NaN or an infinity.
     """
     try:
         return _DECODER.decode(text)
@@ -45,10 +45,10 @@ def parse_json(text: str, first_line: int = 1) -> Json:
     except _RepeatedKeyError:
         raise _repeated_key(text, first_line) from None
     except _NumberError as error:
-        # What follows the number may be wrong too, and run on from it.
+        # Invalid text may directly follow the number.
         line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
-        raise SyntaxFault(f"{error} is not a JSON number; give a finite one, or null", line) from None
-    # Python refuses whole numbers of thousands of digits.
+        raise SyntaxFault(f"{error} is not a JSON number; use a finite number or null", line) from None
+    # Python rejects integers with thousands of digits.
     except ValueError as error:
         raise SyntaxFault(f"invalid JSON: {error}") from None
 
@@ -71,7 +71,7 @@ def _finite(digits: str) -> float:
     return number
 
 
-# One for all: `json.loads` with hooks would make another each time.
+# A shared decoder: `json.loads` with hooks would create a new one each time.
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
 )
@@ -82,7 +82,8 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
     for place in json_places(text, first_line):
         if place.path in seen:
             return SyntaxFault(
-                f"the key {place.path[-1]!r} is repeated, first in line {seen[place.path]}; keep one",
+                f"the key {place.path[-1]!r} is repeated; it first occurs in line {seen[place.path]}. "
+                "Remove one",
                 place.line,
                 place.path[:-1],
             )
@@ -91,7 +92,7 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
 
 
 def json_places(text: str, first_line: int = 1) -> Iterator[JsonPlace]:
-    """Yield every key and list element of a valid JSON text, in order; a repeated key comes twice."""
+    """Yield every key and list element of a valid JSON text in order, including repeated keys."""
     path: list[str | int | None] = []
     for token, line in _tokens(text, first_line):
         if token in "}]":

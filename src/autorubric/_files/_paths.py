@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = Any
-"""Anything that JSON can carry."""
+"""Any value that JSON can represent."""
 
 FilePath: TypeAlias = tuple[str | int, ...]
-"""Keys and positions from the top of a file down, as `("criteria", 2, "weight")`."""
+"""Keys and positions from the top of a file down, such as `("criteria", 2, "weight")`."""
 
 MAX_DEPTH: Final = 250
-"""How deep lists and mappings may nest in a file."""
+"""Maximum nesting depth of lists and mappings in a file."""
 
 _PLAIN_KEY: Final = re.compile(r"[\w-]+")
 
 
 class SyntaxFault(Exception):
-    """A text that is not in its format; becomes a `FileError` where the file is known.
+    """A syntax error in a text, which becomes a `FileError` where the file is known.
 
     Attributes:
-        message: The error's text.
-        line: Line in the text, from 1, where known.
-        path: Where inside the file, where known.
-        more: Faults found beside it.
+        message: The error message.
+        line: Line in the text, from 1; None if unknown.
+        path: Path inside the file; empty if unknown.
+        more: Further errors in the same text.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class SyntaxFault(Exception):
 
 
 def path_text(path: FilePath) -> str:
-    """Return the path in words, as `criteria[2].weight`."""
+    """Format a path as text, such as `criteria[2].weight`."""
     text = ""
     for step in path:
         if isinstance(step, int):

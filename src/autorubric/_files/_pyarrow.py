@@ -1,4 +1,4 @@
-"""The one way to pyarrow, which is an extra."""
+"""Import of pyarrow, an optional dependency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def load_pyarrow() -> Any:
     """Return the module `pyarrow`, with `pyarrow.parquet`.
 
     Raises:
-        MissingDependencyError: If it is not installed.
+        MissingDependencyError: If pyarrow is not installed.
     """
     try:
         import pyarrow

@@ -1,4 +1,4 @@
-"""Reading YAML, JSON, TOML and JSON lines into data that knows its lines."""
+"""Reading of YAML, JSON, TOML and JSON lines into data with line numbers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MAX_LINE_BYTES: Final = 1 << 26
 """The longest line of JSON lines, and the longest single text to judge, in bytes: 64 MiB."""
 
 _LINE_BUFFER: Final = 1 << 16
-"""Bytes read at a time: with Python's default a line of text would seldom be in one piece."""
+"""Bytes read at a time; with Python's default, a line of text would seldom be in one piece."""
 
 FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
 """Formats of structured text by suffix."""
 
 _SPREADSHEETS: Final = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
-# Dotted keys; the library takes memory in the square of their number.
+# Dotted keys; the memory of the TOML library grows with the square of their number.
 _DOTTED: Final = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)++""")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 
@@ -43,10 +43,10 @@ class Document:
     """Data read from a structured text.
 
     Attributes:
-        data: The data; for JSON lines a list with an entry a line.
+        data: The data; for JSON lines, a list with one entry per line.
         source: The file's path, or the name of another source.
-        line_of: Gives the line of a path inside the data, or of the nearest thing above it; None where
-            the format gives no lines.
+        line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it
+            returns None if the format has no line numbers.
     """
 
     data: Json
@@ -54,7 +54,7 @@ class Document:
     line_of: Callable[[FilePath], int | None] = lambda path: None
 
     def faults(self) -> Faults:
-        """Return an empty list for the errors of this document."""
+        """Return an empty collection for errors in this document."""
         return Faults(self.source, self.line_of)
 
 
@@ -65,11 +65,11 @@ def read_structured(
 
     Args:
         path: The file.
-        suffixes: Formats by suffix; those that are possible here.
+        suffixes: Supported formats, by suffix.
         error: The class of error to raise.
 
     Raises:
-        FileError: If the file cannot be read, or is not in its format; of the class `error`.
+        FileError: If the file cannot be read, or is not valid in its format; raised as `error`.
     """
     form = format_of(path, suffixes=suffixes, error=error)
     return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
@@ -78,17 +78,17 @@ def read_structured(
 def format_of(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> str:
-    """Return the format that a file's suffix names.
+    """Return the format that a file's suffix stands for.
 
     Raises:
-        FileError: If it names none of `suffixes`; of the class `error`.
+        FileError: If the suffix is not in `suffixes`; raised as `error`.
     """
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
-        raise _at_top(error, path, f"a spreadsheet ({suffix}) is not supported; save it as CSV (UTF-8)")
+        raise _at_top(error, path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
     if suffix not in suffixes:
-        message = f"suffix {suffix!r} is not supported here"
-        raise _at_top(error, path, f"{message}; allowed: {', '.join(suffixes)}")
+        message = f"suffix {suffix!r} is not supported"
+        raise _at_top(error, path, f"{message}; supported: {', '.join(suffixes)}")
     return suffixes[suffix]
 
 
@@ -96,22 +96,22 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
     """Return the text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        FileError: If the file cannot be read as that, or has more than `MAX_BYTES`; of the class `error`.
+        FileError: If the file is not readable UTF-8, or has more than `MAX_BYTES`; raised as `error`.
     """
     with reading(path, error=error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
 
 
 def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[bytes]:
-    """Yield the lines of a regular file, blank ones too, with their line breaks.
+    """Yield the lines of a regular file, including blank lines, with their line breaks.
 
     Raises:
-        FileError: It is a pipe or a device, or a line has more than `MAX_LINE_BYTES`; of the class `error`.
-        OSError: If it cannot be read.
+        FileError: If it is a pipe or device, or a line exceeds `MAX_LINE_BYTES`; raised as `error`.
+        OSError: If the file cannot be read.
     """
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        what = "it is a pipe or a device; lines are read from regular files only. Write it to a file first"
+        what = "the path is a pipe or a device, not a regular file; write its content to a file first"
         raise _at_top(error, path, what)
     with Path(path).open("rb", buffering=_LINE_BUFFER) as file:
         for number in count(1):
@@ -127,16 +127,16 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
 def read_bounded(
     file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
 ) -> bytes:
-    """Return a file's content, up to `most` bytes.
+    """Return the content of a file of at most `most` bytes.
 
     Args:
         file: The open file; the size of a regular file is checked before anything is read.
-        source: Its name in the error.
-        most: Most bytes that it may hold.
+        source: Name of the file in the error.
+        most: Maximum size in bytes.
         error: The class of error to raise.
 
     Raises:
-        FileError: If it holds more; of the class `error`.
+        FileError: If the file is larger; raised as `error`.
     """
     try:
         found = os.fstat(file.fileno())
@@ -147,8 +147,8 @@ def read_bounded(
     # A pipe has no size, and a regular file may grow.
     held = file.read(most + 1) if size <= most else b""
     if max(size, len(held)) > most:
-        given = f"it has {size:,} bytes" if size > most else f"it has more than {most:,} bytes"
-        what = f"a file that is read whole has at most {most:,}: split it"
+        given = f"the file has {size:,} bytes" if size > most else f"the file has more than {most:,} bytes"
+        what = f"a file that is read whole may have at most {most:,}; split it"
         if most == MAX_BYTES:
             what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
         raise _at_top(error, source, f"{given}; {what}")
@@ -157,22 +157,22 @@ def read_bounded(
 
 @contextmanager
 def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[None]:
-    """Raise errors in opening and decoding a file as errors of the class `error`."""
+    """Convert errors while opening and decoding a file into errors of the class `error`."""
     try:
         yield
     except FileNotFoundError:
         raise _at_top(error, path, "file not found") from None
     except IsADirectoryError:
-        raise _at_top(error, path, "it is a folder; give a file") from None
+        raise _at_top(error, path, "this is a folder; pass a file") from None
     except UnicodeDecodeError as fault:
         line = fault.object.count(b"\n", 0, fault.start) + 1
         wrong = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
-        raise _at_top(error, path, f"not UTF-8: {wrong}; save it as UTF-8", line) from None
+        raise _at_top(error, path, f"the file is not UTF-8: {wrong}; save it as UTF-8", line) from None
     except FileError:
         raise
     # A path with a NUL character is a ValueError.
     except (OSError, ValueError) as fault:
-        raise _at_top(error, path, f"cannot be read: {fault}") from None
+        raise _at_top(error, path, f"the file cannot be read: {fault}") from None
 
 
 def _at_top(error: type[FileError], source: str | Path, message: str, line: int | None = None) -> FileError:
@@ -186,19 +186,19 @@ def _fault(found: SyntaxFault) -> Fault:
 def parse_structured(
     text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
 ) -> Document:
-    """Return the document that a text holds.
+    """Parse a structured text into a document.
 
     Args:
-        text: The text.
-        form: `yaml`, `json`, `toml` or `jsonl`.
-        source: The text's name in errors.
+        text: The text to parse.
+        form: Its format: `yaml`, `json`, `toml` or `jsonl`.
+        source: Name of the text in errors.
         error: The class of error to raise.
 
     Raises:
-        FileError: If the text is empty or not in its format; of the class `error`.
+        FileError: If the text is empty or not valid in its format; raised as `error`.
     """
     if not text.strip():
-        raise _at_top(error, source, "it is empty")
+        raise _at_top(error, source, "the content is empty")
     try:
         document = _PARSERS[form](text, source)
         _check_depth(document.data)
@@ -206,7 +206,7 @@ def parse_structured(
     except SyntaxFault as fault:
         raise error(source, [_fault(each) for each in (fault, *fault.more)]) from None
     except RecursionError:
-        raise _at_top(error, source, f"nested deeper than {MAX_DEPTH} levels") from None
+        raise _at_top(error, source, f"the data is nested deeper than {MAX_DEPTH} levels") from None
     return document
 
 
@@ -220,7 +220,7 @@ def _check_depth(data: Json) -> None:
     ]:
         depth += 1
         if depth > MAX_DEPTH:
-            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels")
+            raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels")
 
 
 def _check_characters(text: str, data: Json) -> None:
@@ -229,16 +229,16 @@ def _check_characters(text: str, data: Json) -> None:
     try:
         json.dumps(data, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise SyntaxFault(r"a text contains half a character (an unpaired \ud800 to \udfff)") from None
+        raise SyntaxFault(r"a string contains an unpaired surrogate (\ud800 to \udfff)") from None
 
 
 def _yaml_document(text: str, source: str) -> Document:
-    # Late here and below: most processes neither read nor write YAML, and its parser is slow to load.
+    # Imported late, here and below: most processes do not use YAML, and its parser is slow to load.
     from autorubric._files._yaml import node_line, parse_yaml
 
     data, root = parse_yaml(text)
     if root is None:
-        raise SyntaxFault("it is empty")
+        raise SyntaxFault("the content is empty")
     return Document(data=data, source=source, line_of=lambda path: node_line(root, path))
 
 
@@ -247,7 +247,7 @@ def _json_document(text: str, source: str) -> Document:
 
 
 def _json_lines(text: str) -> Callable[[FilePath], int | None]:
-    # Only a fault asks for lines, so the text is gone through once more only then.
+    # Only errors need lines, so the text is scanned for them only then.
     lines = cache(lambda: dict(json_places(text)))
 
     def line_of(path: FilePath) -> int | None:
@@ -263,26 +263,26 @@ def _toml_document(text: str, source: str) -> Document:
         if dotted[0].count(".") > MAX_DEPTH:
             line = text.count("\n", 0, dotted.start()) + 1
             raise SyntaxFault(
-                f"nested deeper than {MAX_DEPTH} levels, or contains a text with as many dots", line
+                f"the data is nested deeper than {MAX_DEPTH} levels, or has a string with as many dots", line
             )
-    # Late, since few files are TOML and its patterns take long to compile.
+    # Imported late, since few files are TOML and its patterns take long to compile.
     import tomllib
 
     try:
         data = tomllib.loads(text)
-        # TOML has dates and infinities, which rubrics and datasets have not.
+        # TOML has dates and infinities, which rubrics and datasets do not have.
         json.dumps(data, allow_nan=False)
     except tomllib.TOMLDecodeError as fault:
         raise SyntaxFault(f"invalid TOML: {fault}") from None
     except TypeError as fault:
         raise SyntaxFault(f"{fault}; quote dates and times") from None
     except ValueError as fault:
-        raise SyntaxFault(f"contains a number that is not supported: {fault}") from None
+        raise SyntaxFault(f"the file contains an unsupported number: {fault}") from None
     return Document(data=data, source=source)
 
 
 def _jsonl_document(text: str, source: str) -> Document:
-    # Not `splitlines`: a JSON text may hold U+2028 and its like as they are.
+    # Not `splitlines`: a JSON string may contain U+2028 and similar characters unescaped.
     numbered = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     rows, faults = [], []
     for number, line in numbered:
@@ -305,10 +305,10 @@ def parse_line(text: str, number: int) -> Json:
 
     Args:
         text: The line.
-        number: Its number in the file, from 1.
+        number: The number of the line in the file, from 1.
 
     Raises:
-        SyntaxFault: It is not JSON, or nested too deep, or holds half a character.
+        SyntaxFault: If the line is not JSON, is nested too deeply, or contains an unpaired surrogate.
     """
     try:
         data = parse_json(text, number)
@@ -317,7 +317,7 @@ def parse_line(text: str, number: int) -> Json:
     except SyntaxFault as fault:
         raise SyntaxFault(fault.message, fault.line or number, fault.path) from None
     except RecursionError:
-        raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", number) from None
+        raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels", number) from None
     return data
 
 
@@ -330,7 +330,7 @@ _PARSERS: Final[dict[str, Callable[[str, str], Document]]] = {
 
 
 def dump_structured(data: Json, form: str) -> str:
-    """Return the data as text in `yaml`, `json` or `toml`, ending with a line break."""
+    """Serialize data as `yaml`, `json` or `toml` text that ends with a line break."""
     match form:
         case "yaml":
             return _dump_yaml(data)
@@ -347,10 +347,10 @@ def _dump_yaml(data: Json) -> str:
 
     text = dump_yaml(data)
     try:
-        # YAML writes out what it may not hold, and would not be read again.
+        # The YAML library writes characters that it cannot read back.
         _check_characters(text, data)
     except SyntaxFault as fault:
-        raise ArgumentError(f"YAML cannot hold this: {fault}") from None
+        raise ArgumentError(f"the data cannot be written as YAML: {fault}") from None
     return text
 
 
@@ -360,13 +360,13 @@ def _dump_toml(data: Json) -> str:
 
         return tomli_w.dumps(data)
     except TypeError as fault:
-        raise ArgumentError(f"TOML cannot hold this: {fault}; write YAML or JSON") from None
+        raise ArgumentError(f"the data cannot be written as TOML: {fault}; use YAML or JSON") from None
 
 
 def text_or_path(given: str | Path, form: str) -> Path | None:
-    """Return the path that an argument names, or None if it is a text.
+    """Return the path that an argument names, or None if the argument is text.
 
-    A `Path` is a path, and so is a single line that ends in a suffix of the format; all else is text.
+    A `Path` is a path, as is a single line that ends in a suffix of the format; everything else is text.
     """
     if isinstance(given, Path):
         return given
@@ -375,9 +375,9 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
 
 
 def format_fault(given: Json, newest: int) -> str | None:
-    """Return what is wrong with a file's `format` number; None if this version reads it."""
+    """Return an error message for a file's `format` number; None if this version can read the format."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        return f"{given!r} is not a format number; give a whole number from 1 to {newest}, or leave it out"
+        return f"'format' must be an integer from 1 to {newest}, or be omitted; got {given!r}"
     if given > newest:
-        return f"format {given} is newer than this version reads ({newest}); upgrade autorubric"
+        return f"format {given} is newer than this version supports ({newest}); upgrade autorubric"
     return None

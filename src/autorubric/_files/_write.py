@@ -1,4 +1,4 @@
-"""Writing a file in one piece: readers see the old text or the new one, never a part."""
+"""Atomic writing of files: readers see the old content or the new content, never a part of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEGINS, _ENDS = ".autorubric-", ".tmp"
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what killed writers left in a folder; for a folder in which nobody else writes now."""
+    """Remove temporary files of killed writers from a folder that no other process is writing to."""
     for file in folder.glob(f"{_BEGINS}*{_ENDS}"):
         with suppress(OSError):
             file.unlink()
@@ -26,14 +26,14 @@ def write_text_atomic(path: str | Path, text: str) -> None:
 
     Raises:
         FileError: If the folder is missing, or the file cannot be written.
-        ArgumentError: If the text holds half a character, which UTF-8 cannot carry.
+        ArgumentError: If the text contains an unpaired surrogate, which UTF-8 cannot encode.
     """
     try:
         content = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ArgumentError(
-            f"{path}: the text contains half a character, {text[error.start]!r}, which cannot be written "
-            "as UTF-8"
+            f"{path}: the text contains an unpaired surrogate, {text[error.start]!r}, which cannot be "
+            "written as UTF-8"
         ) from None
     write_bytes_atomic(path, content)
 
@@ -51,20 +51,21 @@ def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
     """Write parts one after the other to `path`, replacing the file atomically.
 
     Args:
-        path: The file; the parts may be read from it.
-        parts: The content in parts, which need not be in memory together.
+        path: The file to write; the parts may be read from the same file.
+        parts: The content in parts, which need not be in memory at the same time.
 
     Raises:
         FileError: If the folder is missing, or the file cannot be written.
     """
-    # A link stays a link: what it points to is replaced.
+    # A link stays a link: the file that it points to is replaced.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f"{_BEGINS}{uuid.uuid4().hex}{_ENDS}")
     try:
         _replace(target, temporary, parts)
     except OSError as error:
         reason = "folder not found" if not target.parent.is_dir() else error.strerror or str(error)
-        raise FileError(str(path), [Fault(path="", message=f"cannot be written: {reason}")]) from None
+        fault = Fault(path="", message=f"the file cannot be written: {reason}")
+        raise FileError(str(path), [fault]) from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""YAML as its version 1.2 reads it: only `true` and `false` are booleans, dates and `Yes` stay text."""
+"""YAML 1.2: only `true` and `false` are booleans, while dates and `Yes` stay text."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SCALARS: Final = (
     ),
 )
 _SPECIAL: Final = re.compile(r"[\r\t\x85\u2028\u2029\ufeff]")
-# Aliases repeat what they name. Without them a text never holds more nodes than characters.
+# Aliases repeat content. Without aliases, a text never has more nodes than characters.
 _SPARE_NODES: Final = 100_000
 
 
 class _Loader(yaml.SafeLoader):
-    # Its own table: on the base class the rules of YAML 1.1 stand.
+    # A separate table, since the base class has the rules of YAML 1.1.
     yaml_implicit_resolvers = {}  # noqa: RUF012
     _depth = 0
 
@@ -38,7 +38,7 @@ class _Loader(yaml.SafeLoader):
         self._depth += 1
         if self._depth > MAX_DEPTH + 1:
             line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", line)
+            raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels", line)
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
@@ -68,15 +68,15 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def dump_yaml(data: Json) -> str:
-    """Return the data as YAML in block style, without aliases, keys in their order."""
+    """Return the data as YAML in block style, without aliases and with keys in their original order."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def parse_yaml(text: str) -> tuple[Json, yaml.Node | None]:
-    """Return the data of a YAML text, and the nodes it was read from; None for a text without any.
+    """Return the data and the root node of a YAML text; both are None if the text is empty.
 
     Raises:
-        SyntaxFault: The text is not YAML, repeats a key, or grows or nests beyond bounds.
+        SyntaxFault: If the text is not YAML, repeats a key, or exceeds the limits on size and nesting.
     """
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -93,7 +93,7 @@ def parse_yaml(text: str) -> tuple[Json, yaml.Node | None]:
 
 
 class _Converter:
-    """Nodes to data; counts them, since aliases can make a small text huge."""
+    """Converts nodes to data and counts them, since aliases can make a small text huge."""
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
@@ -101,10 +101,10 @@ class _Converter:
     def convert(self, node: yaml.Node, path: FilePath) -> Json:
         self._budget -= 1
         if self._budget < 0:
-            message = "aliases expand to more than the file may contain; write the repeated parts out"
+            message = "the aliases expand to too much data; write out the repeated parts"
             raise SyntaxFault(message, _line(node))
         if len(path) > MAX_DEPTH:
-            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", _line(node))
+            raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels", _line(node))
         if isinstance(node, yaml.MappingNode):
             self._check_tag(node, "map")
             return self._mapping(node, path)
@@ -122,12 +122,12 @@ class _Converter:
         lines: dict[str, int] = {}
         for key_node, child in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise SyntaxFault("a key must be a text, not a list or a mapping", _line(key_node), path)
+                raise SyntaxFault("a key must be a string, not a list or a mapping", _line(key_node), path)
             key = key_node.value
             if key == "<<" and key_node.style is None:
                 raise SyntaxFault("merge keys (<<) are not supported; repeat the keys", _line(key_node), path)
             if key in found:
-                message = f"the key {key!r} is repeated, first in line {lines[key]}; keep one"
+                message = f"the key {key!r} is repeated; it first occurs in line {lines[key]}. Remove one"
                 raise SyntaxFault(message, _line(key_node), path)
             lines[key] = _line(key_node)
             found[key] = self.convert(child, (*path, key))
@@ -148,8 +148,8 @@ def _scalar(node: yaml.Node, path: FilePath) -> Json:
                 return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
             case "float":
                 number = float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
-                # What is no finite number stays a text, which is refused where a number is meant, beside
-                # the other faults of the file.
+                # Infinities and NaN stay text, which is rejected where a number is required, together with
+                # the other errors of the file.
                 return number if math.isfinite(number) else text
             case _:
                 raise SyntaxFault(f"the tag {node.tag!r} is not supported; remove it", _line(node), path)

@@ -26,7 +26,7 @@ __all__ = [
     "is_settled", "votes_wanted",
 ]  # fmt: skip
 
-# A policy is read with every run that is opened; votes are counted in few of them.
+# A policy is read whenever a run is opened, but votes are counted in few of these cases.
 _HOMES = {
     "_methods": ("AGGREGATORS",),
     "_policy": (

@@ -1,4 +1,4 @@
-"""Ballots: the part of a vote that counts, for samples within a judge and for judges in a panel alike."""
+"""Ballots, the input for combining both the samples of a judge and the judges of a panel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Ballot:
 
     Attributes:
         status: `answered`, `abstained`, `failed` or `not_asked`.
-        answer: The answer; for an abstention its answer, if any.
+        answer: The answer, if any; an abstention such as NA may also have one.
         unreadable: Whether the vote failed because its reply could not be read.
         weight: Weight in a weighted aggregation.
     """
@@ -54,7 +54,7 @@ class Outcome:
 
     Attributes:
         answer: The chosen answer.
-        tie: Whether no answer led, so that the conservative one was taken.
+        tie: Whether no answer led, so that the conservative answer was used.
         mean_value: Aggregate on [0, 1] before an option was selected, if any.
     """
 
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
-    """Return the decision if no vote counts: abstained if any abstained, else failed, else not asked."""
+    """Return the decision if no answer counts: abstained or failed if any ballot is, otherwise not asked."""
     abstained = [ballot.answer for ballot in ballots if ballot.status == "abstained"]
     if abstained:
         said_na = [answer for answer in abstained if answer is not None and answer.na]
@@ -75,11 +75,11 @@ def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
 
 
 def agreement(criterion: BaseCriterion, ballots: Sequence[Ballot], decided: Answer) -> float | None:
-    """Return the share of answered ballots whose answer equals the decision; None if none was answered.
+    """Return the share of answered ballots whose answer equals the decision; None if it is undefined.
 
-    Preferences are equal if they prefer the same candidate, by any margin. For a criterion with parts it is
-    the mean share over the parts. Texts have no agreement: they are hardly ever equal, and a difference is
-    not an error.
+    Preferences are equal if they prefer the same candidate, by any margin. For a criterion with parts, the
+    result is the mean share over the parts. Agreement is undefined if no ballot was answered, and for texts,
+    which are hardly ever equal.
     """
     answered = [ballot.answer for ballot in ballots if ballot.status == "answered" and ballot.answer]
     if not answered or criterion.level == "text":

@@ -26,14 +26,14 @@ _STEPS, _SETTLED = 200, 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two players and the results of their comparisons; counts may be fractional weights.
+    """Two players and the results of their comparisons, whose counts may be fractional weights.
 
     Attributes:
         left: Position of one player.
-        right: Position of the other.
+        right: Position of the other player.
         won: Comparisons that `left` won.
         lost: Comparisons that `right` won.
-        tied: Ties.
+        tied: Comparisons that ended in a tie.
     """
 
     left: int
@@ -45,11 +45,11 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A fitted model.
+    """A fitted Bradley–Terry model.
 
     Attributes:
         strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
-        tie_strength: `t` of Davidson's model; None in the other model.
+        tie_strength: Tie strength `t` of Davidson's model; None in the other model.
         covariance: Covariance of the strengths about their mean, from the inverse of the observed
             information, including the prior's comparisons; None if there is no maximum.
         apart: Positions of the players that cannot be reached from all others, or cannot reach them, by a
@@ -78,13 +78,13 @@ def fit_strengths(
         n_players: Number of players, at least 2.
         contests: Results of the comparisons.
         ties: Whether a tie counts as half a win for each player or as a separate outcome.
-        prior: Number of added comparisons of each player with an average one, half of them won; with these a
-            maximum always exists.
+        prior: Number of comparisons with an average player to add for each player, half of them won; a
+            maximum then always exists.
     """
     apart = () if prior else _apart(n_players, contests)
     if apart:
         return Fit(strengths=None, apart=apart)
-    # Without a single tie their likeliest strength is 0, whose logarithm no search finds.
+    # Without ties, the most likely tie strength is 0, whose logarithm the search cannot reach.
     davidson = ties == "davidson" and any(contest.tied for contest in contests)
     outcomes = _outcomes(n_players, contests, davidson, prior or 0.0)
     solved = _newton(outcomes, n_players, n_players + davidson)
@@ -147,13 +147,13 @@ def _outcomes(
 
 def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -> list[float]:
     """Return the parameters that maximize the likelihood."""
-    import numpy as np  # only for those who fit
+    import numpy as np  # imported only if a model is fitted
 
     at = np.zeros(size)
     reached = _likelihood(outcomes, at)
     for _ in range(_STEPS):
         slope, spread = np.zeros(size), np.zeros((size, size))
-        # Strengths are known but for a constant; this holds their sum and changes no likelihood.
+        # Strengths are determined up to a constant; this fixes their sum without changing the likelihood.
         spread[:n_players, :n_players] = 1.0
         for pair in outcomes:
             _add_slopes(pair, at, slope, spread)
@@ -175,12 +175,12 @@ def _covariance(
 
     In both models the information depends on the number of comparisons, not on their outcomes.
     """
-    import numpy as np  # only for those who fit
+    import numpy as np  # imported only if a model is fitted
 
     size = len(at)
     slope, spread = np.zeros(size), np.zeros((size, size))
     if not anchored:
-        # What only their sum would change has no information; centring takes out what is put in here.
+        # There is no information on the sum of the strengths; centring removes what is added here.
         spread[:n_players, :n_players] = 1.0
     for pair in outcomes:
         _add_slopes(pair, at, slope, spread)

@@ -1,4 +1,4 @@
-"""Decisions from votes: first the samples within each judge, then the judges."""
+"""Decisions from votes, which combine first the samples of each judge and then the judges."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def ballot_of(criterion: BaseCriterion, vote: JudgeVote) -> Ballot:
 def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy) -> Decision:
     """Decide a criterion from its ballots.
 
-    Only answered ballots count, plus unreadable ones as the conservative answer if
-    `on_failure="conservative"`. If none counts, the decision is abstained if any abstained, else failed.
+    Answered ballots count, and with `on_failure="conservative"` unreadable ones count as the conservative
+    answer. If no ballot counts, the decision is abstained if any ballot abstained, otherwise failed.
     """
     answers: list[Answer] = []
     weights: list[float] = []
@@ -70,7 +70,7 @@ def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: Aggregat
 
 
 def counted_answer(criterion: BaseCriterion, ballot: Ballot, policy: AggregationPolicy) -> Answer | None:
-    """Return the answer with which a ballot counts; None if it does not count."""
+    """Return the answer that a ballot contributes; None if the ballot does not count."""
     if ballot.status == "answered":
         return ballot.answer
     if ballot.status == "failed" and ballot.unreadable and policy.on_failure == "conservative":
@@ -83,8 +83,8 @@ def decide_by_judge(
 ) -> dict[str, Decision]:
     """Return the decision from each judge's samples, by judge id in the order of first votes.
 
-    If candidates were shown in both orders, the votes of a sample are combined first: if the two orders
-    prefer different candidates of a pair, the result is a tie.
+    If candidates were shown in both orders, the two votes of a sample are combined first; if they prefer
+    different candidates of a pair, the result is a tie.
     """
     if len(votes) == 1 and votes[0].status == "answered" and type(votes[0].answer) in _BARE:
         return {votes[0].judge_id: _alone(criterion, votes[0], policy)}
@@ -146,7 +146,7 @@ def _decide_samples(
 def _decide_orders(
     criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy
 ) -> Decision:
-    """Combine the votes of one sample, each of which saw another order of the candidates."""
+    """Combine the votes of one sample, for which the candidates were shown in different orders."""
     counted = [
         found for ballot in ballots if (found := counted_answer(criterion, ballot, policy)) is not None
     ]
@@ -161,7 +161,7 @@ def _decide_orders(
 
 def as_ballot(made: Decision, weight: float = 1.0) -> Ballot:
     """Convert a judge's decision to its ballot in the panel."""
-    # An assumed answer stands for unreadable replies and stays one of them.
+    # An assumed answer represents unreadable replies and is counted as an unreadable reply.
     status = "failed" if made.assumed else made.status
     return Ballot(status=status, answer=made.answer, unreadable=made.assumed, weight=weight)
 
@@ -172,7 +172,7 @@ def decide_panel(
     judges: Mapping[str, Decision],
     policy: AggregationPolicy,
 ) -> Decision:
-    """Combine the judges' decisions into the panel's; the agreement is over the individual votes."""
+    """Combine the judges' decisions into that of the panel, with the agreement of the individual votes."""
     lone = _lone(votes, judges)
     if lone is not None:
         return lone
@@ -190,7 +190,7 @@ def decide_panel(
 
 
 def _lone(votes: Sequence[JudgeVote], judges: Mapping[str, Decision]) -> Decision | None:
-    """Return the decision of a single judge's only vote, which a panel would just repeat; else None."""
+    """Return the decision of a single judge's only vote, which a panel would repeat; otherwise None."""
     if len(votes) != 1 or votes[0].status != "answered":
         return None
     made = judges[votes[0].judge_id]
@@ -210,14 +210,14 @@ def _combined(
 
 
 def _answered_only(policy: AggregationPolicy, votes: Sequence[JudgeVote]) -> AggregationPolicy | None:
-    """Return the policy that ignores unreadable replies if any of them count; else None."""
+    """Return the policy that ignores unreadable replies if any of them count; otherwise None."""
     if policy.on_failure != "conservative" or True not in [vote.unreadable for vote in votes]:
         return None
     return policy.model_copy(update={"on_failure": "exclude"})
 
 
 def _marked(decision: Decision, answered_only: Decision | None) -> Decision:
-    """Mark the decision as swayed if the answered votes alone would give a different one."""
+    """Mark the decision as swayed if it would be different with only the answered votes."""
     if answered_only is None or decision.assumed or decision.answer is None:
         return decision
     alone = answered_only.answer.code if answered_only.answer else None

@@ -1,4 +1,4 @@
-"""Aggregators: functions from the answers that count to the chosen answer."""
+"""Aggregators, which choose an answer from the answers that count."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CLOSE = 1e-12
 
 
 def majority(count: Count) -> Outcome:
-    """Return the answer of more than half of the votes cast; else the conservative one, as a tie."""
+    """Return the answer of more than half of the votes cast, or else the conservative one as a tie."""
     return _leading_share(count, [1.0] * len(count.answers))
 
 
 def weighted(count: Count) -> Outcome:
-    """Return the answer with more than half of the weight; else the conservative one, as a tie."""
+    """Return the answer with more than half of the weight, or else the conservative one as a tie."""
     return _leading_share(count, count.weights)
 
 
@@ -32,7 +32,7 @@ def _leading_share(count: Count, weights: Sequence[float]) -> Outcome:
     shares = _shares(count, weights)
     total = sum(weights)
     for position, share in shares.items():
-        # Weights such as 0.1 + 0.2 against 0.3 are a tie, whatever their binary fractions say.
+        # Weights such as 0.1 + 0.2 against 0.3 are a tie despite rounding errors.
         if share * 2 - total > _CLOSE * total:
             return Outcome(answer=count.answers[position])
     return Outcome(answer=count.conservative, tie=True)
@@ -49,7 +49,7 @@ def _shares(count: Count, weights: Sequence[float]) -> dict[int, float]:
 
 
 def unanimous(count: Count) -> Outcome:
-    """Return MET if all answers are; for a choice the option that all chose, else the conservative one."""
+    """Return MET if all answers are MET; for choices, the common option or else the conservative one."""
     codes = {repr(answer.code) for answer in count.answers}
     if len(codes) == 1:
         return Outcome(answer=count.answers[0])
@@ -59,7 +59,7 @@ def unanimous(count: Count) -> Outcome:
 
 
 def any_met(count: Count) -> Outcome:
-    """Return MET if at least one answer is."""
+    """Return MET if at least one answer is MET."""
     return Outcome(answer=max(count.answers, key=_value))
 
 
@@ -68,12 +68,12 @@ def _value(answer: Answer) -> float:
 
 
 def mode(count: Count) -> Outcome:
-    """Return the most frequent answer; if several lead, the conservative one, as a tie."""
+    """Return the most frequent answer; if several lead, return the most conservative of them as a tie."""
     return _most(count, [1.0] * len(count.answers))
 
 
 def weighted_mode(count: Count) -> Outcome:
-    """Return the answer with the most weight; if several lead, the conservative one, as a tie."""
+    """Return the answer with the most weight; if several lead, return the most conservative as a tie."""
     return _most(count, count.weights)
 
 
@@ -94,7 +94,7 @@ def _worst(count: Count, answers: Sequence[Answer]) -> Answer:
 
 
 def mean(count: Count) -> Outcome:
-    """Return the option nearest to the mean value; of two equally near, the conservative one, as a tie."""
+    """Return the option nearest to the mean value; of equally near ones, the conservative one as a tie."""
     return _at(count, lambda values, _: statistics.fmean(values))
 
 
@@ -135,7 +135,7 @@ def _at(count: Count, centre: Callable[[list[float], list[float]], float]) -> Ou
     if not placed:
         return mode(count)
     values, weights = [value for value, _ in placed], [weight for _, weight in placed]
-    # A mean of equal values may differ from them in its last digit, and would be nobody's answer.
+    # The mean of equal values may differ from them in its last digit and would match no answer.
     value = values[0] if len(set(values)) == 1 else centre(values, weights)
     options = [answer for answer in count.criterion.answers() if answer.value is not None]
     return _nearest(count, options, value) if options else _between(count, value)
@@ -147,7 +147,7 @@ def _nearest(count: Count, options: Sequence[Answer], value: float) -> Outcome:
     close = [o for o, d in zip(options, distances, strict=True) if d - nearest <= _CLOSE]
     if len({option.value for option in close}) > 1:
         return Outcome(answer=_worst(count, close), tie=True, mean_value=value)
-    # Options of one value cannot be told apart by it: prefer the one that was chosen.
+    # Options with the same value cannot be distinguished by it: prefer the one that was chosen.
     chosen = [o for o in close if any(answer.code == o.code for answer in count.answers)]
     return Outcome(answer=_worst(count, chosen or close), mean_value=value)
 
@@ -162,8 +162,8 @@ def _between(count: Count, value: float) -> Outcome:
 def borda(count: Count) -> Outcome:
     """Rank the candidates by mean value; for a pair, use the majority of preferences or their mean margin.
 
-    Candidates with equal means share a rank; if they share the first, the outcome is a tie unless all answers
-    agree on it.
+    Candidates with equal means share a rank. If they share the first rank, the outcome is a tie unless all
+    answers agree on it.
     """
     return _mean_standing(count, [1.0] * len(count.answers))
 
@@ -174,16 +174,16 @@ def weighted_borda(count: Count) -> Outcome:
 
 
 def bradley_terry(count: Count) -> Outcome:
-    """Rank the candidates by their strengths in the Bradley–Terry model; a pair is decided as in `borda`.
+    """Rank the candidates by their strengths in the Bradley–Terry model; for a pair, use `borda`.
 
     Each answer counts as one comparison of every two candidates. One comparison of each candidate with an
-    average one is added, half won and half lost. Without it the strengths often have no maximum: with few
-    votes, not every candidate is connected to every other by a chain of wins.
+    average one is added, half won and half lost. Without it the likelihood often has no maximum, because with
+    few votes not every candidate is connected to every other by a chain of wins.
     """
     standings = _standings(count)
     if not standings or len(standings[0]) == 2:
         return borda(count)
-    # Late: hardly a panel ranks more than two.
+    # Imported late, because few panels rank more than two candidates.
     from autorubric.aggregation._bradley_terry import Contest, fit_strengths
 
     players = range(len(standings[0]))

@@ -1,4 +1,4 @@
-"""Criteria with parts: each part is decided separately, and the parts give the whole."""
+"""Aggregation of criteria with parts, which decides each part separately and combines the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
 
     Args:
         aggregators: One aggregator per part, in order.
-        undivided: Aggregator used if an answer has no parts, such as a share without its items.
+        undivided: Aggregator to use if an answer has no parts, such as a checklist with only its share.
     """
 
     def combined(count: Count) -> Outcome:
@@ -30,7 +30,7 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
             for aggregate, column, part in zip(aggregators, columns, parts, strict=True)
         ]
         made = count.criterion.whole([outcome.answer for outcome in outcomes])
-        # An answer that somebody gave keeps what was said beside it.
+        # If a judge gave this very answer, its other fields are kept.
         given = [replace(answer, reason="") for answer in count.answers if answer.code == made.code]
         values = [answer.value for answer in count.answers if answer.value is not None]
         return Outcome(
@@ -43,6 +43,6 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
 
 
 def _complete(column: Sequence[Answer | None]) -> list[Answer]:
-    """Return the answers to one part; an empty list if one of them is missing."""
+    """Return the answers to one part, or an empty list if one of them is missing."""
     given = [answer for answer in column if answer is not None]
     return given if len(given) == len(column) else []

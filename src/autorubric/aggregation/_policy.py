@@ -22,14 +22,14 @@ RankingAggregation = Literal["borda", "bradley_terry"]
 
 
 class AggregationPolicy(BaseModel):
-    """How votes become decisions, by measurement level.
+    """Policy for combining votes into decisions, with one method per measurement level.
 
     Attributes:
         aggregation: Method for binary criteria.
         ordinal_aggregation: Method for ordered scales and numbers.
         nominal_aggregation: Method for unordered choices.
         ranking_aggregation: Method for comparisons of candidates.
-        on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
+        on_failure: Whether a reply that could not be parsed counts as the conservative answer, is excluded,
             or raises an error.
     """
 
@@ -48,10 +48,10 @@ class AggregationPolicy(BaseModel):
 
     @classmethod
     def of(cls, **given: object) -> AggregationPolicy:
-        """Create a policy from arguments.
+        """Create a policy from keyword arguments.
 
         Raises:
-            ArgumentError: If a value is not allowed; the message lists those that are.
+            ArgumentError: If a value is not allowed; the message lists the allowed values.
         """
         try:
             return cls.model_validate(given)
@@ -60,13 +60,13 @@ class AggregationPolicy(BaseModel):
             raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
     def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """Return the aggregator of a criterion: the one it names, or else the one of its level.
+        """Return the aggregator that a criterion names, or otherwise the one for its level.
 
-        A criterion with parts is aggregated part by part, each according to its own level.
+        A criterion with parts is aggregated part by part, according to the level of each part.
 
         Raises:
-            ArgumentError: If the criterion names a method that its level, or the level of a part, does not
-                have.
+            ArgumentError: If the criterion names a method that is not available for its level or the level of
+                a part.
         """
         chosen = _CHOSEN.of(self).of(criterion)
         if not chosen:
@@ -74,17 +74,17 @@ class AggregationPolicy(BaseModel):
         return chosen[0]
 
     def _chosen(self, criterion: BaseCriterion) -> Aggregator:
-        # Late, since a policy is read with every run that is opened, and counts votes in few of them.
+        # Imported late, because a policy is read whenever a run is opened but seldom counts votes.
         from autorubric.aggregation._methods import AGGREGATORS
         from autorubric.aggregation._parts import part_by_part
 
         parts = criterion.part_fields.values()
         if parts:
             return part_by_part(
-                [self._of_level(part, f"{criterion.name!r}: its parts have") for part in parts],
+                [self._of_level(part, f"{criterion.name!r}: part aggregation") for part in parts],
                 undivided=AGGREGATORS["interval"]["mean"],
             )
-        return self._of_level(criterion, f"{criterion.name!r}: there is")
+        return self._of_level(criterion, f"{criterion.name!r}: aggregation")
 
     def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
         from autorubric.aggregation._methods import AGGREGATORS
@@ -94,7 +94,7 @@ class AggregationPolicy(BaseModel):
         known = AGGREGATORS.get(level, {})
         if name not in known:
             raise ArgumentError(
-                f"criterion {called} no aggregation {name!r} for the level {level!r}; "
+                f"criterion {called} {name!r} is not available for the level {level!r}; "
                 f"allowed: {', '.join(known) or 'none'}"
             )
         return known[name]
@@ -115,7 +115,7 @@ class AggregationPolicy(BaseModel):
                 assert_never(level)
 
 
-# Of each policy and criterion the aggregator, once it was asked for.
+# The aggregator of each policy and criterion, cached on first use.
 _CHOSEN: Final = Kept[AggregationPolicy, Kept[BaseCriterion, "list[Aggregator]"]](
     lambda policy: Kept(lambda criterion: [])
 )

@@ -1,8 +1,8 @@
-"""Early stopping: whether votes that were not asked for yet could still change a verdict.
+"""Early stopping, which determines whether the remaining votes could still change a verdict.
 
 A verdict is settled if every possible outcome of the remaining votes, including abstentions and failures,
-leads to it. This follows from the definition of the aggregator, and is implemented only for those that count
-votes: majority, weighted, unanimous, any, mode and weighted mode.
+leads to it. This follows from the definition of the aggregator, and is implemented only for aggregators that
+count votes: majority, weighted, unanimous, any, mode and weighted mode.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Standing:
 
 
 def _more_than_half(standing: _Standing) -> bool:
-    """Return whether one answer is certain of more than half, or only the conservative one can still win."""
+    """Return whether one answer is certain to win, or only the conservative one can still win."""
     shares, coming = standing.shares(), sum(standing.open_weights)
     cast = sum(standing.weights)
     if any(2 * share - (cast + coming) > _MARGIN * (cast + coming) for share in shares.values()):
@@ -107,10 +107,10 @@ def is_settled(
     """Return whether the verdict on a criterion is the same for every outcome of the remaining votes.
 
     Args:
-        criterion: The criterion.
+        criterion: The criterion that is judged.
         votes: The votes so far.
         unasked: The remaining votes of the panel; only their judge, sample and weight matter.
-        policy: How votes are combined.
+        policy: Policy for combining the votes.
     """
     if not unasked:
         return True
@@ -118,7 +118,7 @@ def is_settled(
     if test is None or not any(vote.status == "answered" for vote in votes):
         return False
     if any(vote.unreadable for vote in votes):
-        # Whether such a reply swayed the verdict is known only once all have voted.
+        # It is known only after all votes whether such a reply swayed the verdict.
         return False
     panel = _panel(criterion, votes, unasked, policy, test)
     return bool(panel.answers) and (not panel.open_weights or test(panel))
@@ -165,7 +165,7 @@ def _standing(
 
 
 def counts_weights(criterion: BaseCriterion, policy: AggregationPolicy) -> bool:
-    """Return whether heavier votes settle a verdict sooner than others."""
+    """Return whether votes with more weight settle a verdict sooner than others."""
     return policy.aggregator(criterion) in (weighted, weighted_mode)
 
 
@@ -177,13 +177,13 @@ def votes_wanted(
 ) -> int:
     """Return the smallest number of remaining votes, taken in order, that could settle the verdict.
 
-    Asking for that many at once wastes none, because fewer could not settle it. (Unanimity on choices is
-    settled by disagreement; if judges have several samples, some votes may then be requested too early.)
+    Requesting that many votes at once wastes none, because fewer could not settle it. (Unanimity on choices
+    is settled by disagreement; if judges have several samples, some votes may then be requested too early.)
     """
     if policy.aggregator(criterion) not in _TESTS:
         return len(unasked)
     codes = [answer.code for answer in criterion.answers() if not answer.abstains]
-    # The soonest is reached where all agree or, for what only disagreement settles, where they take turns.
+    # A verdict is settled soonest if all votes agree or, for unanimity on choices, if they alternate.
     runs = [[code] for code in codes] + [codes]
     for count in range(len(unasked)):
         for run in runs:

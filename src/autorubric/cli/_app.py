@@ -34,7 +34,7 @@ from autorubric.cli.tools import tools
 from autorubric.cli.validate import validate
 from autorubric.cli.view import view
 
-# Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
+# Without markup, Typer does not load rich, which takes longer to load than the rest of `--help`.
 app = typer.Typer(
     name="autorubric", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
@@ -116,7 +116,7 @@ app.add_typer(
 app.add_typer(
     cache_app,
     name="cache",
-    help=with_example("Show or clear the cache of models' replies.", "autorubric cache stats"),
+    help=with_example("Show or clear the cache of model responses.", "autorubric cache stats"),
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from autorubric.metrics import CorrectedScore, JudgeReport
     from autorubric.metrics._correction._alt_test import AltAbstain
 
-NO_LABELS = "no item has a label; give the labelled dataset with --dataset"
+NO_LABELS = "no item has a label; pass the labelled dataset with --dataset"
 ONE_JUDGE = "fewer than two judges"
 
 
@@ -49,8 +49,8 @@ class Audit:
 
     Args:
         result: The run.
-        dataset: The dataset with the labels; None means the run's own.
-        families: Family of judges and generators, by name.
+        dataset: The dataset with the labels; None to use the labels of the run.
+        families: Families of judges and of text generators, by name.
         seed: Seed of the resampling.
         abstain: How abstentions count in the report and the alt-test.
     """
@@ -73,7 +73,7 @@ class Audit:
         return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
-        """Count the verdicts on all cells: of the panel, by judge, and of items without a report."""
+        """Count all verdicts: those of the panel, of each judge, and of items without a report."""
         from autorubric.types import verdicts_by_judge
 
         reports = (one.report for one in self._result.item_results)
@@ -114,7 +114,7 @@ class Audit:
         """Decide whether an item's score passes; with labels, the judges' errors are taken into account.
 
         Raises:
-            ArgumentError: If there is no such item, or it has no report.
+            ArgumentError: If the item is unknown or has no report.
         """
         from autorubric.metrics import decision
 
@@ -185,7 +185,7 @@ class Audit:
 
         found = self_consistency(self._result, self._dataset, rng=self._seed)
         if not found.n_units:
-            return Told(reason="no judge was asked twice, by samples or in two orders")
+            return Told(reason="no judge answered twice, in several samples or in two orders")
         return Told(found.blocks(), found.to_dict())
 
     def _item_analysis(self) -> Told:
@@ -243,7 +243,7 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
 
 
 def _corrected_blocks(found: CorrectedScore) -> list[Block]:
-    shown = {"corrected": found.score, "as judged": found.raw, "labelled items alone": found.labelled_only}
+    shown = {"corrected": found.score, "as judged": found.raw, "labelled items only": found.labelled_only}
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()
     ]
@@ -256,8 +256,8 @@ def _corrected_blocks(found: CorrectedScore) -> list[Block]:
         opening = f"The mean score cannot be corrected for the judges' errors ({found.score.reason})."
     else:
         opening = (
-            f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} corrected for the errors "
-            f"that {found.n_labelled} labelled of {found.n_items} items show."
+            f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} after correction for the "
+            f"judges' errors on the {found.n_labelled} labelled items (of {found.n_items})."
         )
     columns = ("figure", "estimate", "low", "high", "n", "reason")
     return [TextBlock(text=opening), TableBlock(title="Corrected score", columns=columns, rows=tuple(rows))]

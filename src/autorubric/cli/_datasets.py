@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _column(option: str, what: str) -> typer.models.OptionInfo:
     found: typer.models.OptionInfo = typer.Option(
-        option, metavar="COL", help=f"Column of {what}.", show_default=False
+        option, metavar="COL", help=f"Column with the {what}.", show_default=False
     )
     return found
 
@@ -32,7 +32,7 @@ TruthColumns = Annotated[
     typer.Option(
         "--truth",
         metavar="CRITERION=COL",
-        help="Column of a criterion's labels. Repeatable.",
+        help="Column with the labels of a criterion. Repeatable.",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ MetaColumns = Annotated[
     typer.Option(
         "--meta",
         metavar="COL",
-        help="Column kept as metadata. Repeatable.  [default: every other column]",
+        help="Column to keep as metadata. Repeatable.  [default: every other column]",
         show_default=False,
     ),
 ]
@@ -73,11 +73,11 @@ def field_map(
     for text in truth or ():
         criterion, equals, column = text.rpartition("=")
         if not (criterion and equals and column):
-            raise ArgumentError(f"--truth {text!r}: give CRITERION=COL, such as --truth polite=human_polite")
+            raise ArgumentError(f"--truth must be CRITERION=COL, such as polite=human_polite; got {text!r}")
         if criterion in labels:
             raise ArgumentError(
-                f"--truth {criterion} is given twice; labels of several people are given by --labels FILE "
-                "(metrics) or added to the dataset by: autorubric labels merge"
+                f"--truth names {criterion} twice. To use labels of several people, pass --labels FILE to "
+                "autorubric metrics, or add them to the dataset with: autorubric labels merge"
             )
         labels[criterion] = column
     if labels:
@@ -88,11 +88,11 @@ def field_map(
 
 
 def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
-    """Open the dataset in a file, and print which columns were chosen.
+    """Open a dataset file and print the columns that were chosen.
 
     Args:
-        path: The file.
-        rubric: A rubric file; None means the dataset's rubric.
+        path: The dataset file.
+        rubric: A rubric file; None to use the dataset's own rubric.
         fields: The column mapping from the options.
     """
     dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
@@ -101,20 +101,20 @@ def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
 
 
 def notice_columns(dataset: RubricDataset) -> None:
-    """Print which table columns a dataset was read from, if it was read from a table."""
+    """Print the columns that a dataset was read from, if it was read from a table."""
     chosen = dataset.columns_line()
     if chosen is not None:
         notice(f"columns: {chosen}")
 
 
 def notice_labels(path: Path, labelled: RubricDataset) -> None:
-    """Print whose labels were read, and how many rows are of other items."""
+    """Print the people whose labels were read, and the number of labels of unknown items."""
     # Late, since few commands read labels.
     from autorubric.dataset import read_long_table
 
     rows, known = read_long_table(path), set(labelled.item_ids())
     people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
-    notice(f"labels of {path}: {', '.join(people)}")
+    notice(f"labels in {path} by: {', '.join(people)}")
     others = sum(row.item_id not in known for row in rows)
     if others:
-        notice(f"warning: {others} of {len(rows)} labels are of items that the dataset does not have")
+        notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")

@@ -30,7 +30,7 @@ def demo_blocks(
         result: The run, with at least one score.
         measured: Metrics of the run, including those of each judge.
         n_train: Number of replies that trained the supervised judge.
-        model: Model that judged alone; None for the offline panel.
+        model: Model that was the only judge; None for the offline panel.
     """
     chosen = spread(result)
     return [
@@ -62,18 +62,18 @@ def spread(result: EvalResult) -> list[ItemResult]:
 
 def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
     if model is not None:
-        judges = f"{model} judged alone."
+        judges = f"{model} was the only judge."
     else:
         judges = (
-            "Two judges that need no model: `lexical` compares words and was never trained, `supervised` is "
+            "Two judges that need no model: `lexical` compares words without training, and `supervised` is "
             f"a classifier trained on {n_train} labelled replies. A tie counts as the conservative answer. "
-            "They are a baseline: a real judge must do better."
+            "These judges are a baseline: a real judge must do better."
         )
     return TextBlock(
         title="autorubric demo",
         text=f"{result.total_items} replies of a support desk, graded on "
-        f"{len(result.dataset.criterion_names)} weighted criteria and compared with hand-set labels. "
-        "Replies and labels are synthetic, so the figures say nothing about real texts.\n"
+        f"{len(result.dataset.criterion_names)} weighted criteria and compared with manual labels. "
+        "The replies and labels are synthetic, so the figures say nothing about real texts.\n"
         f"{judges}",
     )
 
@@ -93,13 +93,12 @@ def _scores(result: EvalResult, chosen: list[ItemResult]) -> TableBlock:
                 label_score(result.dataset, one.item_idx),
             )
         )
-    title = f"Scores of {len(chosen)} of {result.total_items} replies, sorted by the score of their labels"
+    title = f"Scores of {len(chosen)} of {result.total_items} replies, sorted by the score from their labels"
     columns = ("reply", "description", "panel" if judges else "score", *judges, "labels")
     return TableBlock(title=title, columns=columns, rows=tuple(rows))
 
 
 def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
-    # Late, since the help of all commands imports this file.
     from autorubric.types import answer_text
 
     truth = result.dataset.item_truth(one.item_idx) or {}
@@ -129,8 +128,8 @@ def _figures(measured: MetricsResult) -> list[Block]:
     raters = _raters(measured)
     opening = TextBlock(
         title="Accuracy / kappa against the labels",
-        text="Kappa is agreement beyond chance: 0 is chance, 1 is perfect; on ordinal criteria a near miss "
-        "counts in part.",
+        text="Kappa measures agreement beyond chance: 0 is chance level, 1 is perfect. On ordinal criteria, "
+        "a near miss gets partial credit.",
     )
     per_criterion = TableBlock(
         columns=("criterion", "level", "n", *(name for name, _ in raters)),
@@ -175,7 +174,7 @@ def _mean_row(raters: Sequence[tuple[str, RaterMetrics]]) -> tuple[Cell, ...]:
 
 
 def accuracy_and_kappa(figures: object) -> tuple[float | None, float | None]:
-    """Return accuracy and the kappa of a criterion's level; both None on levels that have neither."""
+    """Return a criterion's accuracy and the kappa of its level; None for both if the level has neither."""
     from autorubric import metrics  # late, since it loads numpy
 
     match figures:
@@ -195,12 +194,12 @@ def _pair(accuracy: float | None, kappa: float | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryFigures:
-    """The run of real judges and its metrics.
+    """The run with real judges and its metrics.
 
     Attributes:
         result: The run on the 200 summaries.
         measured: Metrics of the run, including those of each judge.
-        comparison: Comparison of every two judges, and of the panel with the best of them.
+        comparison: Comparison of each pair of judges, and of the panel with its best judge.
         corrected: The panel's mean coverage, corrected with the labels of some summaries.
         report: Path of the HTML report; None if none was requested.
     """
@@ -223,7 +222,7 @@ class SummaryFigures:
 
 
 def summary_blocks(found: SummaryFigures) -> list[Block]:
-    """Return the figures of real judges: agreement, leniency, panel against best member, coverage."""
+    """Return the metrics of real judges: agreement, leniency, panel versus best member, coverage."""
     judges = sorted(found.measured.per_judge.items(), key=lambda one: -(one[1].mean_kappa or 0.0))
     table = TableBlock(
         columns=("judge", "kappa", "accuracy", "score bias"),
@@ -235,8 +234,8 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
     return [
         TextBlock(
             title="Real judges",
-            text="200 summaries from SummHay (Apache-2.0): how far do they cover 1,419 insights? The "
-            "recorded verdicts of six models of 2024, compared with those of a person.",
+            text="200 summaries from SummHay (Apache-2.0): how well do they cover 1,419 insights? The "
+            "recorded verdicts of six models from 2024 are compared with those of a person.",
         ),
         table,
         TextBlock(text="\n".join(_sentences(found, judges))),
@@ -256,16 +255,16 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
         )
         yield (
             f"{verdict}, {panel.b}: accuracy {_signed(difference.value)} "
-            f"[{_signed(difference.low)}, {_signed(difference.high)}] on the cells without a tie."
+            f"[{_signed(difference.low)}, {_signed(difference.high)}] on the decisions without a tie."
         )
     corrected = found.corrected.score
     person = found.result.dataset
     scores = [score for at in range(len(person)) if (score := label_score(person, at)) is not None]
     yield (
-        f"Coverage: {as_text(found.corrected.raw.value)} by the panel; corrected with the labels of "
-        f"{found.corrected.n_labelled} summaries {as_text(corrected.value)} "
-        f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; {as_text(sum(scores) / len(scores))} by "
-        "the person, on all summaries."
+        f"Coverage: {as_text(found.corrected.raw.value)} according to the panel; corrected with the labels "
+        f"of {found.corrected.n_labelled} summaries, {as_text(corrected.value)} "
+        f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; {as_text(sum(scores) / len(scores))} "
+        "according to the person, on all summaries."
     )
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from autorubric.values import Level
 
 JUDGE = (
-    "A judge; repeat for a panel. A model's name, lexical, supervised:TRAIN (trained on a labelled "
-    "dataset), or recorded:CSV#RATER (votes in a table; omit #RATER if there is only one rater). "
-    "NAME=J names the judge in votes and reports."
+    "Judge to grade with; repeat for a panel. Use a model name, lexical, supervised:TRAIN (trained on a "
+    "labelled dataset), or recorded:CSV#RATER (votes from a table; omit #RATER if the table has one rater). "
+    "Write NAME=J to name the judge in votes and reports."
 )
 
 
@@ -33,7 +33,7 @@ ApiBase = Annotated[
     typer.Option(
         "--api-base",
         metavar="URL",
-        help="Address of an OpenAI-compatible server, for the judges that are models.",
+        help="Base URL of an OpenAI-compatible server, used for all judges that are models.",
         show_default=False,
     ),
 ]
@@ -42,8 +42,8 @@ ApiKeyEnv = Annotated[
     typer.Option(
         "--api-key-env",
         metavar="NAME",
-        help="Environment variable that holds the models' key.  [default: the provider's; with --api-base, "
-        "AUTORUBRIC_API_KEY]",
+        help="Environment variable that holds the API key of the models.  [default: the provider's "
+        "variable; with --api-base, AUTORUBRIC_API_KEY]",
         show_default=False,
     ),
 ]
@@ -52,7 +52,7 @@ CacheDir = Annotated[
     typer.Option(
         "--cache-dir",
         metavar="DIR",
-        help="Cache models' replies in this folder, and reuse them for identical requests.",
+        help="Cache model responses in this folder, and reuse them for identical requests.",
         show_default=False,
     ),
 ]
@@ -62,7 +62,7 @@ _LEVELS: tuple[Level, ...] = ("binary", "ordinal", "nominal", "ranking")
 
 
 class OnFailure(StrEnum):
-    """How an unreadable reply counts."""
+    """Policy for replies that cannot be read."""
 
     conservative = "conservative"
     exclude = "exclude"
@@ -72,8 +72,8 @@ class OnFailure(StrEnum):
 ON_FAILURE = typer.Option(
     "--on-failure",
     metavar="HOW",
-    help="How an unreadable reply counts: conservative, as UNMET (MET for a penalty); exclude, not at "
-    "all; or raise, which leaves the item without a score.  [default: conservative]",
+    help="How to count an unreadable reply: conservative (as UNMET, or MET for a penalty), exclude (ignore "
+    "it), or raise (leave the item without a score).  [default: conservative]",
     show_default=False,
 )
 HowFailuresCount = Annotated[OnFailure, ON_FAILURE]
@@ -83,7 +83,7 @@ Samples = Annotated[
         "--samples",
         metavar="N",
         min=1,
-        help="Votes that each model casts per criterion.  [default: 1]",
+        help="Number of votes that each model casts per criterion.  [default: 1]",
         show_default=False,
     ),
 ]
@@ -94,7 +94,7 @@ Temperature = Annotated[
         metavar="T",
         min=0,
         max=2,
-        help="Sampling temperature of the models, 0 to 2.  [default: the provider's]",
+        help="Sampling temperature of the models, from 0 to 2.  [default: set by the provider]",
         show_default=False,
     ),
 ]
@@ -103,7 +103,7 @@ Aggregation = Annotated[
     typer.Option(
         "--aggregation",
         metavar="[LEVEL=]METHOD",
-        help="How votes are combined. For binary criteria: majority, weighted, unanimous or any. For other "
+        help="How to combine votes. For binary criteria: majority, weighted, unanimous or any. For other "
         "levels: ordinal=METHOD (mean, median, weighted_mean, mode, min, max), nominal=METHOD (mode, "
         "weighted_mode, unanimous), ranking=METHOD (borda, bradley_terry). Repeat for several levels.  "
         "[default: majority, mean, mode, borda]",
@@ -121,13 +121,12 @@ def parse_judges(
     temperature: float | None = None,
     samples: int | None = None,
 ) -> list[JudgeLike]:
-    """Return the judges described by values of `--judge`, in order; arguments as for `named_judges`.
+    """Return the judges described by values of `--judge`, in order; see `named_judges` for the arguments.
 
     Raises:
-        ArgumentError: If a value describes no judge.
+        ArgumentError: If a value does not describe a judge.
         FileError: If a file named in a value cannot be read or has errors.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.judges import named_judges
 
     return named_judges(
@@ -141,12 +140,11 @@ def parse_judges(
 
 
 def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
-    """Return the arguments of `CriterionGrader` set by values of `--aggregation`.
+    """Return the arguments of `CriterionGrader` that values of `--aggregation` set.
 
     Raises:
-        ArgumentError: If a value names no level, or a method that its level does not have.
+        ArgumentError: If a value names an unknown level, or a method that its level does not support.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.aggregation import AGGREGATORS
 
     known: dict[str, Collection[str]] = {level: AGGREGATORS[level] for level in _LEVELS}
@@ -156,14 +154,14 @@ def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
         methods = known.get(level or "binary")
         if methods is None:
             raise ArgumentError(
-                f"--aggregation {text!r}: {level!r} is not one of the levels: {', '.join(known)}"
+                f"--aggregation {text!r}: unknown level {level!r}; available: {', '.join(known)}"
             )
         if method not in methods:
             others = [f"{one}={method}" for one in known if method in known[one]]
             hint = f"; did you mean {' or '.join(others)}?" if others and not level else ""
             raise ArgumentError(
-                f"--aggregation {text!r}: {method!r} is not one of the methods for {level or 'binary'} "
-                f"criteria: {', '.join(methods)}{hint}"
+                f"--aggregation {text!r}: unknown method {method!r} for {level or 'binary'} criteria; "
+                f"available: {', '.join(methods)}{hint}"
             )
         found["aggregation" if level in ("", "binary") else f"{level}_aggregation"] = method
     return found

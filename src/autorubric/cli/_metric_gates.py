@@ -33,13 +33,13 @@ _BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
 
 
 class Gate(NamedTuple):
-    """A minimum for a figure, of all criteria or of one.
+    """A minimum for a metric, over all criteria or for one criterion.
 
     Attributes:
         text: Left side of the gate as entered, such as `tnr.low@apology`.
-        figure: Name of the figure, with aliases resolved.
+        figure: Name of the metric, with aliases resolved.
         criterion: Name of the criterion; None for all.
-        low: Whether the gate applies to the lower end of the interval instead of the figure.
+        low: Whether the gate applies to the lower bound of the interval instead of the metric.
         least: Smallest value that passes.
     """
 
@@ -51,7 +51,7 @@ class Gate(NamedTuple):
 
 
 def read_gates(values: Sequence[str]) -> list[Gate]:
-    """Parse all values of the option into gates.
+    """Parse the values of `--fail-under` into gates.
 
     Raises:
         ArgumentError: If a value is not `METRIC=X`, or its metric cannot be a gate.
@@ -70,17 +70,17 @@ def _gate(value: str) -> Gate:
         least = math.nan
     if not equals or not math.isfinite(least) or (at and not criterion):
         raise ArgumentError(
-            f"--fail-under {value!r}; give METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8"
+            f"--fail-under must be METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8; got {value!r}"
         )
     known = _ALIASES.get(name, name)
     if known not in _MEANS and (at or known not in _OF_SCORES):
         allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
-        raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; allowed: {allowed}")
+        raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; available: {allowed}")
     # Recall is sensitivity, which has an interval.
     known = "sensitivity" if low and known == "recall" else known
     if low and known not in _WITH_ENDS:
         raise ArgumentError(
-            f"--fail-under {value!r}: {name} has no interval here; .low is allowed with: tpr, tnr, recall, "
+            f"--fail-under {value!r}: {name} has no interval; .low is available for: tpr, tnr, recall, "
             f"{', '.join(_WITH_ENDS)}"
         )
     if least > 1:
@@ -89,7 +89,7 @@ def _gate(value: str) -> Gate:
 
 
 def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
-    """Report every gate that fails; an undefined figure fails its gate."""
+    """Print every gate that fails and return the exit code; an undefined metric fails its gate."""
     worst = Exit.DONE
     for gate in gates:
         value, reason = _value(gate, found)
@@ -107,7 +107,7 @@ def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
 
 
 def _value(gate: Gate, found: MetricsResult) -> tuple[float | None, str]:
-    """Return the gate's figure, or None and the reason."""
+    """Return the gate's metric, or None and the reason."""
     if gate.criterion is not None:
         return _on_criterion(gate, gate.criterion, found)
     if gate.figure in _OF_SCORES:
@@ -133,12 +133,12 @@ def _on_criterion(gate: Gate, name: str, found: MetricsResult) -> tuple[float | 
     own = next((one for one in found.per_criterion if one.name == name), None)
     if own is None:
         names = ", ".join(one.name for one in found.per_criterion)
-        raise ArgumentError(f"no metrics for criterion {name!r}. Criteria: {names}")
+        raise ArgumentError(f"criterion {name!r} has no metrics. Criteria: {names}")
     # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
     fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
     names_of = fields.get(gate.figure, (gate.figure,))
     if not any(hasattr(own, field) for field in names_of):
-        return None, f"not computed for level {own.criterion_type}"
+        return None, f"not computed for criteria of level {own.criterion_type}"
     if gate.low:
         ends = getattr(own, f"{gate.figure}_ci")
         value = ends.lower if ends else None

@@ -34,7 +34,7 @@ JsonFlag = Annotated[
 
 def _finite_score(given: float | None) -> float | None:
     if given is not None and not math.isfinite(given):
-        raise typer.BadParameter(f"{given} is not a score; give a finite number")
+        raise typer.BadParameter(f"{given} is not a score; it must be a finite number")
     return given
 
 
@@ -45,7 +45,7 @@ FailUnder = Annotated[
         metavar="X",
         min=0,
         max=1,
-        help="Exit with 1 if the score, or the mean score of the items, is below X, from 0 to 1.",
+        help="Exit with 1 if the score, or the mean score of the items, is below X (0 to 1).",
         show_default=False,
         callback=_finite_score,
     ),
@@ -71,7 +71,7 @@ MaxLost = Annotated[
     float | None,
     max_lost_option(
         "Exit with 3 if more than this share of the verdicts was lost or assumed.  "
-        f"[default: {MAX_LOST} with a gate]"
+        f"[default: {MAX_LOST} with a --fail option]"
     ),
 ]
 
@@ -87,7 +87,7 @@ class Exit(IntEnum):
         USAGE: The command line or a file is invalid; nothing was judged.
         UNJUDGED: Something could not be judged, or more verdicts were lost or assumed than `--max-lost`.
         STOPPED: The user stopped the command.
-        CUT: The reader of stdout closed it, as `head` does; shells use the same code.
+        CUT: The reader of stdout closed it, for example `head`; shells use the same code.
     """
 
     DONE = 0
@@ -113,8 +113,8 @@ def exit_code(
         fail_under: Minimum of the score.
         unjudged: Number of items without a score, which a mean over the others does not cover.
         verdicts: The verdicts behind the score; None if they are not counted.
-        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None means `MAX_LOST` if
-            `fail_under` is set, and no limit otherwise.
+        max_lost: Largest share of the verdicts that may be lost or assumed, on [0, 1]; None means `MAX_LOST`
+            if `fail_under` is set, and no limit otherwise.
     """
     is_gate = fail_under is not None or max_lost is not None
     if verdicts is not None and is_gate and too_many_missing(verdicts, max_lost):
@@ -132,7 +132,7 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
 
     Args:
         verdicts: The verdicts behind a figure.
-        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None means `MAX_LOST`.
+        max_lost: Largest share of verdicts that may be lost or assumed, on [0, 1]; defaults to `MAX_LOST`.
         of: Description of the verdicts, printed before the counts.
     """
     most = MAX_LOST if max_lost is None else max_lost
@@ -172,15 +172,15 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
 
 @contextmanager
 def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
-    """End the command on an interrupt within the block, and say where its work is and how to resume.
+    """Turn an interrupt within the block into a message that names the folder and how to resume.
 
     Args:
-        folder: Folder of the work.
-        done: What was done, such as `judged`.
-        how_to_go_on: Command-line arguments that resume the work.
+        folder: Folder of the finished work.
+        done: Participle that describes finished items, such as `judged`.
+        how_to_go_on: The command that resumes the work, in words.
 
     Raises:
-        KeyboardInterrupt: If the user stopped the command; carries the message for `guarded`.
+        KeyboardInterrupt: If the user stopped the command; contains the message for `guarded`.
     """
     try:
         yield
@@ -201,7 +201,7 @@ def _let_go_of_stdout() -> None:
 
 
 def in_flags(text: str) -> str:
-    """Replace parameter names in a message of the library by the flags of the command line."""
+    """Replace parameter names in a library message with command-line flags."""
     for parameter, flag in _FLAGS.items():
         text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
     return text

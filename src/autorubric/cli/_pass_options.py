@@ -11,21 +11,21 @@ from autorubric.cli._output import Exit, max_lost_option, notice
 from autorubric.errors import ArgumentError
 from autorubric.values import MAX_LOST
 
-HOW_TO_GO_ON: Final = "the command with --resume"
-OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Where the files go.")]
+HOW_TO_GO_ON: Final = "the command again with --resume"
+OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Folder to write the output files to.")]
 SchemaFile = Annotated[
     Path | None,
     typer.Option(
         "--schema",
         metavar="S",
-        help="A JSON schema of critiques, instead of the built-in one.",
+        help="JSON schema for critiques, used instead of the built-in schema.",
         show_default=False,
     ),
 ]
 TemplateFile = Annotated[
     Path | None,
     typer.Option(
-        "--template", metavar="T", help="A prompt template, instead of the built-in one.", show_default=False
+        "--template", metavar="T", help="Prompt template to replace the built-in one.", show_default=False
     ),
 ]
 CritiqueRubric = Annotated[
@@ -33,7 +33,7 @@ CritiqueRubric = Annotated[
     typer.Option(
         "--rubric",
         metavar="R",
-        help="A rubric file; its criteria become the scores, its score the verdict.",
+        help="Rubric file; its criteria become the scores, and its score determines the verdict.",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ Threshold = Annotated[
     typer.Option(
         "--threshold",
         metavar="X",
-        help="With --rubric: the lowest score with the verdict pass.  [default: 0.7]",
+        help="With --rubric: lowest score that gets the verdict pass.  [default: 0.7]",
         show_default=False,
     ),
 ]
@@ -61,22 +61,22 @@ MaxLostDrafts = Annotated[
     float | None,
     max_lost_option(
         "Exit with 3 if more than this share of the drafts could not be judged.  "
-        f"[default: {MAX_LOST} with a gate, else 0]"
+        f"[default: {MAX_LOST} with a --fail option, otherwise 0]"
     ),
 ]
 
 
 def are_too_many(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
-    """Return whether more than the allowed share was lost; without a gate none may be lost."""
+    """Return whether more drafts were lost than allowed; without a gate, no draft may be lost."""
     allowed = MAX_LOST if is_gate else 0.0
     return share > (allowed if max_lost is None else max_lost)
 
 
 def report_lost(lost: int, total: int, first_error: str | None) -> float:
-    """Print the number of drafts that could not be judged, with the first cause, and return their share."""
+    """Print the number of drafts that could not be judged, with the first error, and return their share."""
     if not lost:
         return 0.0
-    cause = "" if first_error is None else f"; the first: {first_error}"
+    cause = "" if first_error is None else f"; first error: {first_error}"
     notice(f"Warning: {lost} of {total} drafts could not be judged{cause}")
     return lost / total
 
@@ -88,7 +88,7 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
         ArgumentError: If such a flag is set without --resume.
     """
     if retry_errors and not resume:
-        raise ArgumentError("--retry-errors needs --resume; without --resume every draft is processed again")
+        raise ArgumentError("--retry-errors requires --resume; otherwise every draft is processed again")
 
 
 def tell_stopped(limit: str) -> Exit:

@@ -1,10 +1,14 @@
-"""A grading report as JSON for programs."""
+"""Grading reports as JSON for programs, and the figures of a run as blocks."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from autorubric._blocks import Block, ScalarBlock
+
 if TYPE_CHECKING:
+    from autorubric.eval import EvalResult
     from autorubric.types import CriterionReport, EnsembleEvaluationReport, JudgeVote
 
 
@@ -51,3 +55,24 @@ def _vote_json(vote: JudgeVote) -> dict[str, Any]:
         "confidence": vote.confidence,
         "error": vote.error,
     }
+
+
+def run_blocks(result: EvalResult) -> list[Block]:
+    """Return the figures of a run as blocks, with the reason if the cost is unknown."""
+    blocks = result.blocks()
+    head = blocks[0]
+    if result.total_completion_cost is None and isinstance(head, ScalarBlock):
+        costs = ((name, _why_no_cost(result) if "cost" in name else value) for name, value in head.figures)
+        blocks[0] = replace(head, figures=tuple(costs))
+    return blocks
+
+
+def _why_no_cost(result: EvalResult) -> str:
+    judges = result.fingerprint.get("judges")
+    settings = judges.values() if isinstance(judges, dict) else ()
+    models = [str(one["model"]) for one in settings if isinstance(one, dict) and "model" in one]
+    if not models:
+        return "none reported (no judge is a model)"
+    if result.total_token_usage is None:
+        return "unknown (no reply with a token count)"
+    return f"unknown (no price for {', '.join(dict.fromkeys(models))})"

@@ -20,7 +20,7 @@ Source = Annotated[
     Path | None,
     typer.Argument(
         metavar="[DATASET]",
-        help="A JSON, JSONL, YAML, CSV or Parquet file; or a run file (YAML).  [default: autorubric.yaml]",
+        help="Dataset (JSON, JSONL, YAML, CSV or Parquet) or run file (YAML).  [default: autorubric.yaml]",
         show_default=False,
     ),
 ]
@@ -28,44 +28,43 @@ Panel = Annotated[list[str] | None, judge_option(f"{JUDGE} Replaces the judges o
 RunsFolder = Annotated[
     Path | None,
     typer.Option(
-        "--runs-dir", metavar="DIR", help="The folder of runs.  [default: experiments]", show_default=False
+        "--runs-dir", metavar="DIR", help="Folder of the runs.  [default: experiments]", show_default=False
     ),
 ]
 FailurePolicy = Annotated[OnFailure | None, ON_FAILURE]
 
 
 def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
-    """Return the content of a run file, or a content that only names a dataset.
+    """Return the content of a run file, or content that only names a dataset.
 
     Args:
         source: A run file or a dataset; None means `autorubric.yaml` in the working directory.
         judge: Values of `--judge`.
 
     Raises:
-        ArgumentError: If there is no run file, or a dataset without a judge.
+        ArgumentError: If there is no run file, or a dataset is passed without a judge.
         FileError: If the file cannot be read or has errors.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.run_file import DataSource, RunFile, is_run_file, read_run_file
 
     if source is None:
         if not Path(DEFAULT).exists():
             raise ArgumentError(
-                f"no dataset given, and no {DEFAULT} in this folder; give a dataset and --judge, or create "
-                "a run file with: autorubric init"
+                f"no dataset was passed, and this folder has no {DEFAULT}; pass a dataset and --judge, or "
+                "create a run file with: autorubric init"
             )
         return read_run_file(DEFAULT)
     if is_run_file(source):
         return read_run_file(source)
     if not judge:
-        raise ArgumentError(f"no judge for {source}; give --judge MODEL, or --judge lexical to try offline")
+        raise ArgumentError(f"no judge for {source}; pass --judge MODEL, or --judge lexical to work offline")
     return RunFile(data=DataSource(path=source))
 
 
 def override(
     file: RunFile, judge: Sequence[str] | None, changes: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> RunSetup:
-    """Return the run of a run file, overridden by flags.
+    """Return the run that a run file describes, with the settings that flags override.
 
     Args:
         file: The content of the run file.
@@ -73,7 +72,6 @@ def override(
         changes: Values by key of `RunFile`; None for flags that were not set.
         settings: Settings of models by key of `JudgeEntry`; None for flags that were not set.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.judges import demand_models
     from autorubric.llm import prefix_of
     from autorubric.run_file import set_up
@@ -96,7 +94,7 @@ def override(
     bases = {entry.api_base or prefix_of(entry.model) for entry in file.judges if entry.is_model}
     if variable is not None and len(bases) > 1 and "api_base" not in chosen:
         raise ArgumentError(
-            f"--api-key-env {variable}: the judges are at several addresses or providers, and a key is "
-            "sent to one only; set api_key_env for each judge in the run file"
+            f"--api-key-env {variable}: the judges use several addresses or providers, and a key is sent to "
+            "only one of them; set api_key_env for each judge in the run file"
         )
     return set_up(file.with_model_settings(chosen))

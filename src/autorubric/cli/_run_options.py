@@ -16,19 +16,19 @@ def _shard(given: str) -> tuple[int, int]:
     found = _SHARD.fullmatch(given)
     if found is None:
         raise typer.BadParameter(
-            f"{given!r} is not a shard; give two numbers, such as 0/8 for the first of eight"
+            f"{given!r} is not a shard; it must be I/N, such as 0/8 for the first of eight"
         )
     return int(found[1]), int(found[2])
 
 
 def _positive(given: float | None) -> float | None:
     if given is not None and not 0 < given < float("inf"):
-        raise typer.BadParameter(f"{given} is not an amount; give US dollars above 0")
+        raise typer.BadParameter(f"{given} is not an amount; it must be a positive number of US dollars")
     return given
 
 
 class OnMismatch(StrEnum):
-    """What to do if something that a stored run depends on has changed."""
+    """Action to take if the inputs of a stored run have changed."""
 
     refuse = "refuse"
     rejudge = "rejudge"
@@ -37,31 +37,31 @@ class OnMismatch(StrEnum):
 
 DatasetFile = Annotated[
     Path,
-    typer.Argument(metavar="DATASET", help="A JSON, JSONL, YAML, CSV or Parquet file.", show_default=False),
+    typer.Argument(metavar="DATASET", help="JSON, JSONL, YAML, CSV or Parquet file.", show_default=False),
 ]
 RubricFile = Annotated[
     Path | None,
     typer.Option(
-        "--rubric", metavar="R", help="A rubric file, instead of the dataset's rubric.", show_default=False
+        "--rubric", metavar="R", help="Rubric file, instead of the dataset's rubric.", show_default=False
     ),
 ]
 NoPreflight = Annotated[
-    bool, typer.Option("--no-preflight", help="Do not send one request to each model before the others.")
+    bool, typer.Option("--no-preflight", help="Skip the test request to each model before the run.")
 ]
 RunName = Annotated[
     str | None,
     typer.Option(
         "--name",
         metavar="NAME",
-        help="The run's name; an existing run with this name is resumed.  [default: the "
-        "dataset's name and the time]",
+        help="Name of the run; an existing run with this name is resumed.  [default: the name of the "
+        "dataset and the time]",
         show_default=False,
     ),
 ]
 RunsDir = Annotated[
     Path,
     typer.Option(
-        "--runs-dir", metavar="DIR", help="The folder of runs.  [default: experiments]", show_default=False
+        "--runs-dir", metavar="DIR", help="Folder of the runs.  [default: experiments]", show_default=False
     ),
 ]
 Mismatch = Annotated[
@@ -69,8 +69,8 @@ Mismatch = Annotated[
     typer.Option(
         "--on-mismatch",
         metavar="HOW",
-        help="If the existing run has other inputs: refuse, and list the differences; rejudge what "
-        "changed; or fork, which continues in a new folder.  [default: refuse]",
+        help="What to do if the existing run has other inputs: refuse (list the differences), rejudge (judge "
+        "what changed), or fork (continue in a new folder).  [default: refuse]",
         show_default=False,
     ),
 ]
@@ -92,7 +92,7 @@ MaxCost = Annotated[
     typer.Option(
         "--max-cost",
         metavar="USD",
-        help="Stop before requests cost more than this; every model's price must be known.",
+        help="Stop before the run costs more than this; the price of every model must be known.",
         show_default=False,
         callback=_positive,
     ),
@@ -102,7 +102,7 @@ ShardOf = Annotated[
     typer.Option(
         "--shard",
         metavar="I/N",
-        help="Grade only every N-th item from item I, counted from 0, as a run named NAME-I-of-N; for "
+        help="Grade only every N-th item, starting with item I (from 0), as a run named NAME-I-of-N; for job "
         "schedulers. `merge` combines all N runs.",
         show_default=False,
         parser=_shard,
@@ -113,7 +113,7 @@ ExecutorName = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Where to grade: local is this process; ray is a cluster.  [default: local]",
+        help="Where to grade: local (this process) or ray (a Ray cluster).  [default: local]",
         show_default=False,
     ),
 ]
@@ -121,10 +121,10 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Print the calls, tokens and US dollars that the run would need, and send nothing.",
+        help="Print the calls, tokens and cost that the run would need, without sending anything.",
         show_default=False,
     ),
 ]
 NoProgress = Annotated[
-    bool, typer.Option("--no-progress", help="Show no progress on stderr.", show_default=False)
+    bool, typer.Option("--no-progress", help="Do not show progress on stderr.", show_default=False)
 ]

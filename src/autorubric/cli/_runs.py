@@ -34,10 +34,10 @@ def run_resumable(
     Args:
         dataset: The dataset to grade.
         grader: The grader.
-        how_to_go_on: Command-line arguments that resume the run.
+        how_to_go_on: The command that resumes the run, in words.
         shard: Index of the shard and number of shards; None for the whole dataset.
-        preflight: Whether to send one request to each model before the others.
-        options: Options of `EvalConfig`, including a name.
+        preflight: Whether to send one request to each model before all others.
+        options: Fields of `EvalConfig`, including the name of the run.
 
     Raises:
         KeyboardInterrupt: If the user stopped the run.
@@ -46,7 +46,7 @@ def run_resumable(
     folder = config.experiments_dir / str(config.experiment_name)
     if preflight and grader.models:
         # Before the run, since a server that does not answer keeps it waiting.
-        notice("asking one question first …")
+        notice("sending a test request to each model first …")
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
         runner = autorubric.EvalRunner(
             dataset, grader, config, preflight=_report_check if preflight else None
@@ -65,7 +65,7 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
     """Print why a run was stopped and how to resume it; return the exit code."""
     if reason == "same_error":
         notice(
-            f"Stopped: the same error came from every judgement. Fix it, then run {how_to_go_on} to resume."
+            f"Stopped: a judge kept failing with the same error. Fix it, then run {how_to_go_on} to resume."
         )
         return Exit.UNJUDGED
     notice(f"Stopped at --{reason.replace('_', '-')}. To resume, run {how_to_go_on}.")
@@ -75,21 +75,20 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
 def sharded(
     dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
 ) -> tuple[RubricDataset, EvalConfig]:
-    """Return the shard of the dataset to grade, with the options of its run."""
+    """Return the shard of the dataset to grade and the options of its run."""
     if shard is None:
         return dataset, config
-    # Late, since `--help` should not wait for it.
     from autorubric.eval import shard_of
 
     return shard_of(dataset, config, *shard)
 
 
 def made_name(stem: str, folder: Path) -> str:
-    """Return a new run's name, made from a file name and the time.
+    """Return a name for a new run, derived from a file name and the time.
 
     Args:
         stem: File name without its suffix; characters that are invalid in folder names are replaced.
-        folder: Folder of the runs; the returned name is not used in it.
+        folder: Folder of the runs, which does not contain the returned name.
     """
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
     made = f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -98,7 +97,7 @@ def made_name(stem: str, folder: Path) -> str:
 
 
 def run_counts(result: EvalResult) -> dict[str, Any]:
-    """Return the number of items and verdicts of a run by outcome, as printed by `--json`."""
+    """Return the numbers of items and verdicts of a run by outcome, as printed by `--json`."""
     return {
         "total_items": result.total_items,
         "successful_items": result.successful_items,
@@ -112,14 +111,13 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
 def labelled_verdicts(
     result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
 ) -> VerdictCounts:
-    """Count the verdicts behind figures that compare with labels.
+    """Count the verdicts behind metrics that compare a run with labels.
 
     Args:
         result: The run.
         dataset: The labelled dataset, with items matched by id; defaults to the run's own.
         criterion: Name of the only criterion to count; None for all.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.values import VerdictCounts
 
     labelled = result.dataset if dataset is None else dataset

@@ -51,7 +51,7 @@ def print_blocks(blocks: Sequence[Block]) -> None:
                 console.print()
             for part in _rendered(block, console):
                 console.print(part)
-    # Tables are padded to the right, which whoever reads a pipe has no use for.
+    # Tables are padded to the right, which is useless in a pipe.
     for line in captured.get().splitlines():
         typer.echo(line.rstrip(), color=console.is_terminal)
 
@@ -92,7 +92,7 @@ def _figures(block: ScalarBlock) -> RenderableType:
 def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
     """Yield the table, or several tables that repeat the first column if its columns do not fit.
 
-    Continued tables leave out rows that are empty in them.
+    Continued tables omit rows that are empty in them.
     """
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
     widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
@@ -127,7 +127,7 @@ def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _style(text: str) -> str:
-    """Return the colour of a cell that begins with a verdict or a status; none for any other."""
+    """Return the colour of a cell that begins with a verdict or a status; empty for other cells."""
     return _COLOURS.get(text.split("\n")[0].split(" (")[0].strip(), "")
 
 

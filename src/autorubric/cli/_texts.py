@@ -1,4 +1,4 @@
-"""Input of texts from files and from standard input."""
+"""Reading of text from files and standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def read_input(file: Path | None) -> str:
         FileError: If the input is not UTF-8 text, or exceeds 64 MiB.
         OSError: If the input cannot be read.
     """
-    # Late, since the help of all commands imports this file.
     from autorubric._files import MAX_LINE_BYTES, read_bounded
 
     if file is not None and str(file) != "-":
@@ -28,4 +27,4 @@ def read_input(file: Path | None) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileError(source, [Fault(path="", message=f"this is not UTF-8 text: {error}")]) from None
+        raise FileError(source, [Fault(path="", message=f"the input is not UTF-8 text: {error}")]) from None

@@ -1,4 +1,4 @@
-"""The page of a run that `autorubric view` shows, and the labels that are given on it."""
+"""The page of a run that `autorubric view` shows, and the labels entered on it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from autorubric.values import Submission
 LABELS: Final = "labels.jsonl"
 _RUN_FILES: Final = "*.jsonl"
 _BUSY: Final = 4.0
-"""A run that grows is read again at most this many times as rarely as reading it takes."""
+"""Minimum time between two reads of a growing run, in multiples of the time that one read takes."""
 
 
 class RunPage:
-    """The page of a run, with the labels that were given on it.
+    """The page of a run, with the labels entered on it.
 
     Args:
-        run: The run's folder.
-        file: The dataset's file, into which labels are saved; None for none.
-        fields: The columns that a CSV file is read by.
+        run: Folder of the run.
+        file: The dataset file to save labels to as well; None to save them only in the run folder.
+        fields: The column mapping of a CSV file.
         rater: Name of the person who labels.
 
     Raises:
-        ArgumentError: If the file is not of this run, or labels cannot be saved into it.
-        RunFormatError: If the folder holds no run, or it is damaged.
+        ArgumentError: If the file does not contain the items of the run, or labels cannot be saved to it.
+        RunFormatError: If the folder is not a run, or the run is damaged.
     """
 
     def __init__(self, run: Path, file: Path | None, fields: FieldMap, rater: str) -> None:
         if not rater.strip():
-            raise ArgumentError("--rater is empty; give a name")
+            raise ArgumentError("--rater must not be empty; pass a name")
         self._run, self._file, self._rater = run, file, rater
         self._lock = threading.Lock()
         self._version = 0
@@ -53,17 +53,17 @@ class RunPage:
         if file is not None:
             self._open(file, fields)
         elif fields:
-            raise ArgumentError("columns need --dataset FILE, the table that they name columns of")
+            raise ArgumentError("column options require --dataset FILE, the table whose columns they name")
         self._page: str | None = None
 
     @property
     def saved_to(self) -> str:
-        """Where labels are saved, in words."""
+        """The files that labels are saved to, in words."""
         own = str(self._run / LABELS)
         return own if self._file is None else f"{self._file} and {own}"
 
     def html(self) -> str:
-        """Return the page; it is made again if the run has grown or labels were given."""
+        """Return the page, rendered again if the run has grown or labels were added."""
         with self._lock:
             self._refresh()
             if self._page is None:
@@ -74,7 +74,7 @@ class RunPage:
             return self._page
 
     def state(self) -> dict[str, Any]:
-        """Return the run's progress."""
+        """Return the progress of the run."""
         with self._lock:
             self._refresh()
             result = self._result
@@ -88,10 +88,10 @@ class RunPage:
             }
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save the label in `body`: `item`, the item's id, `criterion` and `value`.
+        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`.
 
         Raises:
-            ArgumentError: If there is no such item or criterion.
+            ArgumentError: If the item or the criterion is unknown.
             ReplyError: If the value is not one of the criterion's labels.
             FileError: If a file cannot be written.
         """
@@ -103,7 +103,7 @@ class RunPage:
                 raise ArgumentError(f"the dataset has no item {item_id!r}")
             rubric = data.get_item_rubric(place)
             if name not in rubric.names:
-                raise ArgumentError(f"criterion {name!r}; the item has {', '.join(rubric.names)}")
+                raise ArgumentError(f"unknown criterion {name!r}; available: {', '.join(rubric.names)}")
             criterion = rubric.by_name(name).facing(Submission.parse(data[place].submission))
             criterion.parse_truth(value)
             self._append(
@@ -128,7 +128,7 @@ class RunPage:
         """Raise an error if another program changed the dataset, so that no edit is lost."""
         if not file.is_file() or file.read_bytes() != self._content:
             raise ArgumentError(
-                f"{file} was changed by another program; the label is saved in {self._run / LABELS} alone. "
+                f"{file} was changed by another program; the label was saved only to {self._run / LABELS}. "
                 "Start autorubric view again."
             )
 
@@ -172,18 +172,18 @@ class RunPage:
             found.item_fingerprint(at) == graded.item_fingerprint(at) for at in range(len(graded))
         )
         if not same:
-            raise ArgumentError(f"{file} has other items than {self._run}; give the dataset that was graded")
+            raise ArgumentError(f"{file} has other items than {self._run}; pass the dataset that was graded")
         self._content = content
         self._fields = {**(found.field_map or {}), **fields}
         if file.suffix.lower() == ".csv":
-            # The ids of a table depend on the columns that are named; those of the run are known.
+            # The ids of a table depend on the chosen columns, whereas the ids of the run are known.
             labels = ({"ground_truth": one.ground_truth} if one.ground_truth else {} for one in found)
             items = [item.model_copy(update=own) for item, own in zip(graded, labels, strict=True)]
             found = graded.with_items(items)
         self._given = found
 
     def _labelled(self) -> RubricDataset:
-        """Return the dataset with the labels that were given on the page as its truth."""
+        """Return the dataset with the labels entered on the page as its ground truth."""
         path = self._run / LABELS
         named: dict[str, set[str]] = {}
         for label in _lines(path) if path.is_file() else ():
@@ -208,7 +208,7 @@ class RunPage:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the labels in a file; `merge_labels` reports what is wrong with it."""
+    """Yield the valid labels in a file; `merge_labels` reports the invalid lines."""
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             found = json.loads(line)

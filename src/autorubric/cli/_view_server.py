@@ -1,4 +1,4 @@
-"""A small HTTP server for one page: on loopback, behind a token, for this browser alone."""
+"""A small HTTP server that serves one page on loopback, protected by a token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.errors import AutorubricError
 
 HOST: Final = "127.0.0.1"
 _MOST_BYTES: Final = 1 << 20
-"""Bytes of a request body that are read; a label is far shorter."""
+"""Maximum size of a request body in bytes; a label is far smaller."""
 
 
 class Viewed(Protocol):
@@ -24,31 +24,31 @@ class Viewed(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """Return the progress of the run, and a version that changes with the page."""
+        """Return the progress of the run and a version that changes with the page."""
         ...
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save a label, and return what was saved.
+        """Save a label, and return it with the number of labels saved so far.
 
         Raises:
-            AutorubricError: If it cannot be saved.
+            AutorubricError: If the label cannot be saved.
         """
         ...
 
 
 class ViewServer(ThreadingHTTPServer):
-    """A server of one page.
+    """An HTTP server for a single page.
 
-    Requests need the token in their path. A `Host` other than this server's is refused, so that a foreign
-    name that resolves to loopback cannot read the page; a POST needs this server's `Origin`, so that no other
-    page can save labels.
+    Every request must have the token in its path. Requests with a foreign `Host` are refused, so that a name
+    that resolves to loopback cannot be used to read the page. A POST must have this server's `Origin`, so
+    that no other page can save labels.
 
     Args:
         viewed: The content to show.
-        port: The port; 0 for any free one.
+        port: The port; 0 for any free port.
 
     Raises:
-        OSError: If the port is taken.
+        OSError: If the port is in use.
     """
 
     daemon_threads = True
@@ -147,4 +147,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Write no log: the path has the token."""
+        """Suppress logging, because the path contains the token."""

@@ -31,27 +31,27 @@ ItemsFile = Annotated[
     Path,
     typer.Argument(
         metavar="SOURCE",
-        help="The items to label: a dataset file or, with --where, the folder of a run.",
+        help="Items to label: a dataset file or, with --where, the folder of a run.",
         show_default=False,
     ),
 ]
 PageFile = Annotated[
-    Path, typer.Option("-o", "--out", metavar="PAGE", help="The HTML file to write.", show_default=False)
+    Path, typer.Option("-o", "--out", metavar="PAGE", help="HTML file to write.", show_default=False)
 ]
 ItemsRubric = Annotated[
     Path | None,
     typer.Option(
-        "--rubric", metavar="R", help="The rubric.  [default: the dataset's own]", show_default=False
+        "--rubric", metavar="R", help="Rubric file.  [default: the dataset's own rubric]", show_default=False
     ),
 ]
 Title = Annotated[
     str | None,
     typer.Option(
-        "--title", metavar="TEXT", help="Heading.  [default: the dataset's name]", show_default=False
+        "--title", metavar="TEXT", help="Page heading.  [default: the dataset's name]", show_default=False
     ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Seed of the order of the items, with the rater's name.")
+    int, typer.Option("--seed", metavar="N", help="Seed of the item order, combined with the rater's name.")
 ]
 
 
@@ -70,21 +70,21 @@ def annotate(  # noqa: PLR0913
     seed: Seed = 0,
     where: WhereOption = None,
 ) -> Exit:
-    """Write one HTML page on which people label the items, offline.
+    """Write an HTML page on which people label items offline.
 
     The page asks for the rater's name, shows the items in an order specific to the rater, and hides the
-    answers of judges and other raters. It works with the keyboard alone, keeps unfinished work, and saves the
-    labels as JSON lines for `autorubric labels merge`.
+    answers of judges and other raters. It can be used with the keyboard only, keeps unfinished work, and
+    saves the labels as JSON lines for `autorubric labels merge`.
 
-    With a run, the page has the items that --where selects, and asks only for their marked criteria. For
-    labels merge --decide, write the same items with autorubric labels export.
+    For a run, the page contains the items selected by --where and asks only about their marked criteria. To
+    use the labels with labels merge --decide, write the same items with autorubric labels export.
 
     \b
     Examples:
       autorubric annotate essays.jsonl --rubric rubric.yaml -o label-essays.html
       autorubric annotate experiments/essays-1 --where wrong -o look-again.html
 
-    Exit codes: 0 done, 2 invalid command line or file.
+    Exit codes: 0 success, 2 invalid command line or file.
     """
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
     from autorubric.report import write_annotation_page
@@ -102,14 +102,14 @@ def _items(
     """Return the items of a dataset file, or the marked items of a run."""
     if not source.is_dir():
         if where:
-            raise ArgumentError(f"--where needs a run; {source} is not a run folder")
+            raise ArgumentError(f"--where requires a run folder; {source} is not a run folder")
         return opened(source, rubric, fields)
     if not where:
         raise ArgumentError(
-            f"{source} is a folder; to label items of a run, add --where, such as --where wrong"
+            f"{source} is a folder; to label items of a run, pass --where, such as --where wrong"
         )
     if rubric is not None or fields:
-        raise ArgumentError("--rubric and columns need a dataset file; a run has its own rubric")
+        raise ArgumentError("--rubric and column options require a dataset file; a run has its own rubric")
     found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
     if not len(found):
         raise ArgumentError(f"no item of {source} is marked {' or '.join(where)}; there is nothing to label")

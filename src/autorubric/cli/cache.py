@@ -19,7 +19,7 @@ CacheFolder = Annotated[
     typer.Option(
         "--cache-dir",
         metavar="DIR",
-        help="The cache's folder.  [default: .autorubric_cache]",
+        help="Folder of the cache.  [default: .autorubric_cache]",
         show_default=False,
     ),
 ]
@@ -33,7 +33,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Show the number, size and folder of cached replies.
 
-    With --json the object has: path, entries, size_bytes, max_bytes.
+    With --json, the object has: path, entries, size_bytes, max_bytes.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Remove every cached reply.
 
-    With --json the object has: path, removed.
+    With --json, the object has: path, removed.
 
     \b
     Example:
@@ -78,8 +78,8 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 
 
 def _existing(folder: Path) -> ReplyCache | None:
-    """Return the cache in a folder; None if there is none, because opening a cache would create it."""
-    # Late, since it loads pydantic, and `--help` should not wait for that.
+    """Return the cache in a folder; None if there is no cache, because opening it would create one."""
+    # Imported late, since it loads pydantic.
     from autorubric.llm import ReplyCache
 
     found = ReplyCache(folder)

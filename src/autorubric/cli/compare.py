@@ -15,16 +15,16 @@ from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import LabelledFile
 
 Baseline = Annotated[
-    Path, typer.Argument(metavar="RUN1", help="The folder of the earlier run.", show_default=False)
+    Path, typer.Argument(metavar="RUN1", help="Folder of the earlier run, the baseline.", show_default=False)
 ]
 Compared = Annotated[
-    Path, typer.Argument(metavar="RUN2", help="The folder of the later run.", show_default=False)
+    Path, typer.Argument(metavar="RUN2", help="Folder of the later run.", show_default=False)
 ]
 FailOnRegression = Annotated[
     bool,
     typer.Option(
         "--fail-on-regression",
-        help="Exit with 1 if the scores of RUN2 are lower: the whole interval of the mean difference is "
+        help="Exit with 1 if RUN2 has lower scores, that is, if the whole interval of the mean difference is "
         "below 0.",
         show_default=False,
     ),
@@ -41,24 +41,24 @@ def compare(
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Compare a run with an earlier one, item by item.
+    """Compare a run with an earlier run, item by item.
 
-    Items are matched by id; their texts may differ, for example when two versions of a system answer the same
-    questions. Differences are RUN2 - RUN1, with paired intervals over items and p-values from random sign
-    flips; p-values of criteria are adjusted for multiple comparisons (Holm).
+    Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
+    questions. Differences are RUN2 - RUN1, with paired intervals over items and p-values from a sign-flip
+    test. The p-values of criteria are adjusted for multiple comparisons (Holm).
 
-    With --json the object has: baseline, run, regressed (null if undecided), and difference, with the keys of
-    `RunDifference.to_dict`.
+    With --json, the object has: baseline, run, regressed (null if undecided), and difference, with the keys
+    of `RunDifference.to_dict`.
 
     \b
     Example:
       autorubric compare experiments/before experiments/after --fail-on-regression
 
-    Exit codes: 0 done, 1 lower with --fail-on-regression, 2 invalid command line, file or run folder, 3 too
-    few items to decide with --fail-on-regression, or more verdicts of a run lost or assumed than --max-lost.
+    Exit codes: 0 success, 1 lower scores (--fail-on-regression), 2 invalid command line, file or run folder,
+    3 too few items to decide, or more verdicts of a run lost or assumed than --max-lost allows.
     """
     with warnings.catch_warnings():
-        # The notices say the same, and of which run.
+        # The notices repeat the warnings and name the run.
         warnings.simplefilter("ignore", RuntimeWarning)
         before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
     for one in (before, after):
@@ -80,6 +80,6 @@ def compare(
     if not fail_on_regression:
         return Exit.DONE
     if found.regressed is None:
-        notice("Too few items have a score in both runs to tell whether the scores are lower.")
+        notice("Too few items have a score in both runs to decide whether the scores are lower.")
         return Exit.UNJUDGED
     return Exit.BELOW if found.regressed else Exit.DONE

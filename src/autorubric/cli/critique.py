@@ -43,7 +43,7 @@ class FailOn(StrEnum):
 DraftsFile = Annotated[
     Path,
     typer.Argument(
-        metavar="DRAFTS", help='JSON lines, each {"id", "prompt", "output", "contract"}.', show_default=False
+        metavar="DRAFTS", help="JSON lines with the keys id, prompt, output and contract.", show_default=False
     ),
 ]
 TeacherName = Annotated[
@@ -51,15 +51,15 @@ TeacherName = Annotated[
     typer.Option(
         "--judge",
         metavar="J",
-        help="Who writes the critiques: a model's name. With --rubric also lexical, supervised:TRAIN or "
-        "recorded:CSV#RATER.",
+        help="Judge that writes the critiques: a model name or, with --rubric, also lexical, "
+        "supervised:TRAIN or recorded:CSV#RATER.",
         show_default=False,
     ),
 ]
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Show what would be requested; send and write nothing.", show_default=False
+        "--dry-run", help="Show the planned requests without sending or writing anything.", show_default=False
     ),
 ]
 FailOnVerdict = Annotated[
@@ -67,7 +67,7 @@ FailOnVerdict = Annotated[
     typer.Option(
         "--fail-on",
         metavar="V",
-        help="Exit with 1 on a verdict of reject; with revise, on revise or reject.",
+        help="Exit with 1 if a draft gets this verdict: reject, or revise (revise or reject).",
         show_default=False,
     ),
 ]
@@ -100,7 +100,7 @@ def critique(  # noqa: PLR0913
     Writes critiques_v1.jsonl, critiques_v1_manifest.json and critiques_v1_stats.json. Resume a stopped pass
     with --resume.
 
-    With --json the object has the statistics: total, processed, skipped, critique_parse_rate,
+    With --json, the object has the statistics: total, processed, skipped, critique_parse_rate,
     critique_schema_valid_rate, verdict_distribution, issue_type_counts, risk_level_distribution, avg_scores,
     records, removed, error_counts, first_errors, unresolved_evidence, id_mismatches, tokens, cost, stopped,
     left, faults, fault_count, notices, seconds.
@@ -112,8 +112,8 @@ def critique(  # noqa: PLR0913
 
     Records of drafts that are no longer in DRAFTS stay in the file and are not counted.
 
-    Exit codes: 0 done, 1 a verdict at --fail-on, 2 invalid command line or file, 3 a draft could not be
-    judged, with --fail-on more of them than --max-lost, 130 stopped, also by a limit.
+    Exit codes: 0 success, 1 a draft fails --fail-on, 2 invalid command line or file, 3 a draft could not be
+    judged (with --fail-on: more drafts than --max-lost allows), 130 stopped by the user or at a limit.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]
@@ -143,7 +143,7 @@ def critique(  # noqa: PLR0913
 
 
 def _code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float | None) -> Exit:
-    """Return BELOW for a verdict at the gate, else UNJUDGED if too many drafts could not be judged."""
+    """Return BELOW if a verdict fails the gate, UNJUDGED if too many drafts could not be judged."""
     errors = sum(stats["error_counts"].values())
     lost = errors + stats["fault_count"]
     first_error = next(iter(f"{code}: {told}" for code, told in stats["first_errors"].items()), None)
@@ -172,5 +172,5 @@ def _blocks(stats: Mapping[str, Any]) -> list[Block]:
     first = stats["first_errors"]
     errors = tuple((code, count, first.get(code)) for code, count in stats["error_counts"].items() if count)
     if errors:
-        tables.append(TableBlock(columns=("error", "drafts", "the first"), rows=errors))
+        tables.append(TableBlock(columns=("error", "drafts", "first error"), rows=errors))
     return [ScalarBlock(figures=figures), *tables]

@@ -28,15 +28,15 @@ _BAR: Final = 10
 """Number of characters of a full bar."""
 
 Content = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The content; - reads standard input.", show_default=False)
+    Path, typer.Argument(metavar="FILE", help="File to critique; - reads standard input.", show_default=False)
 ]
 Criteria = Annotated[
     str,
     typer.Option(
         "--criteria",
         metavar="A,B",
-        help="What to evaluate: correctness, completeness, quality, security, performance, style, safety, or "
-        "your own names; or one rubric file.",
+        help="Criteria, separated by commas: correctness, completeness, quality, security, performance, "
+        "style, safety, or your own names; or one rubric file.",
         show_default=False,
     ),
 ]
@@ -45,18 +45,16 @@ Config = Annotated[
     typer.Option(
         "--config",
         metavar="F",
-        help="The provider table: a YAML, TOML or JSON file.  [env var: AUTORUBRIC_PROVIDERS]",
+        help="Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]",
         show_default=False,
     ),
 ]
 ProviderName = Annotated[
     str,
-    typer.Option(
-        "--provider", metavar="P", help="Who evaluates: auto, local_fm, gpt4, claude or custom:<id>."
-    ),
+    typer.Option("--provider", metavar="P", help="Provider: auto, local_fm, gpt4, claude or custom:<id>."),
 ]
 Scale = Annotated[
-    str, typer.Option("--scale", metavar="S", help="Scores as 0-10, 0-100, letter or pass-fail.")
+    str, typer.Option("--scale", metavar="S", help="Scoring scale: 0-10, 0-100, letter or pass-fail.")
 ]
 Mode = Annotated[
     str, typer.Option("--mode", metavar="M", help="Amount of output: detailed, summary or score_only.")
@@ -77,7 +75,7 @@ Root = Annotated[
     typer.Option(
         "--workspace-root",
         metavar="DIR",
-        help="The folder that must contain every location.",
+        help="Folder that must contain every location of an issue.",
         show_default=False,
     ),
 ]
@@ -86,14 +84,14 @@ MaxIssues = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show what would be requested, and send nothing.", show_default=False),
+    typer.Option("--dry-run", help="Show the planned request without sending anything.", show_default=False),
 ]
 FailUnder = Annotated[
     str | None,
     typer.Option(
         "--fail-under",
         metavar="X",
-        help="Exit with 1 if the overall score is below X: a number, a letter or pass, as --scale says.",
+        help="Exit with 1 if the overall score is below X: a number, a letter or pass, depending on --scale.",
         show_default=False,
     ),
 ]
@@ -117,14 +115,14 @@ def critique_text(  # noqa: PLR0913
     fail_under: FailUnder = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Critique a file against criteria: scores, issues, suggestions.
+    """Critique a file against criteria, with scores, issues and suggestions.
 
-    With --json the object is the result of the tool `critique.evaluate`: ok, provider, overall_score,
+    With --json, the object is the result of the tool `critique.evaluate`: ok, provider, overall_score,
     scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms, and notes if part of the
-    reply was left out; or ok and error. Tables show the criterion with the lowest score first.
+    reply was discarded; or ok and error. Tables show the criterion with the lowest score first.
 
-    An invalid request also gives such a result. --fail-under takes a value of the scale: 8 with 0-10, 80 with
-    0-100, B with letter, pass with pass-fail.
+    An invalid request also produces such an object. --fail-under takes a value of the scale: 8 with 0-10, 80
+    with 0-100, B with letter, pass with pass-fail.
 
     \b
     Examples:
@@ -133,8 +131,8 @@ def critique_text(  # noqa: PLR0913
       git diff | autorubric critique-text - --criteria style \\
           --scale pass-fail --fail-under pass
 
-    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 could not be judged, 130
-    stopped.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
+    judged, 130 stopped.
     """
     request = {
         "criteria": [name for name in criteria.split(",") if name.strip()],
@@ -159,18 +157,17 @@ def critique_text(  # noqa: PLR0913
     elif response.ok:
         print_blocks(_blocks(response))
     for name, why in response.fallback_from.items():
-        notice(f"Warning: {name} could not evaluate ({why}); {response.provider} did")
+        notice(f"Warning: {name} could not evaluate ({why}); {response.provider} was used instead")
     return _exit(response, least)
 
 
 def _answer(
     file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
 ) -> tuple[CritiqueResponse, float | None]:
-    """Return the answer, and the score that it has to reach.
+    """Return the response and the score that it must reach.
 
     Errors in the command line or its files are reported before any call, with exit code 2.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.tool import Workspace, log_refusal, provider_table, read_request, rubric_of
 
     table = provider_table(config)
@@ -178,7 +175,7 @@ def _answer(
     try:
         least = _least(fail_under, arguments["scoring_scale"])
         if not 0 < timeout < math.inf:
-            raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
+            raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
         asked = read_request({**arguments, "content": read_input(file)})
         table.routed(asked.provider, "text", ())
         root = None if asked.workspace_root is None else Workspace.at(asked.workspace_root)
@@ -203,7 +200,7 @@ def _least(given: str | None, scale: str) -> float | None:
                 return number
     numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
     wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
-    raise ArgumentError(f"--fail-under {given!r}: with --scale {scale} give {wanted}")
+    raise ArgumentError(f"--fail-under {given!r}: with --scale {scale}, it must be {wanted}")
 
 
 def _rank(score: float | str) -> float:
@@ -221,7 +218,7 @@ def _exit(response: CritiqueResponse, least: float | None) -> Exit:
         return Exit.DONE
     score = response.overall_score
     if score is None or any(one.score is None for one in response.criteria_scores):
-        notice("Warning: not every criterion could be assessed")
+        notice("Warning: at least one criterion could not be assessed")
         return Exit.UNJUDGED
     return Exit.BELOW if least is not None and _rank(score) < least else Exit.DONE
 
@@ -231,10 +228,9 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
         figures = (
             ("provider", response.provider),
             ("criteria", ", ".join(response.criteria)),
-            ("prompt in bytes", response.prompt_size),
+            ("prompt size in bytes", response.prompt_size),
         )
         return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
-    # Late, since `--help` should not wait for it.
     from autorubric.report._critique_groups import critique_groups
 
     groups = critique_groups(response)
@@ -251,7 +247,7 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
         blocks.append(TextBlock(text=_listed(reasons), title="Reasons"))
     blocks += [_issues_block(one) for one in groups if one.issues]
     if response.notes:
-        blocks.append(TextBlock(text=_listed(response.notes), title="Left out of the reply"))
+        blocks.append(TextBlock(text=_listed(response.notes), title="Discarded parts of the reply"))
     if response.suggestions:
         blocks.append(TextBlock(text=_listed(response.suggestions), title="Suggestions"))
     return blocks
@@ -262,7 +258,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _bar(share: float | None) -> str:
-    """Return the score as a bar of characters that every encoding has; empty if there is no score."""
+    """Return the score as a bar of ASCII characters; empty if there is no score."""
     filled = round(_BAR * (share or 0.0))
     return "" if share is None else "#" * filled + "-" * (_BAR - filled)
 
@@ -270,9 +266,8 @@ def _bar(share: float | None) -> str:
 def _issues_block(group: CritiqueGroup) -> TableBlock:
     """Return the issues of a criterion, the most severe first.
 
-    Location and suggestion are printed below the description. As separate columns they would end up in
-    separate tables on a narrow terminal, where it is unclear which of two severe issues a suggestion belongs
-    to.
+    Location and suggestion are printed below the description. As separate columns, they would end up in
+    separate tables on a narrow terminal, where it would be unclear which issue a suggestion belongs to.
     """
     rows = []
     for one in group.issues:

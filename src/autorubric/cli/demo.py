@@ -39,7 +39,7 @@ Model = Annotated[
         metavar="M",
         envvar="AUTORUBRIC_MODEL",
         show_envvar=False,
-        help="A model that judges alone, instead of the two offline judges.  [env var: AUTORUBRIC_MODEL]",
+        help="Model to use as the only judge instead of the two offline judges.  [env var: AUTORUBRIC_MODEL]",
         show_default=False,
     ),
 ]
@@ -47,7 +47,7 @@ Report = Annotated[
     bool,
     typer.Option(
         "--report",
-        help="Write the HTML report of the run with real judges, and open it in a browser if there is one.",
+        help="Write the HTML report of the run with real judges, and open it in a browser if possible.",
         show_default=False,
     ),
 ]
@@ -73,13 +73,13 @@ def demo(
     report: Report = False,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Grade and audit two small datasets offline, without a key, a network or a model.
+    """Grade and audit two small datasets offline, without an API key, network access or a model.
 
-    The first has 72 synthetic replies of a support desk, labelled by hand: 40 train one of two offline
-    judges, and the panel of both, a baseline, grades the other 32. The second has 200 summaries with the
+    The first has 72 synthetic replies of a support desk, labelled by hand. Of these, 40 train one of two
+    offline judges; both judges, as a baseline panel, grade the other 32. The second has 200 summaries with
     recorded verdicts of six language models and one person.
 
-    With --json the object has: experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id,
+    With --json, the object has: experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id,
     score, label_score, judge_scores; metrics, as in `autorubric metrics`; and real_judges, with:
     experiment_dir, report, metrics, comparison and corrected_score (null with --model).
 
@@ -89,7 +89,7 @@ def demo(
       autorubric demo --report
       autorubric demo --model gpt-6-luna
 
-    Exit codes: 0 done, 2 invalid command line or folder, 3 could not be judged, 130 stopped.
+    Exit codes: 0 success, 2 invalid command line or folder, 3 a reply could not be judged, 130 stopped.
     """
     from autorubric.demo import (
         demo_dataset,
@@ -97,7 +97,7 @@ def demo(
 
     train, test = demo_dataset().split_train_test(_TRAIN, seed=seed)
     grader = autorubric.CriterionGrader(judges=_judges(train, model, api_base, api_key_env), seed=seed)
-    # A rerun takes what is stored; what a newer version of a judge would answer differently is asked again.
+    # A rerun reuses stored votes, except those that a newer version of a judge could cast differently.
     result = run_resumable(
         test,
         grader,
@@ -129,13 +129,13 @@ def demo(
     if summaries is not None and summaries.report is not None:
         open_in_browser(summaries.report.resolve().as_uri())
     if result.failed_items:
-        notice(f"{result.failed_items} replies could not be judged; the first: {result.errors[0][1]}")
+        notice(f"{result.failed_items} replies could not be judged; first error: {result.errors[0][1]}")
     return exit_code(mean_score(result), None, unjudged=result.failed_items)
 
 
 def _grade_summaries(runs_dir: Path, *, report: bool) -> SummaryFigures:
     """Grade the summaries with the recorded verdicts of six judges, and compute the metrics."""
-    # Late, since they load numpy, and `--help` need not wait for it.
+    # Imported late, since they load numpy.
     from autorubric.demo import summary_dataset, summary_judges
     from autorubric.metrics import compare_run, corrected_score
     from autorubric.report import write_report
@@ -153,7 +153,7 @@ def _grade_summaries(runs_dir: Path, *, report: bool) -> SummaryFigures:
     if report:
         path = runs_dir / "demo-summaries" / "report.html"
         write_report(result, path)
-    # Every fourth summary keeps its labels: the others are those whose coverage is estimated.
+    # Every fourth summary keeps its labels; the coverage of the others is estimated.
     step = len(data) // _LABELLED
     hidden = [
         one if at % step == 0 else one.model_copy(update={"ground_truth": None})

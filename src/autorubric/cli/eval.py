@@ -38,6 +38,7 @@ from autorubric.cli._output import (
     notice,
     print_json,
 )
+from autorubric.cli._reports import run_blocks
 from autorubric.cli._run_file import FailurePolicy, Panel, RunsFolder, Source, override, read_source
 from autorubric.cli._run_options import (
     DryRun,
@@ -99,12 +100,12 @@ def evaluate(  # noqa: PLR0913
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Grade a dataset into a run folder.
+    """Grade a dataset and store the results in a run folder.
 
-    Without a dataset, the run file autorubric.yaml in the working directory sets what is graded and how;
-    flags override it. To resume a stopped run, run the command again with its --name.
+    Without a dataset, the run file autorubric.yaml in the working directory determines what is graded and
+    how; flags override it. To resume a stopped run, run the command again with the --name of the run.
 
-    With --json the object has: experiment_name, experiment_dir, total_items, successful_items,
+    With --json, the object has: experiment_name, experiment_dir, total_items, successful_items,
     partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained, lost, assumed,
     lost_cause, assumed_cause), tokens, cost, calls_saved, seconds, stopped, notices, and items, a list
     with: id, score, error. With --dry-run it has: items, votes, calls, prompt_tokens, completion_tokens,
@@ -117,9 +118,9 @@ def evaluate(  # noqa: PLR0913
           --judge gpt-6-luna
       autorubric eval essays.json --judge gpt-6-luna --judge lexical --name one
 
-    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 could not be judged, more
-    verdicts were lost or assumed than --max-lost, or a judge failed repeatedly with one error; 130 stopped,
-    by the user or at --max-calls or --max-cost.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 an item was not judged,
+    more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
+    130 stopped by the user or at --max-calls or --max-cost.
     """
     file = read_source(dataset, judge)
     changes = {
@@ -171,7 +172,7 @@ def evaluate(  # noqa: PLR0913
     if as_json:
         print_json(_json(result))
     else:
-        print_blocks(result.blocks())
+        print_blocks(run_blocks(result))
     _tell(result, as_json=as_json)
     if result.stopped is not None:
         return report_stop(result.stopped, how_to_go_on)
@@ -205,7 +206,7 @@ def _tell(result: EvalResult, *, as_json: bool) -> None:
     if as_json:
         for text in result.notices:
             notice(text)
-    # The notice of a run that stopped because of one error has its text.
+    # If the run stopped because of a repeated error, its notice contains the error.
     shown = 0 if result.stopped == "same_error" else _MOST_TOLD
     for position, error in result.errors[:shown]:
         notice(f"item {result.dataset.item_id(position)!r}: {error}")
@@ -213,7 +214,7 @@ def _tell(result: EvalResult, *, as_json: bool) -> None:
         notice(f"and {len(result.errors) - _MOST_TOLD} more items with errors")
     first = islice(result.item_results.positions, _MOST_LOOKED_AT)
     if any(result.dataset.item_truth(position) for position in first):
-        notice(f"How far to trust it: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
+        notice(f"Compare it with the labels: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
 
 
 def _report_missing(verdicts: VerdictCounts) -> None:
@@ -221,7 +222,7 @@ def _report_missing(verdicts: VerdictCounts) -> None:
     if missing:
         notice(
             f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
-            f"{verdicts.assumed:,} assumed); give --max-lost or --fail-under to exit with 3"
+            f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with 3 in this case"
         )
 
 

@@ -16,18 +16,18 @@ from autorubric.values import MAX_LOST
 
 Format = Annotated[
     Literal["csv", "parquet", "jsonl", "markdown", "junit"],
-    typer.Option("--format", help="The format of the file.", show_default=False),
+    typer.Option("--format", help="Format of the exported file.", show_default=False),
 ]
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--out", metavar="FILE", help="The file.  [default: standard output]", show_default=False
+        "-o", "--out", metavar="FILE", help="File to write.  [default: standard output]", show_default=False
     ),
 ]
 Table = Annotated[
     Literal["scores", "votes"],
     typer.Option(
-        "--table", help="One row per item, or per vote, decision and label; for csv, parquet and jsonl."
+        "--table", help="With csv, parquet or jsonl: one row per item, or per vote, decision and label."
     ),
 ]
 CaseFailUnder = Annotated[
@@ -35,7 +35,7 @@ CaseFailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="X",
-        help="In junit, an item whose score is below X is a failure.",
+        help="With junit: report an item whose score is below X as a failure.",
         show_default=False,
     ),
 ]
@@ -43,7 +43,7 @@ CaseFailUnder = Annotated[
 CaseMaxLost = Annotated[
     float,
     max_lost_option(
-        "In junit with --fail-under, an item is an error if more than this share of its verdicts was "
+        "With junit and --fail-under: report an item as an error if more than this share of its verdicts was "
         f"lost or assumed.  [default: {MAX_LOST}]"
     ),
 ]
@@ -58,10 +58,10 @@ def export(
     fail_under: CaseFailUnder = None,
     max_lost: CaseMaxLost = MAX_LOST,
 ) -> Exit:
-    """Export a run as a table, a page, or a report for build servers.
+    """Export a run as a table, a Markdown page, or a JUnit report for build servers.
 
-    In CSV, texts that a spreadsheet would run as formulas get a leading '. In JUnit each item is a test case;
-    an item without a score is an error.
+    In CSV files, texts that a spreadsheet would run as formulas are prefixed with '. In a JUnit report, each
+    item is a test case, and an item without a score is an error.
 
     \b
     Examples:
@@ -70,14 +70,14 @@ def export(
       autorubric export experiments/essays-1 --format junit \\
           --fail-under 0.7 -o essays.xml
 
-    Exit codes: 0 done, 2 invalid command line or run folder.
+    Exit codes: 0 success, 2 invalid command line or run folder.
     """
     if fail_under is not None and format != "junit":
-        raise ArgumentError(f"--fail-under needs --format junit; {format} contains the scores")
+        raise ArgumentError(f"--fail-under requires --format junit; {format} contains the scores")
     if table == "votes" and format in ("markdown", "junit"):
-        raise ArgumentError(f"--table votes needs --format csv, parquet or jsonl, not {format}")
+        raise ArgumentError(f"--table votes requires --format csv, parquet or jsonl, not {format}")
     if out is None and format == "parquet":
-        raise ArgumentError("Parquet is binary; name the file with --out")
+        raise ArgumentError("Parquet is a binary format; name the output file with --out")
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)
@@ -90,7 +90,7 @@ def export(
         else:
             sys.stdout.write(content.decode("utf-8"))
     else:
-        # Late, since it loads pydantic, and `--help` should not wait for that.
+        # Imported late, since it loads pydantic.
         from autorubric._files import write_bytes_atomic
 
         write_bytes_atomic(out, content)

@@ -38,32 +38,30 @@ if TYPE_CHECKING:
 _TABLES: Final = (".csv", ".parquet", ".jsonl")
 """Suffixes of files whose rows are items; other files hold one text."""
 
-RubricFile = Annotated[
-    Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
-]
+RubricFile = Annotated[Path, typer.Option("--rubric", metavar="R", help="Rubric file (YAML, JSON or TOML).")]
 Text = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False)
+    str | None, typer.Argument(metavar="TEXT", help="Text to grade; - reads stdin.", show_default=False)
 ]
 TextFile = Annotated[
     Path | None,
     typer.Option(
         "--file",
         metavar="F",
-        help="Read the text from this file; - is standard input. A CSV, Parquet or JSONL file is a "
-        "table: its only row is graded, or the row that --item-id names.",
+        help="Read the text from this file; - reads standard input. A CSV, Parquet or JSONL file is read as "
+        "a table: its only row is graded, or the row selected by --item-id.",
         show_default=False,
     ),
 ]
 Query = Annotated[
     str | None,
-    typer.Option("--query", metavar="Q", help="The prompt that the text answers.", show_default=False),
+    typer.Option("--query", metavar="Q", help="Prompt that the text responds to.", show_default=False),
 ]
 Reference = Annotated[
     str | None,
     typer.Option(
         "--reference",
         metavar="TEXT",
-        help="A good answer to compare with; for a table, its column.",
+        help="Good answer to compare with; for a table, the column that contains it.",
         show_default=False,
     ),
 ]
@@ -72,7 +70,7 @@ ItemId = Annotated[
     typer.Option(
         "--item-id",
         metavar="ID",
-        help="The text's id; selects recorded votes and the row of a table.",
+        help="Id of the text; selects its recorded votes and its row in a table.",
         show_default=False,
     ),
 ]
@@ -105,7 +103,7 @@ def grade(  # noqa: PLR0913
 
     Prints a table with the answer and the reason for each criterion, and the score.
 
-    With --json the object has: score, raw_score, error, node_scores, judge_scores, mean_agreement,
+    With --json, the object has: score, raw_score, error, node_scores, judge_scores, mean_agreement,
     cannot_assess_count, verdicts (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause),
     tokens, cost, and criteria, a list with: name, weight, status, answer, value,
     reason, agreement, tie, error, and votes, a list with: judge, sample, status, answer, value, reason,
@@ -117,8 +115,8 @@ def grade(  # noqa: PLR0913
       autorubric grade --file answer.txt --rubric rubric.yaml \\
           --judge gpt-6-luna --judge lexical --fail-under 0.7
 
-    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 could not be judged, or more
-    verdicts lost or assumed than --max-lost, 130 stopped.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the text could not be
+    judged, or more verdicts lost or assumed than --max-lost allows, 130 stopped.
     """
     criteria = autorubric.Rubric.from_file(rubric)
     fields = field_map(submission, prompt, reference, id_column)
@@ -127,7 +125,7 @@ def grade(  # noqa: PLR0913
         item_id = given.id
     else:
         if submission or prompt or id_column:
-            raise ArgumentError("--submission, --prompt and --id name columns; give a table with --file")
+            raise ArgumentError("--submission, --prompt and --id name columns; pass a table with --file")
         given = autorubric.DataItem(
             submission=_text(text, file), prompt=query, reference_submission=reference
         )
@@ -154,7 +152,7 @@ def grade(  # noqa: PLR0913
 
 def _text(text: str | None, file: Path | None) -> str:
     if (text is None) == (file is None):
-        raise ArgumentError("give the text either as an argument or with --file; - reads standard input")
+        raise ArgumentError("pass the text either as an argument or with --file; - reads standard input")
     if text is not None and text != "-":
         return text
     return read_input(file)
@@ -168,8 +166,8 @@ def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
     """
     if item_id is None and len(dataset) != 1:
         raise ArgumentError(
-            f"{file} has {len(dataset)} rows; grade takes one text. Grade all with: autorubric eval "
-            f"{shlex.quote(str(file))} --rubric R --judge J; or select one with --item-id ID"
+            f"{file} has {len(dataset)} rows, but grade takes one text. Pass --item-id ID to select a row, "
+            f"or grade all rows with: autorubric eval {shlex.quote(str(file))} --rubric R --judge J"
         )
     for position in range(len(dataset)):
         if item_id is None or dataset.item_id(position) == item_id:
@@ -178,7 +176,6 @@ def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
 
 
 def _graded(rubric: Rubric, grader: Grader, given: DataItem, item_id: str | None) -> EnsembleEvaluationReport:
-    # Late, since `--help` should not wait for it.
     import asyncio
 
     async def work() -> EnsembleEvaluationReport:

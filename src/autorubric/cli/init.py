@@ -16,7 +16,7 @@ from autorubric.errors import ArgumentError
 
 
 class Template(StrEnum):
-    """A rubric with a run file and sample data."""
+    """A set of files to start from: a rubric, a run file and sample data."""
 
     support_reply = "support-reply"
     rag_faithfulness = "rag-faithfulness"
@@ -40,14 +40,14 @@ Folder = Annotated[
     Path,
     typer.Argument(
         metavar="[DIR]",
-        help="The folder to write to; it is created.  [default: this folder]",
+        help="Folder to write to; created if missing.  [default: the working directory]",
         show_default=False,
     ),
 ]
 TemplateName = Annotated[
-    Template, typer.Option("--template", metavar="NAME", help=f"One of {', '.join(Template)}.")
+    Template, typer.Option("--template", metavar="NAME", help=f"Template: {', '.join(Template)}.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 @guarded
@@ -56,17 +56,16 @@ def init(
 ) -> Exit:
     """Write a rubric, a run file and sample data as a starting point.
 
-    Writes rubric.yaml, autorubric.yaml and data.csv, ten texts with human labels. The run file names a model;
-    set its key in the environment, or name another model.
+    Writes rubric.yaml, autorubric.yaml, and data.csv with ten texts and human labels. The run file names a
+    model: set its API key in the environment, or name another model.
 
     \b
     Examples:
       autorubric init
       autorubric init grading --template essay
 
-    Exit codes: 0 done, 2 a file exists, or invalid command line.
+    Exit codes: 0 success, 2 a file already exists, or invalid command line.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric._files import write_text_atomic
 
     source = files("autorubric") / "templates"
@@ -80,7 +79,7 @@ def init(
     there = [name for name in texts if (folder / name).exists()]
     if there and not force:
         raise ArgumentError(
-            f"{', '.join(there)} already in {folder}; give another folder, or --force to replace"
+            f"{folder} already contains {', '.join(there)}; choose another folder, or pass --force to replace"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed", metavar="N", min=0, help="Seed of the resampling.  [default: 0]", show_default=False
-    ),
+    typer.Option("--seed", metavar="N", min=0, help="Seed for resampling.  [default: 0]", show_default=False),
 ]
 Families = Annotated[
     list[str] | None,
     typer.Option(
         "--family",
         metavar="NAME=FAMILY",
-        help="Family of a judge or of a writer of the texts. Repeatable.  [default: the name itself]",
+        help="Family of a judge or of a model that wrote texts. Repeatable.  [default: the name itself]",
         show_default=False,
     ),
 ]
@@ -41,20 +39,20 @@ Only = Annotated[
     list[Part] | None,
     typer.Option("--only", metavar="PART", help="Show only this part. Repeatable.", show_default=False),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print every table, not one screen.", show_default=False)]
+Full = Annotated[bool, typer.Option("--full", help="Print all tables, not a summary.", show_default=False)]
 ItemId = Annotated[
     str | None,
     typer.Option(
         "--item",
         metavar="ID",
-        help="Decide whether this item's score passes --threshold, instead of the audit.",
+        help="Instead of the audit, decide whether the score of this item passes --threshold.",
         show_default=False,
     ),
 ]
 Threshold = Annotated[
     float | None,
     typer.Option(
-        "--threshold", metavar="X", help="With --item: the lowest score that passes.", show_default=False
+        "--threshold", metavar="X", help="With --item: lowest score that passes.", show_default=False
     ),
 ]
 Abstain = Annotated[
@@ -62,8 +60,8 @@ Abstain = Annotated[
     typer.Option(
         "--abstain",
         metavar="MODE",
-        help="How NA and CANNOT_ASSESS count in the report and the alt_test: exclude, or as_category, as "
-        "an additional category.  [default: exclude]",
+        help="How to count NA and CANNOT_ASSESS in the report and the alt_test: exclude, or as_category (as "
+        "an additional category).  [default: exclude]",
         show_default=False,
     ),
 ]
@@ -82,25 +80,25 @@ def compare(
 ) -> Exit:
     """Compare each pair of judges of a run, and the panel with its best judge.
 
-    Each pair is compared on the cells that both answered: the difference in accuracy (without categorical
-    criteria, in mean error), with an interval over items and p-values adjusted for multiple comparisons
-    (Holm). Without labels a notice is shown, and nothing is compared.
+    Each pair is compared on the labelled criteria that both judges answered, by the difference in accuracy
+    (in mean error if no criterion is categorical), with an interval over items and p-values adjusted for
+    multiple comparisons (Holm). Without labels, nothing is compared and a notice is shown.
 
-    With --json the object has: run, and comparison, with the keys of `RunComparison.to_dict`.
+    With --json, the object has: run, and comparison, with the keys of `RunComparison.to_dict`.
 
     \b
     Example:
       autorubric judges compare experiments/essays-1
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder.
+    Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    # Late, since it loads numpy, and `--help` need not wait for it.
+    # Imported late, since it loads numpy.
     from autorubric.metrics import compare_run
 
     result, labelled = _read(run, dataset, truth)
     found = compare_run(result, labelled, rng=seed)
     if not found.n_items:
-        notice(f"{run} has no labels, so judges cannot be compared; give the labelled dataset with --dataset")
+        notice(f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset")
         found = replace(found, judges=(), panel=None)
     if as_json:
         print_json({"run": str(run), "comparison": found.to_dict()})
@@ -139,14 +137,14 @@ def audit(  # noqa: PLR0913 - one parameter an option
       corrected_score      the mean score, corrected with the labelled items
       alt_test             whether the panel can replace a person
 
-    A part that cannot be computed is listed with the reason. Without labels, parts that need them are left
-    out. With --item and --threshold the output is one item's decision instead: PASS, FAIL or UNDECIDED.
+    A part that cannot be computed is listed with the reason. Without labels, parts that need labels are
+    omitted. With --item and --threshold, the output is the decision on one item: PASS, FAIL or UNDECIDED.
 
     After the report, a table counts the verdicts requested, answered, abstained, lost and assumed, by judge
-    and for the panel, on all cells, labelled or not.
+    and for the panel, over all items and criteria, labelled or not.
 
-    With --json the object has: run; verdicts by judge and for the panel, as for `eval`; each part by its
-    name, with the keys of its `to_dict` (report without single criteria; reliability and alt_test by
+    With --json, the object has: run; verdicts by judge and for the panel, as for `eval`; each part by its
+    name, with the keys of its `to_dict` (report without individual criteria; reliability and alt_test by
     criterion), null if it cannot be computed; and not_computed, reasons by name. With --item it has: run,
     item, and decision.
 
@@ -157,11 +155,11 @@ def audit(  # noqa: PLR0913 - one parameter an option
           --family gpt-6-luna=openai --family claude=anthropic
       autorubric judges audit experiments/essays-1 --item essay-7 --threshold 0.6
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder.
+    Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
     families = _families(family or [])
     if (item is None) != (threshold is None):
-        raise ArgumentError("--item and --threshold need each other: give both, or neither")
+        raise ArgumentError("--item and --threshold must be used together")
     result, labelled = _read(run, dataset, truth, labels)
     audited = Audit(result, labelled, families, seed, abstain)
     if item is not None and threshold is not None:
@@ -170,8 +168,8 @@ def audit(  # noqa: PLR0913 - one parameter an option
         return _decide(run, audited.decision(item, threshold, stored_policy(run)), item, as_json=as_json)
     if not audited.has_labels:
         notice(
-            f"{run} has no labels; parts that need them are left out. Give them with --labels FILE, or a "
-            "labelled dataset with --dataset"
+            f"{run} has no labels, so parts that need labels are omitted. Pass --labels FILE, or a labelled "
+            "dataset with --dataset"
         )
     told = {name: audited.part(name) for name in Part if only is None or name in only}
     verdicts = audited.verdicts() if Part.REPORT in told else {}
@@ -184,10 +182,10 @@ def audit(  # noqa: PLR0913 - one parameter an option
 
 
 def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> Block:
-    """Return the counts over all cells, with or without labels."""
+    """Return the counts over all items and criteria, with or without labels."""
     names = ("asked", "answered", "abstained", "lost", "assumed")
     rows = tuple((who, *(getattr(one, name) for name in names)) for who, one in verdicts.items())
-    return TableBlock(title="Verdicts on all cells", columns=("rater", *names), rows=rows)
+    return TableBlock(title="Verdicts on all items and criteria", columns=("rater", *names), rows=rows)
 
 
 def _content(told: dict[Part, Told]) -> dict[str, Any]:
@@ -223,7 +221,7 @@ def _families(given: list[str]) -> dict[str, str]:
     for one in given:
         name, equals, kin = one.rpartition("=")
         if not (name and equals and kin):
-            raise ArgumentError(f"--family {one!r}; give NAME=FAMILY, such as gpt-6-luna=openai")
+            raise ArgumentError(f"--family must be NAME=FAMILY, such as gpt-6-luna=openai; got {one!r}")
         families[name] = kin
     return families
 
@@ -238,8 +236,8 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
         ("score", made["score"]["value"]),
         ("low", made["low"]),
         ("high", made["high"]),
-        ("lowest, open criteria at worst", made["hard_low"]),
-        ("highest, open criteria at best", made["hard_high"]),
+        ("score if open criteria get the worst answer", made["hard_low"]),
+        ("score if open criteria get the best answer", made["hard_high"]),
         ("open criteria", made["n_open"]),
         ("sources of variance", ", ".join(made["sources"]) or f"none ({made['score']['reason']})"),
     )

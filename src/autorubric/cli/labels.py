@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from autorubric.metrics import HumanAgreement
 
 Source = Annotated[
-    Path, typer.Argument(metavar="SOURCE", help="The folder of a run, or a dataset file.", show_default=False)
+    Path, typer.Argument(metavar="SOURCE", help="Folder of a run, or a dataset file.", show_default=False)
 ]
 Split = Annotated[
     Literal["any", "people", "judges"], typer.Option("--split", help="Whose answers must differ on an item.")
@@ -36,7 +36,7 @@ Split = Annotated[
 
 
 class Where(StrEnum):
-    """Marks by which items of a run are chosen."""
+    """Marks that select items of a run."""
 
     WRONG = "wrong"
     SPLIT = "split"
@@ -49,9 +49,9 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="MARK",
-        help="Select items of a run by mark, as in show --only. Repeatable. "
-        "wrong: the verdict differs from the label; split: votes differ; abstained: a vote abstains; "
-        "lost: a vote failed or could not be read, or the item has no score.",
+        help="Select items of a run by mark: wrong (a verdict differs from the label), split (votes differ), "
+        "abstained (a vote abstains), or lost (a vote failed or could not be read, or the item has no "
+        "score). Repeatable.",
         show_default=False,
     ),
 ]
@@ -60,17 +60,17 @@ Tolerance = Annotated[
     typer.Option(
         "--tolerance",
         metavar="X",
-        help="On scales and numbers, values from 0 to 1 that differ by at most this much count as equal.",
+        help="Largest difference at which two values of a scale or number (from 0 to 1) count as equal.",
     ),
 ]
 ItemsOut = Annotated[
     Path,
     typer.Option(
-        "-o", "--out", metavar="FILE", help="The dataset file to write: .jsonl, .json.", show_default=False
+        "-o", "--out", metavar="FILE", help="Dataset file to write: .jsonl or .json.", show_default=False
     ),
 ]
 LabelledDataset = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="The dataset that was labelled.", show_default=False)
+    Path, typer.Argument(metavar="DATASET", help="Dataset that was labelled.", show_default=False)
 ]
 LabelFiles = Annotated[
     list[Path],
@@ -84,14 +84,14 @@ MergedOut = Annotated[
         "-o",
         "--out",
         metavar="FILE",
-        help="The dataset file with the labels: .jsonl, .json, .yaml.",
+        help="Dataset file to write, with the labels: .jsonl, .json or .yaml.",
         show_default=False,
     ),
 ]
 DatasetRubric = Annotated[
     Path | None,
     typer.Option(
-        "--rubric", metavar="R", help="The rubric.  [default: the dataset's own]", show_default=False
+        "--rubric", metavar="R", help="Rubric file.  [default: the dataset's own rubric]", show_default=False
     ),
 ]
 Decide = Annotated[
@@ -99,7 +99,7 @@ Decide = Annotated[
     typer.Option(
         "--decide",
         metavar="FILE",
-        help="Items from labels export; the labels become their truth.",
+        help="Items written by labels export; the labels become their ground truth.",
         show_default=False,
     ),
 ]
@@ -125,20 +125,20 @@ def export(
 ) -> Exit:
     """Write the items on which people or judges disagree, for a person to decide.
 
-    With --where, write the items on which the judges of a run differ from the labels, split, abstained or
-    gave no verdict.
+    With --where, write the items of a run on which verdicts differ from the labels, votes differ or abstain,
+    or verdicts were lost.
 
     To label them, use autorubric annotate: its page asks only for the disputed criteria and hides earlier
     answers. Merge the labels with autorubric labels merge --decide.
 
-    With --json the object has: out, items, and criteria, the number of disputed items of each.
+    With --json, the object has: out, items, and criteria, the number of disputed items by criterion.
 
     \b
     Examples:
       autorubric labels export experiments/essays-1 -o disputed.jsonl
       autorubric labels export experiments/essays-1 --where wrong -o wrong.jsonl
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder.
+    Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
     given = (
         autorubric.EvalResult.from_experiment(source)
@@ -178,12 +178,12 @@ def merge(  # noqa: PLR0913 - one parameter an option
 ) -> Exit:
     """Merge people's labels into their dataset, and show how far the people agree.
 
-    Labels become ratings; the items' metadata records the time and file of each. With --decide they become
-    the truth, with who decided and from which votes. Labels that do not match the dataset are left out and
-    reported. A CSV file has one row per label (item_id, criterion, rater, value) or one column per person
-    (item_id, criterion and names).
+    Labels become ratings, and the metadata of the items records the time and file of each label. With
+    --decide, labels become the ground truth, and the metadata also records who decided and the earlier
+    votes. Labels that do not match the dataset are skipped and reported. A CSV file has one row per label
+    (item_id, criterion, rater, value) or one column per person (item_id, criterion and names).
 
-    With --json the object has: out, labels, raters, notices and agreement, which is null with one rater.
+    With --json, the object has: out, labels, raters, notices and agreement, which is null with one rater.
 
     \b
     Examples:
@@ -192,13 +192,13 @@ def merge(  # noqa: PLR0913 - one parameter an option
       autorubric labels merge labelled.jsonl labels-eve.jsonl \\
           --decide disputed.jsonl -o decided.jsonl
 
-    Exit codes: 0 done, 2 invalid command line or file.
+    Exit codes: 0 success, 2 invalid command line or file.
     """
     known = opened(dataset, rubric, field_map(submission, prompt, item_id=item_id))
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
     tables = [path for path in labels if path.suffix.lower() == ".csv"]
     if tables and handed_out is not None:
-        raise ArgumentError(f"{tables[0]}: --decide needs labels saved by annotation pages, not tables")
+        raise ArgumentError(f"{tables[0]}: --decide requires labels saved by annotation pages, not tables")
     before, people = _ratings(known)
     for path in tables:
         known = known.with_ratings(path)
@@ -219,19 +219,19 @@ def merge(  # noqa: PLR0913 - one parameter an option
         figures = None if agreement is None else agreement.to_dict()
         print_json({**told, "notices": list(merged.notices), "agreement": figures})
         return Exit.DONE
-    notice(f"Wrote {out} with {merged.n_labels} labels of {', '.join(merged.raters)}.")
+    notice(f"Wrote {out} with {merged.n_labels} labels by {', '.join(merged.raters)}.")
     if agreement is not None:
         print_blocks(agreement.blocks())
     return Exit.DONE
 
 
 def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
-    """Count the ratings of a dataset, and return who gave them."""
+    """Return the number of ratings in a dataset and the names of the raters."""
     rated = [dataset.item_ratings(at) for at in range(len(dataset))]
     return sum(len(labels) for one in rated for labels in one.values()), {who for one in rated for who in one}
 
 
 def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
-    """Compute the agreement between people; None if fewer than two rated."""
+    """Compute the agreement between people; None if there are fewer than two raters."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
     return autorubric.human_agreement(dataset) if len(raters) > 1 else None

@@ -18,15 +18,14 @@ TOKEN_VARIABLE = "AUTORUBRIC_MCP_TOKEN"
 Http = Annotated[
     bool, typer.Option("--http", help="Serve streamable HTTP at /mcp instead of stdio.", show_default=False)
 ]
-Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: the address to listen on.")]
+Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: address to listen on.")]
 Port = Annotated[
-    int,
-    typer.Option("--port", metavar="N", help="With --http: the port; 0 is any free port.", min=0, max=65535),
+    int, typer.Option("--port", metavar="N", help="With --http: port; 0 for any free port.", min=0, max=65535)
 ]
 Root = Annotated[
-    Path, typer.Option("--root", metavar="DIR", help="The folder that must contain files named by agents.")
+    Path, typer.Option("--root", metavar="DIR", help="Folder that must contain every file named by agents.")
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit of a call, in seconds.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit per call, in seconds.")]
 
 
 @guarded
@@ -40,19 +39,18 @@ def mcp(
 ) -> Exit:
     """Serve critique_evaluate, grade and compute_metrics to agents over MCP.
 
-    Needs the extra autorubric[mcp]. On an address other than the loopback, clients must send the token in the
-    environment variable AUTORUBRIC_MCP_TOKEN as `Authorization: Bearer …`; if it is set, on the loopback too.
+    Requires the extra autorubric[mcp]. If the environment variable AUTORUBRIC_MCP_TOKEN is set, clients must
+    send its value as `Authorization: Bearer …`; it must be set for addresses other than the loopback.
 
     \b
     Examples:
       autorubric mcp --config providers.yaml
       autorubric mcp --config providers.yaml --http --port 8765
 
-    Exit codes: 0 done, 2 invalid command line or file, 130 stopped.
+    Exit codes: 0 success, 2 invalid command line or file, 130 stopped.
     """
     if not 0 < timeout < math.inf:
-        raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
-    # Late, since `--help` should not wait for it.
+        raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
     from autorubric.integrations import http_address, serve_mcp
     from autorubric.integrations._mcp_calls import ToolServer
     from autorubric.tool import Workspace, provider_table

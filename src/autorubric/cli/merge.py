@@ -9,16 +9,17 @@ import typer
 
 import autorubric
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._reports import run_blocks
 from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 
 RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="The folders of the runs.", show_default=False)
+    list[Path], typer.Argument(metavar="RUN...", help="Folders of the runs to merge.", show_default=False)
 ]
 OutFolder = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="DIR", help="The folder of the merged run; must not exist.", show_default=False
+        "--out", metavar="DIR", help="Folder of the merged run; must not exist.", show_default=False
     ),
 ]
 
@@ -27,16 +28,16 @@ OutFolder = Annotated[
 def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     """Merge several runs into one: the shards of a dataset, or other runs by the same judges.
 
-    Runs with different inputs, and contradictory votes, are rejected. Missing items are reported.
+    Runs with different inputs or contradictory votes are rejected. Missing items are reported.
 
-    With --json the object has: experiment_dir, total_items, successful_items, partly_scored_items,
+    With --json, the object has: experiment_dir, total_items, successful_items, partly_scored_items,
     failed_items, mean_score, verdicts (as for `eval`) and notices.
 
     \b
     Example:
       autorubric merge experiments/essays-*-of-8 --out experiments/essays
 
-    Exit codes: 0 done, 2 invalid command line or run folder.
+    Exit codes: 0 success, 2 invalid command line or run folder.
     """
     result = autorubric.merge_runs(runs, out)
     for text in result.notices:
@@ -50,5 +51,5 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
             }
         )
     else:
-        print_blocks(result.blocks())
+        print_blocks(run_blocks(result))
     return Exit.DONE

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset, TruthRule
     from autorubric.eval import EvalResult
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
 LabelledFile = Annotated[
     Path | None,
     typer.Option(
         "--dataset",
         metavar="D",
-        help="The graded dataset with other labels.  [default: the labels stored with the run]",
+        help="Dataset of the graded items with other labels.  [default: the labels stored with the run]",
         show_default=False,
     ),
 ]
@@ -34,14 +34,14 @@ LabelTable = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="People's labels, which replace those stored with the run: a CSV file with one row per "
+        help="File of people's labels, which replace those stored with the run: a CSV file with one row per "
         "label (item_id, criterion, rater, value) or one column per person (item_id, criterion and names), "
         "or the labels.jsonl of `autorubric view`.",
         show_default=False,
     ),
 ]
 Bootstrap = Annotated[
-    bool, typer.Option("--bootstrap", help="Show intervals from resampling items.", show_default=False)
+    bool, typer.Option("--bootstrap", help="Show bootstrap intervals over items.", show_default=False)
 ]
 PerJudge = Annotated[
     bool,
@@ -52,8 +52,8 @@ Truth = Annotated[
     typer.Option(
         "--truth",
         metavar="RULE",
-        help="How several people's labels are combined: mode, majority (more than half), median or mean. "
-        " [default: median of ordinal scales, mean of numbers, else mode]",
+        help="How to combine the labels of several people: mode, majority (more than half), median or mean. "
+        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
         show_default=False,
     ),
 ]
@@ -62,12 +62,11 @@ TrustFailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="METRIC=X",
-        help="Exit with 1 if a metric of the panel is below X; repeat, or separate by commas. "
+        help="Exit with 1 if a metric of the panel is below X. Repeat, or separate several by commas. "
         "accuracy, balanced_accuracy, precision, recall, tpr (sensitivity), tnr (specificity), f1 and kappa "
-        "are means over criteria; spearman, kendall and pearson are those of the scores; tnr@NAME, "
-        "kappa@NAME and so on are those of one criterion; tnr.low and tnr.low@NAME are lower ends of "
-        "intervals, "
-        "of tpr, tnr, spearman, kendall and pearson.",
+        "are means over criteria; spearman, kendall and pearson are correlations of scores. Add @NAME for "
+        "the metric of one criterion, such as tnr@NAME. Add .low for the lower bound of the interval of tpr, "
+        "tnr, spearman, kendall or pearson, such as tnr.low or tnr.low@NAME.",
         show_default=False,
     ),
 ]
@@ -76,7 +75,7 @@ TrustFailUnder = Annotated[
 def labelled_dataset(
     result: EvalResult, dataset: Path | None, truth: TruthRule | None, labels: Path | None = None
 ) -> RubricDataset | None:
-    """Return the dataset of a file, or of the run if a truth rule is set; None for the run's own labels."""
+    """Return the dataset with the labels to compare with; None to use the run's own labels."""
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     if labels is not None:
         stored = result.dataset if labelled is None else labelled
@@ -100,9 +99,9 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Measure a run's judges against people's labels.
+    """Measure the judges of a run against human labels.
 
-    With --json the object has: run, verdicts (those on labelled criteria, as for `eval`), and metrics, with
+    With --json, the object has: run, verdicts (those on labelled criteria, as for `eval`), and metrics, with
     the keys of `MetricsResult.to_dict`.
 
     \b
@@ -111,18 +110,15 @@ def metrics(  # noqa: PLR0913 - one parameter an option
       autorubric metrics experiments/essays-1 --fail-under tpr=.9,tnr=.85
       autorubric metrics experiments/essays-1 --fail-under tnr.low@apology=.8
 
-    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line, file or run folder, 3 a metric of
-    --fail-under is undefined, or more verdicts behind it were lost or assumed than --max-lost.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 a metric of
+    --fail-under is undefined, or more verdicts behind it were lost or assumed than --max-lost allows.
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)
     labelled = labelled_dataset(result, dataset, truth, labels)
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
-        raise ArgumentError(
-            f"{run} has no labels to measure against; give them with --labels FILE, or a labelled dataset "
-            "with --dataset"
-        )
+        raise ArgumentError(f"{run} has no labels; pass --labels FILE, or a labelled dataset with --dataset")
     for text in result.notices:
         notice(text)
     if as_json:

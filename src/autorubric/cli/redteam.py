@@ -71,7 +71,7 @@ MaxLostVerdicts = Annotated[
     float | None,
     max_lost_option(
         "Exit with 3 if more than this share of the verdicts could not be judged.  "
-        f"[default: {MAX_LOST} with a gate, else 0]"
+        f"[default: {MAX_LOST} with --fail-over, otherwise 0]"
     ),
 ]
 
@@ -104,9 +104,9 @@ def redteam(  # noqa: PLR0913 - one parameter an option
 
     Each item is graded twice unchanged, and once with each of forty attacks and two harmless texts: 44
     gradings per item. A flip is a verdict that moves in the direction of the attack; verdicts that cannot
-    move in that direction do not count. The noise is how often the same verdicts moved without an attack.
+    move in that direction are not counted. The noise is the rate of such moves without an attack.
 
-    With --json the object has: items, attacks, gradings, tokens, cost, n_unjudged, overall and control, each
+    With --json, the object has: items, attacks, gradings, tokens, cost, n_unjudged, overall and control, each
     with rate, noise, excess and counts; by_family, by_criterion and by_attack, the same by name; flips, a
     list with: item_id, criterion, attack, family, clean, attacked; and notices.
 
@@ -116,10 +116,10 @@ def redteam(  # noqa: PLR0913 - one parameter an option
       autorubric redteam essays.json --rubric rubric.yaml --judge lexical \\
           --attacks roles,override-plain --fail-over 0.05
 
-    Exit codes: 0 done, 1 over --fail-over, 2 invalid command line or file, 3 a verdict could not be judged,
-    with --fail-over more of them than --max-lost, 130 stopped.
+    Exit codes: 0 success, 1 above --fail-over, 2 invalid command line or file, 3 a verdict could not be
+    judged (with --fail-over: more verdicts than --max-lost allows), 130 stopped.
     """
-    # Late, since it loads numpy, and `--help` need not wait for it.
+    # Imported late, since it loads numpy.
     from autorubric.redteam import builtin_attacks, choose_attacks
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
@@ -152,7 +152,6 @@ def _split(names: str) -> list[str]:
 def _run(
     dataset: RubricDataset, grader: Grader, attacks: Sequence[Attack], limit: int | None
 ) -> RedteamReport:
-    # Late, since `--help` should not wait for it.
     import asyncio
 
     from autorubric.redteam import red_team

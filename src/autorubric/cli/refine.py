@@ -34,7 +34,7 @@ from autorubric.cli._tables import print_blocks
 
 
 class RiskLevel(StrEnum):
-    """A risk of hallucination."""
+    """Level of hallucination risk."""
 
     low = "low"
     medium = "medium"
@@ -44,18 +44,18 @@ class RiskLevel(StrEnum):
 CritiquesFile = Annotated[
     Path,
     typer.Argument(
-        metavar="CRITIQUES", help="The critiques file of autorubric critique.", show_default=False
+        metavar="CRITIQUES", help="Critiques file written by autorubric critique.", show_default=False
     ),
 ]
 Drafts = Annotated[
-    Path, typer.Option("--drafts", metavar="F", help="The drafts that were critiqued.", show_default=False)
+    Path, typer.Option("--drafts", metavar="F", help="File with the critiqued drafts.", show_default=False)
 ]
 Writer = Annotated[
     str,
     typer.Option(
         "--judge",
         metavar="J",
-        help="The model that rewrites drafts and critiques them again.",
+        help="Model that rewrites the drafts and critiques them again.",
         show_default=False,
     ),
 ]
@@ -67,7 +67,7 @@ MinRisk = Annotated[
     typer.Option(
         "--min-risk",
         metavar="L",
-        help="Skip drafts with a lower risk: low, medium, high.",
+        help="Skip drafts with a lower risk: low, medium or high.",
         show_default=False,
     ),
 ]
@@ -79,7 +79,7 @@ MaxRisk = Annotated[
 
 def _percentage(given: float | None) -> float | None:
     if given is not None and not 0 <= given <= 100:
-        raise typer.BadParameter(f"{given} is not a success rate; give a percentage from 0 to 100")
+        raise typer.BadParameter(f"{given} is not a success rate; it must be a percentage from 0 to 100")
     return given
 
 
@@ -126,12 +126,12 @@ def refine(  # noqa: PLR0913
     and refined_v1_stats.json. The drafts with the worst issues come first. Resume a stopped pass with
     --resume.
 
-    The success rate is a percentage of the drafts in the four files, also after a resume; --fail-under sets a
-    gate on it.
+    The success rate is the percentage of refined drafts among all drafts in the four files, including those
+    from before a resume; --fail-under sets its minimum.
 
     Drafts that are no longer in the drafts file are not counted.
 
-    With --json the object has the statistics: total, filtered, processed, skipped, removed, critiques,
+    With --json, the object has the statistics: total, filtered, processed, skipped, removed, critiques,
     critiques_failed, first_critique_error, refined, rejected, undecided, errors, success_rate, reason_counts,
     rounds_distribution, mean_gain, first_error, stopped, left, faults, fault_count, notices, inputs,
     generated_at, seconds.
@@ -141,9 +141,9 @@ def refine(  # noqa: PLR0913
       autorubric refine out/critiques_v1.jsonl --drafts drafts.jsonl \\
           --out-dir out --judge gpt-6-luna --fail-under 80
 
-    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 a critique failed or a draft
-    could not be refined because of an error, with --fail-under more of them than --max-lost, 130 stopped,
-    also by a limit.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 a critique failed or a
+    draft could not be refined because of an error (with --fail-under: more than --max-lost allows), 130
+    stopped by the user or at a limit.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]
@@ -176,7 +176,7 @@ def refine(  # noqa: PLR0913
 
 
 def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float | None) -> Exit:
-    """Return UNJUDGED if too many drafts have no verdict, because their critique or refinement failed."""
+    """Return UNJUDGED if too many drafts have no verdict because their critique or refinement failed."""
     unread = stats["fault_count"]
     failed = stats["critiques_failed"] + unread
     refined = sum(stats[name] for name in ("refined", "rejected", "undecided", "errors"))
@@ -187,7 +187,7 @@ def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float | 
     if are_too_many(share, max_lost, is_gate=fail_under is not None):
         return Exit.UNJUDGED
     if stats["success_rate"] is None:
-        # There was nothing to refine, and so nothing that could have failed.
+        # There was nothing to refine, so nothing could have failed.
         return Exit.DONE
     return exit_code(stats["success_rate"], fail_under)
 
@@ -199,5 +199,5 @@ def _blocks(stats: Mapping[str, Any]) -> list[Block]:
     reasons = tuple(stats["reason_counts"].items())
     tables = [TableBlock(columns=("outcome", "drafts"), rows=outcomes)]
     if reasons:
-        tables.append(TableBlock(columns=("ended by", "drafts"), rows=reasons))
+        tables.append(TableBlock(columns=("reason", "drafts"), rows=reasons))
     return [ScalarBlock(figures=figures), *tables]

@@ -22,6 +22,7 @@ from autorubric.cli._judges import (
     parse_judges,
 )
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._reports import run_blocks
 from autorubric.cli._run_options import MaxCalls, MaxCost, NoPreflight, NoProgress
 from autorubric.cli._runs import made_name, report_stop, run_resumable
 from autorubric.cli._tables import print_blocks
@@ -33,7 +34,7 @@ NewName = Annotated[
     typer.Option(
         "--name",
         metavar="NAME",
-        help="Name of the new run, created next to the old one; an existing run with this name is "
+        help="Name of the new run, created next to the old run; an existing run with this name is "
         "resumed.  [default: the old run's name and the time]",
         show_default=False,
     ),
@@ -62,17 +63,17 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     """Grade the items of a run with other judges, and compare the two runs.
 
     The items, their rubric and their labels are taken from the run folder. A new run is created next to it;
-    the old one does not change.
+    the old run does not change.
 
-    With --json the object has: run, rejudged (the new run's folder), regressed, and difference, as for
+    With --json, the object has: run, rejudged (the new run's folder), regressed, and difference, as for
     `compare`.
 
     \b
     Example:
       autorubric rejudge experiments/essays-1 --judge gpt-6-luna --name by-luna
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder, 3 could not be judged, 130 stopped, by the
-    user or at --max-calls or --max-cost.
+    Exit codes: 0 success, 2 invalid command line, file or run folder, 3 an item was not judged, 130
+    stopped by the user or at --max-calls or --max-cost.
     """
     before = autorubric.EvalResult.from_experiment(run)
     judges = parse_judges(
@@ -106,7 +107,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
         told = {"run": str(run), "rejudged": str(after.experiment_dir), "regressed": found.regressed}
         print_json({**told, "difference": found.to_dict()})
     else:
-        print_blocks([*after.blocks(), *found.blocks()])
+        print_blocks([*run_blocks(after), *found.blocks()])
     if after.stopped is not None:
         return report_stop(after.stopped, how_to_go_on)
     return Exit.UNJUDGED if after.failed_items else Exit.DONE

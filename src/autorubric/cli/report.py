@@ -18,7 +18,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="RUN2",
-        help="The folder of another run of the same items, for comparison.",
+        help="Folder of another run on the same items to compare with.",
         show_default=False,
     ),
 ]
@@ -28,7 +28,7 @@ OutFile = Annotated[
         "--out",
         "-o",
         metavar="FILE",
-        help="The HTML file; an existing file is replaced.  [default: report.html]",
+        help="HTML file to write; an existing file is replaced.  [default: report.html]",
         show_default=False,
     ),
 ]
@@ -37,7 +37,7 @@ Critique = Annotated[
     typer.Option(
         "--critique",
         metavar="FILE",
-        help="A critique to show as a section: the output of `critique-text --json`.",
+        help="Critique to include as a section: the output of `critique-text --json`.",
         show_default=False,
     ),
 ]
@@ -47,7 +47,7 @@ MaxChars = Annotated[
         "--max-chars",
         metavar="N",
         min=0,
-        help="Maximum number of characters of each text; 0 leaves texts out.  [default: 20000]",
+        help="Maximum number of characters to keep of each text; 0 omits the texts.  [default: 20000]",
         show_default=False,
     ),
 ]
@@ -62,12 +62,12 @@ def report(
     max_chars: MaxChars = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Write a run as one HTML file to read and share.
+    """Write the report of a run as a single HTML file.
 
-    It contains scores, criteria, judges, every vote with its reason and the texts, and it loads nothing: no
-    server, no network, no other file.
+    The report contains the scores, criteria, judges and texts, and every vote with its reason. The file is
+    self-contained: viewing it needs no server, network access or other files.
 
-    With --json the object has: run, baseline, report, the file's path, and bytes, its size.
+    With --json, the object has: run, baseline, report (the path of the file), and bytes (its size).
 
     \b
     Examples:
@@ -75,9 +75,9 @@ def report(
       autorubric report experiments/essays-2 \\
           --baseline experiments/essays-1 -o essays.html
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder.
+    Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    # Late, since it loads numpy, and `--help` need not wait for it.
+    # Imported late, since it loads numpy.
     from autorubric.report import DEFAULT_MAX_CHARS, write_report
 
     result = autorubric.EvalResult.from_experiment(run)
@@ -104,5 +104,5 @@ def _read_critique(path: Path) -> autorubric.CritiqueResponse:
         return autorubric.CritiqueResponse.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ArgumentError(
-            f"{path} is not a critique ({error}); give the output of `autorubric critique-text --json`"
+            f"{path} is not a critique ({error}); pass the output of `autorubric critique-text --json`"
         ) from None

@@ -22,7 +22,6 @@ def schema(run: OfRunFile = False) -> Exit:
       autorubric schema --run > run.schema.json
     """
     if run:
-        # Late, since `--help` should not wait for it.
         from autorubric.run_file import run_file_schema
 
         print_json(run_file_schema())

@@ -35,7 +35,7 @@ NewRubric = Annotated[
     typer.Option(
         "--rubric",
         metavar="R",
-        help="A rubric file with other weights, option values, gates, groups or conditions.",
+        help="Rubric file with other weights, option values, gates, groups or conditions.",
         show_default=False,
     ),
 ]
@@ -44,7 +44,7 @@ Aggregation = Annotated[
     typer.Option(
         "--aggregation",
         metavar="HOW",
-        help="For criteria that are met or not: majority, weighted, unanimous or any.",
+        help="Aggregation for binary criteria: majority, weighted, unanimous or any.",
         show_default=False,
     ),
 ]
@@ -53,7 +53,7 @@ OrdinalAggregation = Annotated[
     typer.Option(
         "--ordinal-aggregation",
         metavar="HOW",
-        help="For ordered scales: mean, median, weighted_mean, mode, min or max.",
+        help="Aggregation for ordered scales: mean, median, weighted_mean, mode, min or max.",
         show_default=False,
     ),
 ]
@@ -62,7 +62,7 @@ NominalAggregation = Annotated[
     typer.Option(
         "--nominal-aggregation",
         metavar="HOW",
-        help="For unordered choices: mode, weighted_mode or unanimous.",
+        help="Aggregation for unordered choices: mode, weighted_mode or unanimous.",
         show_default=False,
     ),
 ]
@@ -71,7 +71,7 @@ CannotAssess = Annotated[
     typer.Option(
         "--cannot-assess",
         metavar="HOW",
-        help="How criteria without a judgment count: skip, zero, partial or fail.",
+        help="How to count criteria without a judgment: skip, zero, partial or fail.",
         show_default=False,
     ),
 ]
@@ -80,7 +80,7 @@ Weights = Annotated[
     typer.Option(
         "--weight",
         metavar="JUDGE=W",
-        help="A judge's weight in weighted aggregations. Repeatable.",
+        help="Weight of a judge in weighted aggregations. Repeatable.",
         show_default=False,
     ),
 ]
@@ -89,7 +89,7 @@ NewOnFailure = Annotated[
     Literal["conservative", "exclude"] | None,
     typer.Option(
         "--on-failure",
-        help="How an unreadable reply counts: as the conservative answer, or not at all.",
+        help="How to count an unreadable reply: as the conservative answer, or not at all.",
         show_default=False,
     ),
 ]
@@ -109,12 +109,12 @@ def score(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Score a run's stored votes again with other weights or policies, without asking judges.
+    """Rescore the stored votes of a run with other weights or policies, without calling judges.
 
-    The run folder does not change. Criteria whose question has changed have no votes, and a notice names
-    them.
+    The run folder is not changed. A criterion whose question has changed has no votes; a notice names such
+    criteria.
 
-    With --json the object has: run, mean_score and mean_score_before, verdicts (as for `eval`), notices, and
+    With --json, the object has: run, mean_score and mean_score_before, verdicts (as for `eval`), notices, and
     items, a list with: id, score, before, error.
 
     \b
@@ -122,8 +122,8 @@ def score(  # noqa: PLR0913 - one parameter an option
       autorubric score experiments/essays-1 --rubric reweighted.yaml
       autorubric score experiments/essays-1 --aggregation unanimous
 
-    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line, file or run folder, 3 an item has no
-    score, or more verdicts lost or assumed than --max-lost.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 an item has no
+    score, or more verdicts lost or assumed than --max-lost allows.
     """
     before = autorubric.EvalResult.from_experiment(run)
     policies: dict[str, Any] = {
@@ -136,7 +136,7 @@ def score(  # noqa: PLR0913 - one parameter an option
     }
     chosen = {name: given for name, given in policies.items() if given is not None}
     if rubric is None and not chosen:
-        raise ArgumentError("nothing to change; give --rubric or a policy (see --help)")
+        raise ArgumentError("nothing to change; pass --rubric or a policy option (see --help)")
     new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
     after = before.rescored(new, **chosen)
     for text in after.notices:
@@ -155,7 +155,7 @@ def _cannot_assess(given: str) -> autorubric.CannotAssessConfig:
         return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(given))
     except ValueError:
         allowed = ", ".join(autorubric.CannotAssessStrategy)
-        raise ArgumentError(f"--cannot-assess {given!r}; give one of {allowed}") from None
+        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {given!r}") from None
 
 
 def _weights(given: list[str]) -> dict[str, float]:
@@ -165,7 +165,7 @@ def _weights(given: list[str]) -> dict[str, float]:
         try:
             weights[judge] = float(weight)
         except ValueError:
-            raise ArgumentError(f"--weight {one!r}; give JUDGE=W, such as gpt-6-luna=2") from None
+            raise ArgumentError(f"--weight must be JUDGE=W, such as gpt-6-luna=2; got {one!r}") from None
     return weights
 
 
@@ -179,15 +179,15 @@ def _pairs(before: EvalResult, after: EvalResult) -> list[tuple[str, float | Non
 def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
     pairs = _pairs(before, after)
     changed = [(item, old, new) for item, old, new in pairs if old != new]
-    # The greatest changes first: they are what a reader looks for.
+    # The largest changes come first, since readers look for them.
     changed.sort(key=lambda row: -abs((row[2] or 0.0) - (row[1] or 0.0)))
     figures = ScalarBlock(
-        title=f"Run {after.experiment_name}, scored again",
+        title=f"Run {after.experiment_name}, rescored",
         figures=(
             ("items", len(pairs)),
             ("changed scores", len(changed)),
             ("mean score before", mean_score(before)),
-            ("mean score now", mean_score(after)),
+            ("mean score after", mean_score(after)),
             ("items without a score", after.failed_items),
             ("verdicts", str(after.verdicts)),
         ),
@@ -195,7 +195,7 @@ def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
     if not changed:
         return [figures]
     rows = tuple(islice(changed, _MOST_SHOWN))
-    blocks: list[Block] = [figures, TableBlock(columns=("item", "before", "now"), rows=rows)]
+    blocks: list[Block] = [figures, TableBlock(columns=("item", "before", "after"), rows=rows)]
     if len(changed) > _MOST_SHOWN:
         blocks.append(TextBlock(text=f"and {len(changed) - _MOST_SHOWN} more; --json lists all"))
     return blocks

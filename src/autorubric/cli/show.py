@@ -13,7 +13,7 @@ import typer
 import autorubric
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._reports import report_json
+from autorubric.cli._reports import report_json, run_blocks
 from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
@@ -28,7 +28,7 @@ _WIDEST_TEXT = 2_000
 
 
 class Which(StrEnum):
-    """Which items to list."""
+    """Selection of the items to list."""
 
     ALL = "all"
     FAILED = "failed"
@@ -53,7 +53,7 @@ ShownItem = Annotated[
 Prompts = Annotated[
     bool,
     typer.Option(
-        "--prompts", help="With --item: also show the models' prompts and replies.", show_default=False
+        "--prompts", help="With --item: also show the prompts and the models' replies.", show_default=False
     ),
 ]
 Only = Annotated[
@@ -61,8 +61,8 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="WHICH",
-        help="List only items with this mark: failed, a vote failed or the item has no score; split, "
-        "votes differ; abstained, a vote abstains; wrong, the verdict differs from the label; or all.  "
+        help="List only items with this mark: failed (a vote failed or the item has no score), split (votes "
+        "differ), abstained (a vote abstains), wrong (a verdict differs from the label), or all.  "
         "[default: all]",
         show_default=False,
     ),
@@ -72,7 +72,7 @@ SortBy = Annotated[
     typer.Option(
         "--sort",
         metavar="BY",
-        help="dataset; or score, lowest first and items without a score last.  [default: dataset]",
+        help="Order: dataset, or score (lowest first, items without a score last).  [default: dataset]",
         show_default=False,
     ),
 ]
@@ -96,9 +96,9 @@ def show(
 ) -> Exit:
     """Show a run: its metrics and items, or one item with every vote and reason.
 
-    With --json the object has: run, total_items, successful_items, partly_scored_items, failed_items,
+    With --json, the object has: run, total_items, successful_items, partly_scored_items, failed_items,
     mean_score, verdicts (as for `eval`), notices, and items, a list with: id, score, error, answers by
-    criterion, assumed (the criteria whose answer is that of unreadable replies); all that --only selects.
+    criterion, assumed (criteria whose answer was assumed for unreadable replies); all that --only selects.
     With --item it has: run, id, submission, error, report (null if grading failed), labels by criterion, and
     with --prompts exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
 
@@ -107,9 +107,8 @@ def show(
       autorubric show experiments/essays-1 --only split --sort score
       autorubric show experiments/essays-1 --item essay-7 --prompts
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder.
+    Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    # Late, for the help of all commands imports this file.
     from autorubric.report import marks_of
 
     result = autorubric.EvalResult.from_experiment(run)
@@ -117,7 +116,7 @@ def show(
         return _show_item(run, result, item, prompts=prompts, as_json=as_json)
     if prompts:
         raise ArgumentError("--prompts needs --item ID")
-    # What a table of items marks, and what is chosen of them, is what a report marks.
+    # The table and --only use the same marks as a report.
     marks = None if only is Which.ALL and as_json else marks_of(result)
     chosen = [
         one
@@ -129,7 +128,7 @@ def show(
     if as_json:
         print_json(_run_json(run, result, chosen))
         return Exit.DONE
-    blocks = [*result.blocks(), _items_block(result, chosen[:limit], marks)]
+    blocks = [*run_blocks(result), _items_block(result, chosen[:limit], marks)]
     if len(chosen) > limit:
         blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit N shows more"))
     print_blocks(blocks)
@@ -143,7 +142,6 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
 
 
 def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
-    # Late, for the help of all commands imports this file.
     from autorubric.types import answer_text
 
     split = marks.cells["split"] if marks is not None else frozenset()
@@ -214,12 +212,12 @@ def _found(result: EvalResult, item: str) -> ItemResult:
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
     ids = [result.dataset.item_id(position) for position in result.item_results.positions]
-    raise ArgumentError(f"no item {item!r} in the run; {_near(item, ids)}")
+    raise ArgumentError(f"item {item!r} is not in the run; {_near(item, ids)}")
 
 
 def _near(item: str, ids: Sequence[str]) -> str:
-    """Suggest the ids most similar to an unknown one, or else where ids are listed."""
-    # Late, since only a wrong id needs it.
+    """Suggest the ids most similar to an unknown id, or else the command that lists all ids."""
+    # Imported late, since only an unknown id needs it.
     from difflib import get_close_matches
 
     near = [one for one in ids if item and item.lower() in one.lower()][:3]
@@ -227,11 +225,11 @@ def _near(item: str, ids: Sequence[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     shown = ", ".join(map(repr, ids[:3])) + (" and so on" if len(ids) > 3 else "")
-    return f"{len(ids)} items: {shown}; autorubric show RUN lists them" if ids else "it has no items"
+    return f"the run has {len(ids)} items: {shown}; see: autorubric show RUN" if ids else "the run is empty"
 
 
 def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> TableBlock:
-    """Return every vote with its reason, after the label if there is one."""
+    """Return a table of each criterion's label, if any, and its votes with their reasons."""
     rows: list[tuple[Cell, ...]] = []
     for report in reports:
         label = labels.get(report.name)
@@ -260,9 +258,9 @@ def _exchange_json(one: Any) -> dict[str, Any]:
 
 
 def _exchange_blocks(one: dict[str, Any]) -> list[Block]:
-    head = f"{one['criterion']}, asked of {one['judge']}, sample {one['sample']}"
+    head = f"{one['criterion']}, judge {one['judge']}, sample {one['sample']}"
     if one["shared_with"] is not None:
-        return [TextBlock(title=head, text=f"in one request with {one['shared_with']}")]
+        return [TextBlock(title=head, text=f"sent in one request with {one['shared_with']}")]
     sent = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in one["messages"])
     received = "\n\n".join(f"[reply]\n{reply}" for reply in one["replies"])
     return [TextBlock(title=head, text=f"{sent}\n\n{received}")]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from autorubric.errors import Fault
 
 CheckedFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A rubric, a dataset or a run file.", show_default=False)
+    Path, typer.Argument(metavar="FILE", help="Rubric, dataset or run file to check.", show_default=False)
 ]
 Kind = Annotated[
     Literal["rubric", "dataset", "run"] | None,
@@ -39,7 +39,7 @@ DatasetRubric = Annotated[
     typer.Option(
         "--rubric",
         metavar="R",
-        help="The rubric that a dataset's labels must fit.  [default: the dataset's own]",
+        help="Rubric that the labels of a dataset must match.  [default: the dataset's own rubric]",
         show_default=False,
     ),
 ]
@@ -58,13 +58,13 @@ def validate(  # noqa: PLR0913
     meta: MetaColumns = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Check a rubric, dataset or run file, and report all errors with their lines.
+    """Check a rubric, dataset or run file, and report all errors with their line numbers.
 
-    An empty submission is an error. Criteria whose names look alike (they differ only by case, whitespace,
-    invisible or look-alike characters) get a warning.
+    An empty submission is an error. Criterion names that look alike (differing only in case, whitespace,
+    invisible or look-alike characters) cause a warning.
 
-    With --json the object has: file, kind, valid, criteria, items; faults, a list with: path, line, message;
-    and warnings, a list of texts.
+    With --json, the object has: file, kind, valid, criteria, items; faults, a list with: path, line, message;
+    and warnings, a list of strings.
 
     \b
     Examples:
@@ -73,7 +73,6 @@ def validate(  # noqa: PLR0913
 
     Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
-    # Late, since `--help` should not wait for it.
     from autorubric.run_file import load_run
 
     found = kind or _kind_of(file, rubric)
@@ -95,7 +94,7 @@ def validate(  # noqa: PLR0913
             warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)
     except FileError as error:
-        # Faults of another file, as of the rubric beside a dataset, are told of that one.
+        # Errors of another file, such as the rubric of a dataset, are reported for that file.
         if not as_json or error.source != str(file):
             raise
         faults = error.faults
@@ -112,13 +111,13 @@ def validate(  # noqa: PLR0913
 
 
 def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
-    """Raise an error for submissions without a text.
+    """Check that every submission has a text.
 
-    If all submissions are null, this is not an error: the texts are then stored elsewhere, as for recorded
+    A dataset in which all submissions are null is valid: the texts are stored elsewhere, as for recorded
     votes.
 
     Raises:
-        DatasetError: If there are any. All of them are reported.
+        DatasetError: If a submission is empty or missing; all such submissions are reported.
     """
     from autorubric.errors import DatasetError, Fault
     from autorubric.values import Submission
@@ -126,7 +125,7 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     empty, missing = [], []
     for i, item in enumerate(dataset):
         if item.submission is None:
-            message = "the submission is missing; other items have one; give its text"
+            message = "the submission is missing, although other items have one; add its text"
             missing.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
             continue
         given = Submission.parse(item.submission)
@@ -141,19 +140,19 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 
 
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
-    """Return warnings of names that look alike and of weights without effect, each once."""
+    """Return warnings about names that look alike and weights without effect, without duplicates."""
     # Late, since only this command looks for them.
     from autorubric.rubric import similar_names
 
     found = []
     for rubric in rubrics:
         found += [
-            f"the names of the criteria {one!a} and {other!a} look alike; rename one of them"
+            f"the criterion names {one!a} and {other!a} look alike; rename one of them"
             for one, other in similar_names([criterion.name or "" for criterion in rubric])
         ]
         found += [
-            f"criterion {one.name!r} has a weight and never enters the score: its options have no value; "
-            "give each a value from 0 to 1, or set scale_type: ordinal for options listed from worst to best"
+            f"criterion {one.name!r} has a weight but never enters the score: its options have no values; "
+            "add a value (0 to 1) to each, or set scale_type: ordinal for options listed from worst to best"
             for one in rubric
             if isinstance(one, autorubric.Criterion)
             and one.options
@@ -164,7 +163,7 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
 
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
-    """Return the kind of a file: tables, lines and files with items or submissions are datasets."""
+    """Return the kind of a file: tables, JSON lines and files with items or submissions are datasets."""
     # Late, since only this command reads files without knowing what they are.
     from autorubric._files import FORMATS, read_structured
 
@@ -173,7 +172,7 @@ def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "r
     try:
         data = read_structured(file).data
     except FileError:
-        # Whoever reads the rubric tells what is wrong.
+        # Reading the rubric reports the error.
         return "rubric"
     if isinstance(data, dict):
         return "dataset" if "items" in data else "run" if {"data", "judges"} & data.keys() else "rubric"

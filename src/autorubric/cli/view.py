@@ -1,4 +1,4 @@
-"""`autorubric view`."""
+"""The `autorubric view` command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SavedDataset = Annotated[
     typer.Option(
         "--dataset",
         metavar="FILE",
-        help="The dataset that was graded, a .csv, .json, .jsonl or .yaml file; labels are saved into it.",
+        help="Dataset that was graded (.csv, .json, .jsonl or .yaml); labels are saved to this file.",
         show_default=False,
     ),
 ]
@@ -41,12 +41,12 @@ Port = Annotated[
         metavar="N",
         min=0,
         max=65535,
-        help="Port on 127.0.0.1.  [default: any free one]",
+        help="Port on 127.0.0.1.  [default: any free port]",
         show_default=False,
     ),
 ]
 NoBrowser = Annotated[
-    bool, typer.Option("--no-browser", help="Print the address, and open no browser.", show_default=False)
+    bool, typer.Option("--no-browser", help="Only print the address; open no browser.", show_default=False)
 ]
 
 
@@ -66,11 +66,11 @@ def view(  # noqa: PLR0913 - one parameter an option
 ) -> Exit:
     """Open a run's report in a browser, follow a run in progress, and label its items.
 
-    The page is served on 127.0.0.1 to whoever has its address, which holds a random token. New items, the
-    progress, the cost and the failures appear while the run is in progress.
+    The page is served on 127.0.0.1 to anyone who has its address, which contains a random token. While a run
+    is in progress, the page shows new items, the progress, the cost and the failures.
 
-    In the view of an item, each criterion takes a label. Labels are saved to labels.jsonl in the run's folder
-    at once and, with --dataset, into the dataset's file. In a CSV file only the label's cell changes.
+    On the page of an item, each criterion can be labelled. Labels are saved at once to labels.jsonl in the
+    run folder and, with --dataset, to the dataset file. In a CSV file, only the cell of the label changes.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def view(  # noqa: PLR0913 - one parameter an option
 
     Exit codes: 0 stopped with Ctrl-C, 2 invalid command line, file or run folder.
     """
-    # Late, since it loads numpy, and `--help` need not wait for it.
+    # Imported late, since it loads numpy.
     from autorubric.cli._view_page import RunPage
 
     fields = field_map(submission, prompt, reference, item_id, truth, meta)
@@ -88,7 +88,7 @@ def view(  # noqa: PLR0913 - one parameter an option
     try:
         server = ViewServer(viewed, port)
     except OSError as error:
-        raise ArgumentError(f"--port {port}: {error.strerror}; leave it out for a free port") from None
+        raise ArgumentError(f"--port {port}: {error.strerror}; omit --port to use any free port") from None
     typer.echo(server.url)
     notice("Press Ctrl-C to stop.")
     if not no_browser:

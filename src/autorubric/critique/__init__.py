@@ -1,12 +1,12 @@
-"""The critique pass: drafts from JSON lines, each put to a teacher, and those to revise refined.
+"""The critique pass, in which a teacher critiques drafts and rewrites those that need revision.
 
     stats = generate_critiques("drafts.jsonl", "out", teacher="gpt-6-luna")
     stats["verdict_distribution"]
     refine("out/critiques_v1.jsonl", "drafts.jsonl", "out", teacher="gpt-6-luna")
 
-A draft is `{"id", "prompt", "output", "contract"}`; the contract is what a program found when it checked the
-output. Records are appended as they come, so that a pass that was stopped, however it was, goes on with
-`resume=True`.
+Drafts are JSON lines of the form `{"id", "prompt", "output", "contract"}`. The contract is the result of an
+automatic check of the output. Records are appended as they arrive, so that an interrupted pass can be
+continued with `resume=True`.
 """
 
 from autorubric.critique._evidence import resolve_evidence

@@ -1,4 +1,4 @@
-"""From a draft to its critique: by a schema, or by the criteria of a rubric."""
+"""Critics, which write critiques of drafts according to a schema or the criteria of a rubric."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from autorubric.values import Json
 
 
 class DraftCritic(Protocol):
-    """Makes critiques of drafts; failures are answers too.
+    """The interface of objects that critique drafts and return failures as part of the answer.
 
     Attributes:
-        parallel: Maximum number of drafts at a time; None if not set.
-        models: The models that it asks, without those that they fall back on.
+        parallel: Maximum number of drafts to critique concurrently; None if not set.
+        models: The models that the critic calls, without their fallbacks.
     """
 
     @property
@@ -51,12 +51,12 @@ class DraftCritic(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaCritic:
-    """Asks a teacher for a critique that follows a schema.
+    """A critic that asks a teacher for a critique that follows a schema.
 
     Attributes:
-        teacher: The teacher that answers.
-        schema: The schema of the critique.
-        template: The prompt's template.
+        teacher: The teacher that writes the critiques.
+        schema: The schema of the critiques.
+        template: The template of the prompt.
     """
 
     teacher: Teacher
@@ -65,16 +65,16 @@ class SchemaCritic:
 
     @property
     def parallel(self) -> int | None:
-        """As the teacher."""
+        """Return the teacher's maximum number of concurrent drafts; None if not set."""
         return self.teacher.parallel
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The teacher's."""
+        """Return the models that the teacher calls."""
         return self.teacher.models
 
     def describe(self) -> dict[str, Json]:
-        """Return what critiques depend on."""
+        """Return the settings that critiques depend on, as JSON-compatible data."""
         return {
             "teacher": self.teacher.describe(),
             "template_hash": digest_of(template_text(self.template)),
@@ -83,19 +83,19 @@ class SchemaCritic:
         }
 
     def prompt_length(self, draft: Draft) -> int | None:
-        """Characters of the prompt."""
+        """Return the length of the prompt for a draft in characters."""
         return len(critique_prompt(self.template, self.schema, draft).content)
 
     def level(self, critique: Mapping[str, Json]) -> float | None:
-        """Return the mean score; None without scores, or in a critique by a rubric."""
+        """Return the mean score of a critique; None if there are no scores or a rubric was used."""
         scores = scores_of(critique)
         return fmean(scores.values()) if scores and graded_score(critique) is None else None
 
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
-        """Return the critique of a draft; one question, of which nothing can have begun.
+        """Ask the teacher for the critique of a draft; `begun` is not used, as there is only one question.
 
         Raises:
-            BudgetError: If there is no room to ask it.
+            BudgetError: If the budget does not allow the request.
         """
         return await self.teacher.ask(
             Question(
@@ -110,13 +110,13 @@ class SchemaCritic:
         try:
             critique: dict[str, Json] = parse_json(text)
         except ReplyError as error:
-            # What is JSON, and yet no object, was read: it is no critique.
+            # JSON that is not an object was parsed but is not a critique.
             if is_strict_json(text):
                 raise SchemaFaultError(str(error), reply=text) from None
             raise
         written = critique.get("id")
         if isinstance(written, int) and not isinstance(written, bool):
-            # A number and its text are the same id; a schema takes one of them.
+            # A number and its text are the same id, but a schema may only accept one of them.
             with suppress(SchemaFaultError):
                 self.schema.check(critique)
                 return critique
@@ -125,7 +125,7 @@ class SchemaCritic:
         return critique
 
     async def aclose(self) -> None:
-        """Close the teacher."""
+        """Release the resources of the teacher."""
         await self.teacher.aclose()
 
 
@@ -138,22 +138,22 @@ def critic_of(
     rubric: Rubric | str | Path | None,
     threshold: float | None,
 ) -> DraftCritic:
-    """Return the critic: a teacher with schema and template, or a rubric with the teacher as judge.
+    """Create the critic: a teacher with a schema and a template, or a rubric with the teacher as judge.
 
     Raises:
-        ArgumentError: If the arguments cannot work together.
+        ArgumentError: If the arguments cannot be combined.
         FileError: If a file cannot be read.
     """
     if rubric is None:
         if threshold is not None:
-            raise ArgumentError("threshold says when a rubric's verdict is pass; give a rubric with it")
+            raise ArgumentError("threshold requires a rubric; pass rubric as well, or omit threshold")
         return SchemaCritic(
             teacher=teacher_of(teacher, config), schema=schema, template=critique_template(template)
         )
     if template is not None:
-        raise ArgumentError("a rubric has its own prompts; leave out template, or the rubric")
+        raise ArgumentError("template cannot be combined with a rubric, which has its own prompts; omit one")
     if not isinstance(rubric, Rubric | str | Path):
-        raise ArgumentError(f"rubric is {shortened(rubric)}; give a Rubric, or its file")
+        raise ArgumentError(f"rubric must be a Rubric or the path of a rubric file; got {shortened(rubric)}")
     if not isinstance(rubric, Rubric):
         rubric = Rubric.from_file(rubric)
     return rubric_critic(rubric, teacher, threshold=threshold, config=config)

@@ -1,4 +1,4 @@
-"""A running critique pass: the drafts that still need a critique, and their records."""
+"""A running critique pass, with the drafts that still need a critique and their records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNFINISHED: Final = "critiques_v1_unfinished.json"
 OUTPUTS: Final[Mapping[str, str]] = {"critiques": CRITIQUES, "manifest": MANIFEST, "stats": STATS}
 
 _WINDOW: Final = 32
-"""Drafts under way at a time where the teacher does not say; also the most whose work a kill can undo."""
+"""Default number of drafts in progress, which is also the maximum number whose work is lost on a kill."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,14 +36,14 @@ class CritiquePass:
     """One pass over a file of drafts.
 
     Attributes:
-        drafts_path: The file.
-        limit: How many drafts are taken; None for all.
-        setup: The setup of the pass.
+        drafts_path: Path of the drafts file.
+        limit: Maximum number of drafts to critique; None for all.
+        setup: The settings that the records depend on.
         critic: The critic that writes the critiques.
-        out_dir: Where the files go.
-        retry_errors: Whether failures are asked for again.
-        unfinished: Has drafts worked on until a budget ends it.
-        left: Drafts that it ended before.
+        out_dir: The output folder.
+        retry_errors: Whether to critique drafts again whose record is a failure.
+        unfinished: Tracks drafts in progress and stops the pass when the budget is used up.
+        left: Number of drafts that were left when the pass stopped.
     """
 
     drafts_path: Path
@@ -65,7 +65,7 @@ class CritiquePass:
     _seen: _Seen = field(default_factory=lambda: _Seen())
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """Return the statistics, once every draft has its record, or a budget or an error has stopped it."""
+        """Critique all pending drafts, until done or stopped by the budget or errors; return statistics."""
         started = time.perf_counter()
         self._resumes = resume
         with locked(self.out_dir):
@@ -82,7 +82,7 @@ class CritiquePass:
                             ledger.append(record)
                             self.processed += 1
                 self.unfinished.write()
-                # The rest of the file is read only now that no request waits for its answer.
+                # The rest of the file is only read now that no request is in flight.
                 self.left = self.unfinished.left + sum(1 for _ in pending)
                 ledger.sweep()
                 tally = CritiqueTally.of(self._current(ledger))
@@ -91,7 +91,7 @@ class CritiquePass:
             return self._finish(ledger, tally, time.perf_counter() - started)
 
     def rehearse(self, resume: bool) -> dict[str, Json]:
-        """Return the plan of a pass: how many drafts it asks about, and the length of their prompts."""
+        """Return the plan of a pass, with the number of pending drafts and the length of their prompts."""
         done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
         path = self.out_dir / CRITIQUES
         ledger = Ledger(path)
@@ -122,7 +122,7 @@ class CritiquePass:
         return ledger
 
     def _pending(self, ledger: Ledger) -> Iterator[Draft]:
-        """Yield the drafts that are to be critiqued, in order; the others are counted."""
+        """Yield the drafts that need a critique, in order, and count the other drafts."""
         for found in read_drafts(self.drafts_path):
             is_beyond = self.limit is not None and self.drafts >= self.limit
             if is_beyond and not self._resumes:
@@ -136,7 +136,7 @@ class CritiquePass:
             if is_beyond:
                 continue
             if first is not None:
-                self._tell(LineFault(found.line, f"the id is already in line {first}", found.id))
+                self._tell(LineFault(found.line, f"duplicate id, already used in line {first}", found.id))
                 continue
             self.drafts += 1
             known = ledger.known(found.id)
@@ -148,7 +148,7 @@ class CritiquePass:
             yield found
 
     def _current(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
-        """Yield the records of drafts that are in the file; those of drafts removed from it are counted."""
+        """Yield the records of drafts that are in the file, and count the records of removed drafts."""
         for record in ledger.records():
             if self._resumes and self._seen.is_missing(key_of(record["id"]) or ""):
                 self.removed += 1
@@ -156,8 +156,8 @@ class CritiquePass:
                 yield record
         if self.removed:
             self.notices.append(
-                f"records of drafts that are no longer in {self.drafts_path.name}: {self.removed}; they "
-                f"stay in {CRITIQUES} and are not counted"
+                f"records of drafts that are no longer in {self.drafts_path.name}: {self.removed}; they are "
+                f"kept in {CRITIQUES} but not counted"
             )
 
     async def _critique(self, draft: Draft) -> dict[str, Json] | None:
@@ -209,21 +209,21 @@ class CritiquePass:
         write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
 
     def _warn(self) -> None:
-        """Warn of invalid lines and of notices."""
+        """Issue warnings about invalid lines and all notices."""
         if self.fault_count:
             shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
             more = " …" if self.fault_count > 3 else ""
             count = f"{self.fault_count} line{'s' if self.fault_count != 1 else ''}"
-            self.notices.append(f"{count} of {self.drafts_path.name} passed over: {shown}{more}")
+            self.notices.append(f"skipped {count} of {self.drafts_path.name}: {shown}{more}")
         for notice in self.notices:
             warnings.warn(notice, RuntimeWarning, stacklevel=2)
 
 
 class _Seen:
-    """Ids with the line of the first draft that has it; on disk, so that memory does not grow.
+    """Ids with the line of their first draft, stored on disk so that memory use does not grow.
 
     Attributes:
-        is_whole: Whether every line gave a draft: else a draft that is missing may be on one that did not.
+        is_whole: Whether every line was a valid draft. If not, a missing draft may be on an invalid line.
     """
 
     def __init__(self) -> None:
@@ -233,7 +233,7 @@ class _Seen:
         self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
 
     def first_line(self, key: str, line: int) -> int | None:
-        """Return the line on which the id first occurred; None if it is new."""
+        """Store an id; return the line on which it first occurred, or None if the id is new."""
         added = self._ids.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (key, line)).rowcount
         if added:
             return None
@@ -241,6 +241,6 @@ class _Seen:
         return found
 
     def is_missing(self, key: str) -> bool:
-        """Return whether no draft has the id."""
+        """Return whether the file certainly has no draft with this id."""
         found = self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (key,)).fetchone()
         return self.is_whole and found is None

@@ -1,4 +1,4 @@
-"""Drafts from JSON lines, one at a time, with the errors of invalid lines."""
+"""Reading of drafts from JSON lines, one at a time, with the errors of invalid lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.errors import Fault, FileError
 from autorubric.values import Json
 
 MOST_FAULTS: Final = 1000
-"""Faulty lines that are told one by one; all are counted."""
+"""Maximum number of invalid lines that are listed individually; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +23,13 @@ class Draft:
     """One draft.
 
     Attributes:
-        id: Its id as a text, by which records are found.
-        prompt: The prompt that it answers; None if unknown.
-        output: The draft itself: a text, or JSON data.
-        contract: The result of a program's check of the output; None if there was none.
-        line: Its line in the file, from 1.
-        offset: Where the line begins in the file, in bytes.
-        written_id: Its id as its file has it, a text or a whole number.
+        id: Id of the draft as a string, by which records are found.
+        prompt: The prompt that the draft answers; None if unknown.
+        output: The content of the draft, as text or JSON data.
+        contract: The result of an automatic check of the output; None if there was no check.
+        line: Line number in the file, starting at 1.
+        offset: Offset of the line in the file, in bytes.
+        written_id: Id of the draft as written in the file, a string or an integer.
     """
 
     id: str
@@ -46,22 +46,22 @@ class Draft:
 
     @property
     def output_text(self) -> str:
-        """The output as a text; data as JSON."""
+        """Return the output as text; data is converted to JSON."""
         return text_of(self.output)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the prompt, the output and the contract."""
+        """Return the SHA-256 digest of prompt, output and contract."""
         return digest_of([self.prompt, self.output, self.contract])
 
 
 class LineFault(NamedTuple):
-    """A line that gives no draft.
+    """A line that does not contain a valid draft.
 
     Attributes:
-        line: The line, from 1.
-        fault: What is wrong with it.
-        id: The draft's id, if it has one.
+        line: Line number, starting at 1.
+        fault: Description of the error.
+        id: Id of the draft; None if it has no valid id.
     """
 
     line: int
@@ -70,7 +70,7 @@ class LineFault(NamedTuple):
 
 
 def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
-    """Yield the drafts of a file in order, and the errors of lines in their places; one line at a time.
+    """Read a file line by line and yield the draft on each line, or the line's error.
 
     Raises:
         FileError: If the file cannot be read.
@@ -80,7 +80,7 @@ def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
 
 
 class Line(NamedTuple):
-    """A line of a file: its number from 1, where it begins in bytes, and its bytes."""
+    """A line of a file, with its number starting at 1, its offset in bytes, and its bytes."""
 
     number: int
     offset: int
@@ -91,7 +91,7 @@ def lines_of(path: Path) -> Iterator[Line]:
     """Yield the lines of a file that are not blank.
 
     Raises:
-        FileError: If the file cannot be read, or a line is too long.
+        FileError: If the file cannot be read or a line is too long.
     """
     offset = 0
     try:
@@ -106,13 +106,13 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 
 def input_digest(path: Path) -> str:
-    """Return the SHA-256 of a file of JSON lines, in hexadecimal digits.
+    """Return the SHA-256 digest of a JSON lines file as a hexadecimal string.
 
     Raises:
-        FileError: The file cannot be read, or there is nothing in it: what nobody looked at has not passed.
+        FileError: If the file cannot be read or is empty, because an empty input must not count as passed.
     """
     if next(lines_of(path), None) is None:
-        told = "there is nothing in it; give JSON lines, an object each"
+        told = "the file is empty; it must contain one JSON object per line"
         raise FileError(str(path), [Fault(path="", message=told)])
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -122,14 +122,14 @@ def draft_of(line: Line) -> Draft | LineFault:
     """Return the draft on a line, or its error."""
     try:
         text = line.raw.decode("utf-8-sig")
-        # With all that it refuses: what no file could hold must not end the pass later.
+        # The strict parser also rejects values that could not be written to a file later.
         given = parse_structured(text, "json").data
     except UnicodeDecodeError as error:
-        return LineFault(line.number, f"not UTF-8: byte 0x{error.object[error.start]:02x}")
+        return LineFault(line.number, f"invalid UTF-8: byte 0x{error.object[error.start]:02x}")
     except FileError as error:
         return LineFault(line.number, error.faults[0].message)
     if not isinstance(given, dict):
-        return LineFault(line.number, f"{shortened(given)} is not a draft; give one object a line")
+        return LineFault(line.number, f"a draft must be a JSON object; got {shortened(given)}")
     return _read(given, line)
 
 
@@ -137,10 +137,10 @@ def _read(given: dict[str, Any], line: Line) -> Draft | LineFault:
     written = given.get("id")
     key = key_of(written)
     if key is None or not key.strip():
-        told = "the draft has no id" if written is None else f"the id {shortened(written)} is not text"
-        return LineFault(line.number, f'{told}; give "id", a text that is not blank')
+        told = "the draft has no id" if written is None else f"the id {shortened(written)} is invalid"
+        return LineFault(line.number, f'{told}; "id" must be a non-blank string or an integer')
     if given.get("output") is None:
-        return LineFault(line.number, 'the draft has no output; give "output", a text or JSON data', key)
+        return LineFault(line.number, 'the draft has no output; "output" must be text or JSON data', key)
     return Draft(
         id=key,
         written_id=written if isinstance(written, int) else key,
@@ -153,19 +153,19 @@ def _read(given: dict[str, Any], line: Line) -> Draft | LineFault:
 
 
 def key_of(given: Json) -> str | None:
-    """Return the key of an id, a text or a whole number; None for anything else."""
+    """Return an id as a string; None if it is neither a string nor an integer."""
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     return given if isinstance(given, str) else None
 
 
 def text_of(value: Json) -> str:
-    """Return a text as it is, and other data as JSON."""
+    """Return a string unchanged and other data as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def line_at(path: Path, offset: int) -> Line:
-    """Return the line of a file that begins at an offset; its number is not known and is 0."""
+    """Return the line of a file that begins at an offset; its line number is unknown and set to 0."""
     with path.open("rb") as file:
         file.seek(offset)
         return Line(0, offset, file.readline())

@@ -1,4 +1,4 @@
-"""Whether what a critique points at is there: `payload.days[0].title` inside a draft's output."""
+"""Resolution of evidence paths in critiques, such as `payload.days[0].title`, in the output of a draft."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STEP: Final = re.compile(
 
 
 def resolve_evidence(path: str, output: Json) -> bool:
-    """Return whether a path leads to something inside an output.
+    """Return whether an evidence path exists in an output.
 
     Args:
-        path: Keys after dots or, quoted, in brackets, and positions from 0 in brackets, as
-            `payload.days[0]["first title"]`; a `$` before them is the output itself.
-        output: The output: data, or a JSON text. In a text that is not JSON no path leads anywhere.
+        path: Keys separated by dots or quoted in brackets, and indices in brackets, for example
+            `payload.days[0]["first title"]`. The path may start with `$`, which denotes the output.
+        output: The output, as data or a JSON string. No path exists in text that is not JSON.
     """
     steps = _steps(path)
     place = data_of(output)
@@ -38,7 +38,7 @@ def resolve_evidence(path: str, output: Json) -> bool:
 
 
 def evidence_of(critique: Mapping[str, Json], output: Json) -> list[dict[str, Json]]:
-    """Yield each issue with a path: its number, the path, and whether the output has it."""
+    """Return each issue that has a path, with its index, the path, and whether it exists in the output."""
     issues = critique.get("issues")
     found: list[dict[str, Json]] = []
     for place, issue in enumerate(issues if isinstance(issues, list) else []):
@@ -50,13 +50,13 @@ def evidence_of(critique: Mapping[str, Json], output: Json) -> list[dict[str, Js
 
 
 def _steps(path: str) -> list[str | int] | None:
-    """Return the steps of a path; None if it is none."""
+    """Split a path into keys and indices; None if the path is invalid."""
     text = path.strip().removeprefix("$")
     steps: list[str | int] = []
     at = 0
     while at < len(text):
         match = _STEP.match(text, at)
-        # A key needs its dot, except at the beginning.
+        # A key must follow a dot, except at the beginning.
         if match is None or (match["key"] and at > 0 and text[at] != "."):
             return None
         at = match.end()
@@ -68,7 +68,7 @@ def _steps(path: str) -> list[str | int] | None:
 
 
 def data_of(output: Json) -> Any:
-    """Return an output as data: what a JSON text holds, None for any other text, and data as it is."""
+    """Return an output as data: a string is parsed as JSON (None if invalid), other data is unchanged."""
     if not isinstance(output, str):
         return output
     try:

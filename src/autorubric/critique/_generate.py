@@ -1,4 +1,4 @@
-"""The critique pass: critiquing every draft of a file with a teacher, one record per draft."""
+"""The critique pass, in which a teacher critiques every draft of a file."""
 
 from __future__ import annotations
 
@@ -40,50 +40,49 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
 ) -> dict[str, Json]:
     """Critique every draft of a file, write one record per draft, and return statistics.
 
-    Safe inside a running event loop.
+    The function can also be called inside a running event loop.
 
-    Writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are in
-    order of arrival. At most 32 drafts are in progress, or as many as `max_parallel_requests` allows; a
-    teacher that is a plain function gets one draft at a time unless the config allows more. An unusable
-    critique becomes a record with its error. The pass stops (`stopped` is `errors`) if the teacher keeps
-    failing with the same provider error or time-out.
+    It writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are
+    written in order of arrival. At most 32 drafts are in progress, or as many as `max_parallel_requests`
+    allows; a teacher that is a sync function gets one draft at a time unless the config allows more. For an
+    unusable critique, the record contains the error. The pass stops (`stopped` is `errors`) if the teacher
+    repeatedly fails with the same provider error or timeout.
 
     Args:
-        drafts_path: JSON lines, each `{"id", "prompt", "output", "contract"}`; other keys are ignored.
-            Invalid lines and repeated ids are listed under `faults`, and the other drafts are critiqued.
-        out_dir: Folder of the files; created if missing.
-        teacher: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
-            `aforward(prompt)`, or a function of a `TeacherPrompt`, which returns JSON text, a dict, a
-            `TeacherReply`, or an object with a text as `.text`. With a rubric, anything that `judges=[...]`
-            accepts.
-        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name. Its
-            `timeout`, in seconds per critique, also applies to an async function or an `aforward`; a plain
-            function cannot be stopped and has to limit itself. For any other teacher it is only written into
-            the manifest. Secrets in it are not written.
-        schema: JSON schema of the critiques, or its file; by default the built-in one.
-        template: Text of the prompt, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`, `{contract}`,
-            `{material}` (these three), `{schema}` and `{rule}`; texts of a draft are always delimited.
-        limit: Number of drafts from the start of the file; None for all.
-        resume: Whether to keep existing records: drafts with a record are skipped unless they have changed.
+        drafts_path: JSON lines file with `{"id", "prompt", "output", "contract"}`; other keys are ignored.
+            Invalid lines and duplicate ids are skipped and listed under `faults`.
+        out_dir: The output folder, which is created if missing.
+        teacher: A model name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
+            `aforward(prompt)`, or a function that takes a `TeacherPrompt` and returns JSON text, a dict, a
+            `TeacherReply`, or an object with a string attribute `text`. With a rubric, any value accepted by
+            `judges=[...]`.
+        config: `{"models": [...], "generation": {...}}`, fallbacks and settings of a model passed by name.
+            The setting `timeout`, in seconds per critique, also applies to async functions and `aforward`;
+            sync functions cannot be interrupted and must limit themselves. For other teachers, the config is
+            only written to the manifest. Secrets are never written.
+        schema: JSON schema of the critiques, or its path; None for the built-in schema.
+        template: Text of the prompt template, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`,
+            `{contract}`, `{material}` (prompt, output and contract), `{schema}` and `{rule}`.
+        limit: Number of drafts to critique from the start of the file; None for all.
+        resume: Whether to keep existing records and skip drafts that have one, unless they have changed.
             Otherwise existing records are moved to `critiques_v1.previous.jsonl`.
-        rubric: A rubric, or its file, that replaces schema and template; the values of its criteria on [0, 1]
-            become the scores.
-        threshold: Score on [0, 1] from which a rubric's verdict is pass, and below which it is revise; None
-            for 0.7.
-        retry_errors: Whether, with resume, to ask again for unusable critiques.
+        rubric: A rubric or the path of a rubric file, used instead of schema and template. The values of its
+            criteria on [0, 1] become the scores.
+        threshold: Minimum score on [0, 1] for a rubric's verdict to be pass and not revise; None for 0.7.
+        retry_errors: Whether to retry unusable critiques; requires `resume`.
         dry_run: Whether to only read the drafts and report what would be done.
-        max_calls: Maximum number of requests to models, including retries and repeated questions. At the
-            limit, requests in flight are still answered and written, and the pass ends; with `resume`,
-            another pass continues with a new limit. Your own teachers count if they use this library's
-            clients.
-        max_cost: Maximum cost of requests in US dollars, enforced in the same way; the price of every model
+        max_calls: Maximum number of requests to models, including retries and repeated questions. When the
+            limit is reached, requests in flight are still completed and written, and the pass ends; another
+            pass with `resume` continues under a new limit. Requests of your own teachers count if they use
+            this library's clients.
+        max_cost: Maximum cost of requests in US dollars, enforced in the same way. The price of every model
             must be known.
 
     Raises:
-        ArgumentError: If the arguments cannot be combined, or `max_cost` is set and the price of a model is
-            unknown.
-        FileError: If a file cannot be read, or has no drafts.
-        RunLockedError: If another process writes to the folder.
+        ArgumentError: If the arguments are invalid or cannot be combined, or if `max_cost` is set and the
+            price of a model is unknown.
+        FileError: If a file cannot be read or has no drafts.
+        RunLockedError: If another process is writing to the folder.
     """
     return run_sync(
         generate_critiques_async(
@@ -122,12 +121,12 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """Return the result of `generate_critiques` without blocking the event loop."""
+    """Critique every draft of a file; the asynchronous version of `generate_critiques`."""
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
     if config is not None and not isinstance(config, Mapping):
-        raise ArgumentError(f"config is {shortened(config)}; give a mapping")
+        raise ArgumentError(f"config must be a mapping; got {shortened(config)}")
     if rubric is not None and schema is not None:
-        raise ArgumentError("the critiques of a rubric have their own form; leave out schema or the rubric")
+        raise ArgumentError("schema cannot be combined with a rubric, which defines its own form; omit one")
     checked = CritiqueSchema.of(schema)
     critic = critic_of(
         teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
@@ -164,12 +163,12 @@ def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
     """Check the options that limit or resume a pass.
 
     Raises:
-        ArgumentError: If they cannot be combined.
+        ArgumentError: If an option is invalid or the options cannot be combined.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise ArgumentError(f"limit {limit!r}: give a whole number from 0 up, or None for all")
+        raise ArgumentError(f"limit must be a non-negative integer, or None for all; got {limit!r}")
     if retry_errors and not resume:
         raise ArgumentError(
-            "retry_errors=True tries again what failed before, and without resume=True everything is asked "
-            "again; give resume=True with it, or leave it out"
+            "retry_errors=True requires resume=True, because a new pass critiques all drafts; pass "
+            "resume=True or omit retry_errors"
         )

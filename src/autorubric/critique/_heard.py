@@ -1,4 +1,4 @@
-"""Votes on one draft as they arrive: where they came from, and what of them can be kept for later."""
+"""Votes on one draft as they arrive, with their provenance and the data to keep for a later pass."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from autorubric.values import Json
 
 
 class Heard:
-    """Listens to the grading of one draft.
+    """A listener that collects the votes on one draft.
 
     Args:
-        begun: The answers of an earlier pass; each answered vote is added as it arrives.
+        begun: The answers of an earlier pass, to which each answered vote is added as it arrives.
     """
 
     def __init__(self, begun: dict[str, Json]) -> None:
@@ -24,31 +24,31 @@ class Heard:
 
     @property
     def stored(self) -> dict[str, list[JudgeVote]]:
-        """The votes so far, by criterion name."""
+        """Return the votes received so far, by criterion name."""
         votes: dict[str, list[JudgeVote]] = {}
         for event in self._events:
             votes.setdefault(event.criterion, []).append(event.vote)
         return votes
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Handle a vote that has arrived."""
+        """Store a vote, and keep it for a later pass unless it failed."""
         self._events.append(event)
-        # What failed is asked again by whoever goes on.
+        # Failed votes are requested again by the pass that resumes.
         if event.vote.status in ("answered", "abstained"):
             self._kept.append(_line(event))
 
     def reply_of(self, vote: JudgeVote) -> str | None:
-        """Return the last reply that led to a vote; None if none came."""
+        """Return the last reply that led to a vote; None if there was no reply."""
         exchanged = self._exchange(vote)
         return exchanged.replies[-1] if exchanged is not None and exchanged.replies else None
 
     def provenance(self, asked: Provenance, failed: JudgeVote | None = None) -> Provenance:
-        """Return where the votes came from.
+        """Return the provenance of the votes.
 
         Args:
-            asked: Provenance known before the judge is asked.
-            failed: The vote that no critique can be made without; model and request id are of its reply, and
-                else of the last one.
+            asked: The provenance that is known before the judge is called.
+            failed: The failed vote that prevents a critique. Model and request id are taken from its reply;
+                if None, from the last reply.
         """
         votes = [event.vote for event in self._events if event.vote.status != "not_asked"]
         exchanges = [event.exchanged for event in self._events if event.exchanged is not None]
@@ -70,7 +70,7 @@ class Heard:
 
 
 def _answering(vote: JudgeVote | None) -> str | None:
-    """Return the model that gave a vote; None if the vote failed before a reply."""
+    """Return the model that cast a vote; None if the vote failed before a reply arrived."""
     if vote is None:
         return None
     return vote.model or (None if vote.status == "failed" else vote.judge_id)

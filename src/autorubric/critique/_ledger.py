@@ -1,6 +1,6 @@
-"""A file of records, one a line and one an id: appended as they come, whole again after a kill.
+"""A file of records with one line per id, to which records are appended and which survives a kill.
 
-Which ids are there is kept in a temporary SQLite file that is gone with the process, so that memory does not
+The ids are indexed in a temporary SQLite file that is deleted with the process, so that memory use does not
 grow with the number of drafts.
 """
 
@@ -25,11 +25,11 @@ _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 
 class Known(NamedTuple):
-    """The record of an id.
+    """What is indexed about the record of an id.
 
     Attributes:
-        failed: Whether its record is one of a failure.
-        digest: Digest of its draft; None if the record has none.
+        failed: Whether the record is of a failure.
+        digest: Digest of the draft; None if the record does not contain a digest.
     """
 
     failed: bool
@@ -37,17 +37,17 @@ class Known(NamedTuple):
 
 
 class Ledger:
-    """Records of one file by id. Of several with one id the last counts, and the others are swept out.
+    """The records of one file by id. The last record of an id is valid; earlier records are swept out.
 
-    A torn last line, which a killed process leaves behind, is cut off when the file is opened for writing:
-    its record is made again. Other lines that cannot be read stay where they are, and are told of.
+    An incomplete last line, as left by a killed process, is removed when the file is opened for writing, and
+    its record is created again. Other invalid lines are kept in the file and reported.
 
     Args:
-        path: The file.
-        digest_key: Under which key a record has the digest of what it is of.
+        path: Path of the file.
+        digest_key: Key under which a record contains the digest of its subject.
 
     Attributes:
-        path: The file.
+        path: Path of the file.
         notices: Problems found in the file.
     """
 
@@ -57,7 +57,7 @@ class Ledger:
         self.notices: list[str] = []
         self._superseded = 0
         self._file: IO[bytes] | None = None
-        # The empty name: a file on disk that nobody else sees, and that the system takes away.
+        # The empty name creates a private file on disk that the system deletes.
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
         self._index.execute(
@@ -66,51 +66,51 @@ class Ledger:
         )
 
     def open(self) -> None:
-        """Read what is there, and open the file for appending."""
+        """Read the existing records and open the file for appending."""
         self.path.touch()
         self._cut_torn_end()
         self.read()
         self._file = self.path.open("ab")
 
     def read(self) -> None:
-        """Read what is there, and change nothing."""
+        """Read the existing records without changing the file."""
         for line in lines_of(self.path):
             record = _parsed(line.raw)
             if record is None:
-                self.notices.append(f"{self.path.name} line {line.number} is damaged and was passed over")
+                self.notices.append(f"line {line.number} of {self.path.name} is corrupted and was skipped")
                 continue
             self._note(record, line.offset)
 
     def known(self, key: str) -> Known | None:
-        """Return the record of an id; None if it has none."""
+        """Return what is indexed about the record of an id; None if the id has no record."""
         row = self._index.execute("SELECT failed, digest FROM records WHERE id = ?", (key,)).fetchone()
         return None if row is None else Known(bool(row[0]), row[1])
 
     def forget(self, key: str) -> None:
-        """Leave the record of an id out of account; the next `sweep` takes it out of the file."""
+        """Ignore the record of an id from now on; the next `sweep` removes it from the file."""
         self._superseded += self._index.execute("DELETE FROM records WHERE id = ?", (key,)).rowcount
 
     def append(self, record: Mapping[str, Json]) -> None:
-        """Add a record; it is with the operating system when this returns."""
+        """Append a record and flush it to the operating system."""
         assert self._file is not None
         offset = self._file.tell()
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        # Readers disagree on whether these end a line, and none does once it is written out.
+        # Some readers treat these characters as line ends, so they are escaped.
         line = _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
-        # One write: what a killed process leaves of it is at most one torn line.
+        # A single write, so that a killed process leaves at most one incomplete line.
         self._file.write(line.encode("utf-8", "replace") + b"\n")
         self._file.flush()
         self._note(record, offset)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the record of every id, in the order of the file."""
+        """Yield the valid record of every id, in the order of the file."""
         for line in lines_of(self.path):
             record = _parsed(line.raw)
             if record is not None and self._is_last(_key(record), line):
                 yield record
 
     def sweep(self, others: Sequence[Ledger] = ()) -> None:
-        """Take out, in one piece, records that a later one here, or one in other files, has replaced."""
+        """Remove records that were replaced by a later record in this file or in others, atomically."""
         keys = (row[0] for row in self._index.execute("SELECT id FROM records"))
         elsewhere = {key for key in keys if any(other.known(key) for other in others)}
         if not self._superseded and not elsewhere:
@@ -144,7 +144,7 @@ class Ledger:
         return record is None or (_key(record) not in elsewhere and self._is_last(_key(record), line))
 
     def _cut_torn_end(self) -> None:
-        """Cut off a last line that is not a record, or end one that is."""
+        """Remove an incomplete last line, or add the missing line end to a complete record."""
         with self.path.open("r+b") as file:
             end = file.seek(0, 2)
             start = _start_of_last_line(file, end)
@@ -156,22 +156,22 @@ class Ledger:
                 file.write(b"\n")
                 return
             file.truncate(start)
-            self.notices.append(f"{self.path.name} ended in a torn line, which was cut off")
+            self.notices.append(f"the incomplete last line of {self.path.name} was removed")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder, created if missing, against other writing processes.
+    """Lock a folder, which is created if missing, against other writing processes.
 
     Raises:
-        RunLockedError: If one does.
-        FileError: If the folder cannot be made, or a file in it cannot be written.
+        RunLockedError: If another process holds the lock.
+        FileError: If the folder cannot be created or a file in it cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".critique.lock")
         if not lock.acquire():
-            raise RunLockedError(f"another process writes to {folder}; wait for it, or choose another folder")
+            raise RunLockedError(f"another process is writing to {folder}; wait for it or use another folder")
         try:
             yield
         finally:
@@ -182,43 +182,43 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Move a file out of the way, to the first free of `….previous.…`, `….previous-2.…`; None if empty."""
+    """Rename a file to the first free name `….previous.…`, `….previous-2.…`; None if absent or empty."""
     if not path.exists() or path.stat().st_size == 0:
         return None
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
     names = (path.with_name(f"{path.stem}.previous{number}{path.suffix}") for number in numbers)
     aside = next((name for name in names if not name.exists()), None)
     if aside is None:
-        raise FileExistsError(f"{path.parent} has a thousand earlier copies of {path.name}; move them away")
+        raise FileExistsError(f"{path.parent} has too many earlier copies of {path.name}; move them away")
     path.replace(aside)
     return aside
 
 
 def set_all_aside(paths: Iterable[Path]) -> list[str]:
-    """Move files out of the way as `set_aside` does; a notice for each that was there."""
+    """Rename files with `set_aside` and return a notice for each renamed file."""
     found = [aside for path in paths if (aside := set_aside(path)) is not None]
     return [f"existing records were moved to {aside.name}" for aside in found]
 
 
 def write_json(path: Path, content: Mapping[str, Json]) -> None:
-    """Write JSON data for people and programs, in one piece."""
+    """Write indented JSON to a file atomically."""
     text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     write_bytes_atomic(path, text.encode("utf-8", "replace"))
 
 
 def record_failed(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is one of a failure."""
+    """Return whether a record is of a failure."""
     return contract_error(record) is not None
 
 
 def contract_error(record: Mapping[str, Any]) -> Any:
-    """Return the error in the record of a critique, with `code` and `message`; None if it has none."""
+    """Return the error in the record of a critique, with `code` and `message`; None if there is no error."""
     contract = record.get("critique_contract")
     return contract.get("error") if isinstance(contract, Mapping) else None
 
 
 def _start_of_last_line(file: IO[bytes], end: int) -> int:
-    """Return where the text after the last line break begins; at the end where there is none."""
+    """Return the offset of the text after the last line break, which is `end` if there is no such text."""
     at = end
     while at > 0:
         size = min(_CUT, at)
@@ -231,7 +231,7 @@ def _start_of_last_line(file: IO[bytes], end: int) -> int:
 
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:
-    """Return the record on a line; None if it is none."""
+    """Return the record on a line; None if the line is not a valid record."""
     try:
         record = json.loads(raw)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The setup of a pass, as stored in its manifest."""
+"""The manifest of a pass, with the settings that its records depend on."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Setup:
     """The settings that the records of a pass depend on.
 
     Attributes:
-        inputs: Path and SHA-256 of every file that is read, as `drafts_path` and `drafts_hash`.
-        schema: What critiques look like; None for those of a rubric.
+        inputs: Path and SHA-256 digest of every input file, such as `drafts_path` and `drafts_hash`.
+        schema: The schema of the critiques; None if a rubric is used.
         teacher_config: Models and generation settings, without secrets.
-        critic: The teacher and, as digests, the template or the rubric.
-        options: What else the pass was asked for.
-        started: When the pass began.
+        critic: The teacher, and the digest of the template or the rubric.
+        options: Other options of the pass.
+        started: Start time of the pass.
     """
 
     inputs: Mapping[str, str]
@@ -51,10 +51,10 @@ class Setup:
         config: Mapping[str, Json] | None,
         options: Mapping[str, Json],
     ) -> Setup:
-        """Return the setup of a pass that begins now over files, by what they hold.
+        """Create the setup of a pass that starts now, with the digests of its input files.
 
         Raises:
-            FileError: If a file cannot be read, or has nothing in it.
+            FileError: If a file cannot be read or is empty.
         """
         described = critic.describe()
         given = {f"{name}_path": str(path) for name, path in inputs.items()}
@@ -72,7 +72,7 @@ class Setup:
 
     @property
     def basis(self) -> str:
-        """What single answers depend on beside the draft, as a digest."""
+        """Return a digest of the settings that each answer depends on, in addition to the draft."""
         schema = None if self.schema is None else self.schema.digest
         return digest_of([self.critic, schema, self.options.get("rewrite_hash")])
 
@@ -81,16 +81,16 @@ def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str
     """Check that no input file is also an output file.
 
     Raises:
-        ArgumentError: If a file that is read is one of the files that are written.
+        ArgumentError: If an input file would be overwritten.
     """
     written = {(out_dir / name).resolve() for name in outputs}
     for name, path in inputs.items():
         if path.resolve() in written:
-            raise ArgumentError(f"{path} holds the {name} and would be overwritten; choose another folder")
+            raise ArgumentError(f"{path} contains the {name} and would be overwritten; use another folder")
 
 
 def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, str]) -> dict[str, Json]:
-    """Return the manifest of a pass."""
+    """Return the manifest of a pass as JSON-compatible data."""
     schema = setup.schema
     return {
         "version": VERSION,
@@ -111,7 +111,7 @@ def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, 
 
 
 def counts_of(drafts: int, processed: int, skipped: int, tally: CritiqueTally | None) -> dict[str, Json]:
-    """Return a manifest's counts; those over the file are None while the pass is under way."""
+    """Return the counts of a manifest; without a tally, while the pass is running, some are None."""
     return {
         "total_drafts": drafts,
         "processed": processed,
@@ -122,7 +122,7 @@ def counts_of(drafts: int, processed: int, skipped: int, tally: CritiqueTally | 
 
 
 def setup_changes(path: Path, setup: Setup) -> list[str]:
-    """Return what records that are there depended on and is different now, a notice each."""
+    """Return a notice for each setting that differs from the settings of existing records."""
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def setup_changes(path: Path, setup: Setup) -> list[str]:
     for name, of in _COMPARED.items():
         one, other = _at(before, of), _at(now, of)
         if one is not _MISSING and one != other:
-            found.append(f"the {name} differs from that of earlier records, which are kept")
+            found.append(f"the {name} differs from the one used for earlier records, which are kept")
     return found
 
 
@@ -159,7 +159,7 @@ def _at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def without_secrets(given: Json, name: str = "") -> Json:
-    """Return JSON data with every secret masked; other values as text."""
+    """Return JSON data with every secret masked and values of other types converted to strings."""
     if name and not isinstance(given, Mapping | list | tuple) and holds_secret(name, given):
         return _MASK
     if isinstance(given, Mapping):
@@ -173,7 +173,7 @@ def without_secrets(given: Json, name: str = "") -> Json:
 
 
 def _config_of(teacher: Mapping[str, Json]) -> dict[str, Json]:
-    """Models and generation settings of what was asked, where a model was."""
+    """Return the models and generation settings of a teacher that is a model; otherwise empty settings."""
     if "model" not in teacher:
         return {"models": [], "generation": {}}
     fallbacks = [one if isinstance(one, str) else one.get("model") for one in teacher.get("fallbacks") or []]

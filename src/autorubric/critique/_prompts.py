@@ -1,4 +1,4 @@
-"""Prompts for a teacher: a critique of a draft, and a rewritten draft."""
+"""The prompts that ask a teacher to critique or to rewrite a draft."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Task = Literal["critique", "rewrite"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherPrompt:
-    """The argument of a teacher that is a function, or an object with `forward`.
+    """The prompt that is passed to a teacher function or to the `forward` method of a teacher object.
 
     Attributes:
-        role: The role of the message: `"user"`.
-        content: The filled template.
-        task: The task: `"critique"` or `"rewrite"`.
-        draft_id: The draft.
-        schema: The JSON schema of the critique; None if a text is asked for.
+        role: Role of the message, always `"user"`.
+        content: Text of the prompt, which is the filled template.
+        task: The task, `"critique"` or `"rewrite"`.
+        draft_id: Id of the draft.
+        schema: JSON schema of the critique; None for a rewrite.
     """
 
     role: str = "user"
@@ -56,7 +56,7 @@ class TeacherPrompt:
 
 
 def load_critique_prompt_template(path: str | Path | None = None) -> str:
-    """Return the template of critique prompts that ships (v1), or the one in a file.
+    """Load the built-in template of critique prompts (v1), or the template in a file.
 
     Raises:
         FileError: If the file cannot be read.
@@ -65,16 +65,16 @@ def load_critique_prompt_template(path: str | Path | None = None) -> str:
 
 
 def load_rewrite_prompt_template() -> str:
-    """Return the template of rewrite prompts that ships (v1)."""
+    """Load the built-in template of rewrite prompts (v1)."""
     return _shipped("rewrite_v1.txt")
 
 
 def critique_template(given: str | Path | None) -> Template:
-    """Return the template of critique prompts for an argument.
+    """Return the critique template for a caller's argument: its text, its path, or None for the built-in one.
 
     Raises:
-        ArgumentError: If it has an unknown variable, or none that shows the output.
-        FileError: If its file cannot be read.
+        ArgumentError: If the template has an unknown variable or does not show the output.
+        FileError: If the file cannot be read.
     """
     _demand_text(given, "template")
     text = load_critique_prompt_template(given if isinstance(given, Path) else None)
@@ -83,7 +83,7 @@ def critique_template(given: str | Path | None) -> Template:
 
 
 def rewrite_template(given: str | Path | None) -> Template:
-    """Return the template of rewrite prompts for an argument; errors as in `critique_template`."""
+    """Return the rewrite template for a caller's argument; see `critique_template`."""
     _demand_text(given, "rewrite")
     text = read_text(given) if isinstance(given, Path) else given
     if text is None:
@@ -93,7 +93,7 @@ def rewrite_template(given: str | Path | None) -> Template:
 
 
 def template_text(template: Template) -> str:
-    """Return a template as a text, for its digest."""
+    """Return the text of a template, for its digest."""
     return "".join(f"{literal}{variable or ''}" for literal, variable in template.pieces)
 
 
@@ -103,10 +103,10 @@ def critique_prompt(
     """Return the prompt for the critique of a draft.
 
     Args:
-        template: The template.
+        template: The template to fill.
         schema: The schema of the critique.
-        draft: The draft.
-        output: What is left of its output, where it is too long for the model.
+        draft: The draft to critique.
+        output: The truncated output if the draft is too long for the model; None for the whole output.
     """
     content = template.fill(
         {
@@ -120,7 +120,7 @@ def critique_prompt(
 
 
 def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
-    """Return the prompt for rewriting a draft by its critique."""
+    """Return the prompt for rewriting a draft according to its critique."""
     shown = _material(draft, draft.output_text, remarks=_remarks(critique))
     values = {**shown, "form": _form(draft), "rule": MATERIAL_RULE}
     content = template.fill(values, composed=_REWRITE_VARIABLES)
@@ -128,10 +128,10 @@ def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json
 
 
 def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str, str]:
-    """Return the parts of a draft between delimiters, each by itself and all together."""
+    """Return the delimited parts of a draft, individually and joined."""
     prompt = "" if draft.prompt is None else text_of(draft.prompt)
     contract = "" if draft.contract is None else text_of(draft.contract)
-    # An id is the author's text too: on one line, it cannot pass for a part of ours.
+    # An id is untrusted text: on one line, it cannot pass for a part of the prompt.
     key = neutralise(" ".join(draft.id.split())[:200])
     tag = item_tag(prompt, output, contract, remarks)
     parts = {"prompt": delimit("query", prompt, tag) if prompt else ""}
@@ -143,7 +143,7 @@ def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str
 
 
 def _remarks(critique: Mapping[str, Json]) -> str:
-    """Return the remarks of a critique in words."""
+    """Return the instructions and issues of a critique as text."""
     lines = []
     instructions = critique.get("rewrite_instructions")
     if isinstance(instructions, str):
@@ -161,7 +161,7 @@ def _issue(issue: Json) -> str:
     if not isinstance(issue, Mapping):
         return f"- {text_of(issue)}"
     where = f" (at {issue['evidence_path']})" if issue.get("evidence_path") else ""
-    # A schema of the caller's own may have other keys.
+    # A custom schema may have other keys.
     kind = ", ".join(str(issue[name]) for name in ("type", "severity") if issue.get(name))
     told = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
     return f"- {kind}: {told}{where}" if kind else f"- {told}{where}"
@@ -173,7 +173,7 @@ def _form(draft: Draft) -> str:
 
 
 def json_kind(output: Json) -> type | None:
-    """`dict` or `list` where an output is that, or its JSON text; `bool` or `float`; None for a text."""
+    """Return `dict` or `list` for such data or its JSON text, `bool` or `float` for scalars, or else None."""
     data = data_of(output)
     if isinstance(data, dict | list):
         return type(data)
@@ -184,13 +184,13 @@ def json_kind(output: Json) -> type | None:
 
 def _demand_text(given: object, parameter: str) -> None:
     if given is not None and not isinstance(given, str | Path):
-        raise ArgumentError(f"{parameter} is {shortened(given)}; give a template's text, or a Path to it")
+        raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {shortened(given)}")
 
 
 def _checked(template: Template, known: tuple[str, ...], parameter: str) -> Template:
     template.fill(dict.fromkeys(known, "text"))
     if not {"output", "material"} & set(template.names):
-        raise ArgumentError(f"{parameter} does not show the output; write {{output}} or {{material}} in it")
+        raise ArgumentError(f"{parameter} must contain {{output}} or {{material}} to show the output")
     return template
 
 

@@ -1,4 +1,4 @@
-"""The provenance of a reply, and the result of asking, which may be a failure."""
+"""The provenance of replies, and the result of asking a teacher, which may be a failure."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ ErrorCode = Literal["JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherReply:
-    """The reply of a function as a teacher, if it gives more than a text.
+    """A reply with metadata, which a teacher function may return instead of a string.
 
     Attributes:
-        text: The reply.
-        provider: The provider that served it.
+        text: Text of the reply.
+        provider: The provider that served the reply.
         selected_model: The model that answered.
-        attempted_models: Models asked, in order.
-        request_id: The provider's id of the reply.
+        attempted_models: The models that were called, in order.
+        request_id: The provider's id of the request.
         usage: Token counts, such as `{"total_tokens": 450}`.
-        cost: US dollars spent, where known.
-        latency_s: Seconds that it took; None: as measured.
+        cost: Cost in US dollars; None if unknown.
+        latency_s: Latency in seconds; None to use the measured time.
 
     Raises:
-        ArgumentError: If a field is of another type, or cannot stand in a file.
+        ArgumentError: If a field has the wrong type or cannot be written as JSON.
     """
 
     text: str
@@ -46,20 +46,20 @@ class TeacherReply:
     latency_s: float | None = None
 
     def __post_init__(self) -> None:
-        # Here, where its author sees it, and not when it is written down with hours of other work.
+        # Checked here, so that an error is raised in the caller's code and not when the record is written.
         for name in ("text", "provider", "selected_model", "request_id"):
             given = getattr(self, name)
             if not isinstance(given, str) and (name == "text" or given is not None):
-                raise ArgumentError(f"TeacherReply: {name} is {shortened(given)}; give a text")
+                raise ArgumentError(f"TeacherReply: {name} must be a string; got {shortened(given)}")
         models = self.attempted_models
         if isinstance(models, str) or not all(isinstance(one, str) for one in models or ()):
-            raise ArgumentError(f"TeacherReply: attempted_models is {shortened(models)}; give names")
+            raise ArgumentError(f"TeacherReply: attempted_models must be strings; got {shortened(models)}")
         for name in ("cost", "latency_s"):
             given = getattr(self, name)
             if given is not None and not (isinstance(given, int | float) and isfinite(given)):
-                raise ArgumentError(f"TeacherReply: {name} is {shortened(given)}; give a finite number")
+                raise ArgumentError(f"TeacherReply: {name} must be a finite number; got {shortened(given)}")
         if self.usage is not None and not (isinstance(self.usage, Mapping) and _is_json(dict(self.usage))):
-            raise ArgumentError(f"TeacherReply: usage is {shortened(self.usage)}; give JSON data by name")
+            raise ArgumentError(f"TeacherReply: usage must be a JSON mapping; got {shortened(self.usage)}")
 
 
 def _is_json(given: object) -> bool:
@@ -72,19 +72,19 @@ def _is_json(given: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a reply came from.
+    """The origin and the cost of a reply.
 
     Attributes:
-        provider: The provider that served it; None if unknown.
-        asked_model: The model that was to answer.
-        selected_model: The model that answered, as its provider names it; None if none did.
-        attempted_models: Models asked, in order.
-        request_id: The provider's id of the last reply.
-        latency_s: Seconds from asking to the end.
-        usage: Tokens of all tries.
-        cost: US dollars of all tries, where known.
-        cached: Whether it was served from the reply cache.
-        truncated: Whether the output was cut to fit the model's context.
+        provider: The provider that served the reply; None if unknown.
+        asked_model: The model that was requested.
+        selected_model: The model that answered, as named by its provider; None if no model answered.
+        attempted_models: The models that were called, in order.
+        request_id: The provider's id of the last request.
+        latency_s: Time from the first request to the last reply in seconds.
+        usage: Token counts of all attempts.
+        cost: Cost of all attempts in US dollars; None if unknown.
+        cached: Whether the reply came from the model response cache.
+        truncated: Whether the output was truncated to fit the model's context.
     """
 
     provider: str | None = None
@@ -99,7 +99,7 @@ class Provenance:
     truncated: bool = False
 
     def to_dict(self) -> dict[str, Json]:
-        """Return its fields in a record."""
+        """Return the fields of a record that describe the provenance."""
         return {
             "provider": self.provider,
             "selected_model": self.selected_model,
@@ -116,11 +116,11 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why there is no answer.
+    """The reason why there is no answer.
 
     Attributes:
-        code: What kind of failure.
-        message: Why.
+        code: Kind of failure.
+        message: Description of the error.
     """
 
     code: ErrorCode
@@ -132,10 +132,10 @@ class Answered(Generic[T]):
     """The result of asking a teacher.
 
     Attributes:
-        answer: The parsed answer; None if there is none, with the reason in `failure`.
-        text: The last reply as it came; None if none did.
-        provenance: Where it came from.
-        failure: Why there is no answer.
+        answer: The parsed answer; None if asking failed.
+        text: The last reply, unparsed; None if there was no reply.
+        provenance: The origin and the cost of the answer.
+        failure: The reason why there is no answer; None if there is an answer.
     """
 
     answer: T | None
@@ -145,7 +145,7 @@ class Answered(Generic[T]):
 
 
 def failed(error: Exception, asked: Provenance) -> Answered[Any]:
-    """Return the result of an error, with the usage and the replies before it."""
+    """Return the result for an error, with the usage and the last reply before it."""
     text = None
     if isinstance(error, JudgeError):
         text = error.reply if isinstance(error, ReplyError) else None
@@ -163,7 +163,7 @@ def failed(error: Exception, asked: Provenance) -> Answered[Any]:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the failure that an error is."""
+    """Return the failure code and message for an error."""
     match error:
         case SchemaFaultError():
             return Failure(code="SCHEMA_ERROR", message=str(error))
@@ -172,7 +172,7 @@ def failure_of(error: Exception) -> Failure:
         case ProviderTimeoutError():
             return Failure(code="TIMEOUT", message=str(error))
         case TimeoutError():
-            return Failure(code="TIMEOUT", message=str(error) or "no answer in time")
+            return Failure(code="TIMEOUT", message=str(error) or "the request timed out")
         case ProviderError():
             return Failure(code="PROVIDER_ERROR", message=f"{type(error).__name__}: {error}")
         case JudgeError():
@@ -184,5 +184,5 @@ def failure_of(error: Exception) -> Failure:
 
 
 def usage_dict(usage: TokenUsage | None) -> dict[str, Json] | None:
-    """Tokens as a record says them; None if none were counted."""
+    """Return token counts in the form used in records; None if no usage was reported."""
     return None if usage is None else dict(usage.to_dict())

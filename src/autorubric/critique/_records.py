@@ -1,4 +1,4 @@
-"""A critique as stored in the file: its content, its source, and whether it follows its schema."""
+"""The record of a critique, with its content, its provenance, and whether it follows its schema."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from autorubric.errors import FileError
 from autorubric.values import Json
 
 LONGEST_RAW: Final = 20_000
-"""Characters that are kept of a reply that is no critique."""
+"""Maximum number of characters kept of a reply that is not a critique."""
 UNSAID: Final = ("hallucination", "verification", "schema")
-"""Keys of a critique that are None in one by a rubric, which says nothing of them."""
+"""Keys that are always None in a critique made by a rubric."""
 
 
 def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[str, Json]:
-    """Return the record of a draft's critique, or of why there is none."""
+    """Return the record of a draft's critique, or of the failure to get one."""
     critique = answered.answer
     evidence = [] if critique is None else evidence_of(critique, draft.output)
     return {
@@ -38,17 +38,17 @@ def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[s
 
 
 def raw_text(text: str | None) -> str | None:
-    """Return a reply as it is kept: at most 20,000 characters."""
+    """Return a reply truncated to the 20,000 characters that are kept in a record."""
     return None if text is None else text[:LONGEST_RAW]
 
 
 def now() -> str:
-    """Return the time, UTC, in ISO 8601."""
+    """Return the current UTC time in ISO 8601 format."""
     return datetime.now(UTC).isoformat()
 
 
 def is_strict_json(text: str | None) -> bool:
-    """Return whether a reply as it came is JSON: no fence and no prose, no key that comes twice, no NaN."""
+    """Return whether an unparsed reply is strict JSON, without fences, prose, duplicate keys or NaN."""
     try:
         parse_structured(text or "", "json")
     except FileError:
@@ -65,7 +65,7 @@ def _contract(
         error = {"code": answered.failure.code, "message": answered.failure.message}
         return {"strict_json_ok": is_strict_json(answered.text), "schema_ok": False, "error": error}
     return {
-        # A rubric's critique is made here, of votes: there is no reply that could be anything else.
+        # A rubric's critique is made from votes, so there is no reply that could be invalid.
         "strict_json_ok": answered.text is None or is_strict_json(answered.text),
         "schema_ok": True,
         "id_ok": key_of(critique.get("id", draft.id)) == draft.id,
@@ -74,45 +74,44 @@ def _contract(
 
 
 def verdict_of(record: Mapping[str, Any]) -> str | None:
-    """Return the verdict in a record; None if it has none."""
+    """Return the verdict in a record; None if there is no verdict."""
     critique = record.get("critique")
     verdict = critique.get("verdict") if isinstance(critique, Mapping) else None
     return verdict if isinstance(verdict, str) else None
 
 
 def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scores in a critique that are numbers, by name."""
+    """Return the numeric scores in a critique, by name."""
     scores = critique.get("scores")
     if not isinstance(scores, Mapping):
         return {}
     return {
         str(name): float(score)
         for name, score in scores.items()
-        # A whole number may be greater than any float.
+        # An integer may be too large for a float.
         if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= float_info.max
     }
 
 
 def graded_score(critique: Mapping[str, Any]) -> float | None:
-    """Return the score of a critique that was made by a rubric; None for every other.
+    """Return the score of a critique that was made by a rubric; None for other critiques.
 
-    Weights and penalties are in it, which the criteria's values among its scores know nothing of.
+    Unlike the criteria's values in `scores`, this score includes weights and penalties.
     """
     score = critique.get("score")
-    # A rubric's critique says of these that there is nothing to say; a schema of the caller's may have a
-    # score that is something else.
+    # These keys identify a rubric's critique; in a custom schema, `score` may mean something else.
     silent = all(name in critique and critique[name] is None for name in UNSAID)
     return float(score) if silent and isinstance(score, int | float) and 0 <= score <= 1 else None
 
 
 def risk_of(critique: Mapping[str, Any]) -> str | None:
-    """Return the risk level in a critique; None if it has none."""
+    """Return the hallucination risk level in a critique; None if there is no risk level."""
     hallucination = critique.get("hallucination")
     level = hallucination.get("risk_level") if isinstance(hallucination, Mapping) else None
     return level if isinstance(level, str) else None
 
 
 def issues_of(critique: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the issues in a critique."""
+    """Return the issues in a critique that are mappings."""
     issues = critique.get("issues")
     return [one for one in issues if isinstance(one, Mapping)] if isinstance(issues, list) else []

@@ -1,4 +1,4 @@
-"""The refinement pass: rewriting drafts and critiquing them again, the most urgent first."""
+"""The refinement pass, which rewrites drafts and critiques them again, starting with the most urgent."""
 
 from __future__ import annotations
 
@@ -48,49 +48,49 @@ def refine(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """Rewrite the drafts to revise, critique them again, and return statistics.
+    """Rewrite the drafts whose verdict is revise, critique them again, and return statistics.
 
-    Safe inside a running event loop.
+    The function can also be called inside a running event loop.
 
-    A draft is rewritten according to its critique and critiqued again, until the verdict is pass (`refined`)
-    or reject (`rejected`), the score does not increase, a text repeats, or the rounds are used up
-    (`undecided`, with the reason and the best text, which may be the draft), or the teacher fails (`errors`).
-    The score is the mean of a critique's scores, or that of the rubric. Drafts with the worst issues come
-    first, then those with the lowest scores. Writes `refined_v1.jsonl`, `rejected_v1.jsonl`,
-    `undecided_v1.jsonl` and `errors_v1.jsonl`, whose lines are drafts, and `refined_v1_manifest.json` and
-    `refined_v1_stats.json`.
+    A draft is rewritten according to its critique and critiqued again until the verdict is pass (`refined`)
+    or reject (`rejected`), or until the teacher fails (`errors`). If the score does not increase, a text
+    repeats, or all rounds are used up, the draft is `undecided`, with the reason and the best text, which may
+    be the draft itself. The score is the mean of a critique's scores, or the score of the rubric. Drafts with
+    the worst issues come first, then drafts with the lowest scores. The function writes the drafts to
+    `refined_v1.jsonl`, `rejected_v1.jsonl`, `undecided_v1.jsonl` and `errors_v1.jsonl`, and also writes
+    `refined_v1_manifest.json` and `refined_v1_stats.json`.
 
     Args:
-        critiques_path: The file that `generate_critiques` wrote.
-        drafts_path: The drafts of those critiques. Drafts removed from it, and their outcomes, do not count.
-        out_dir: Folder of the files; created if missing.
-        teacher: The teacher that rewrites and critiques, as in `generate_critiques`; a function distinguishes
-            the two by `prompt.task`. With a rubric, it rewrites as a teacher and votes as a judge.
-        max_rounds: Maximum number of rewrites of a draft; at least 1.
+        critiques_path: The critiques file written by `generate_critiques`.
+        drafts_path: The drafts file of these critiques. Drafts that were removed from the file do not count.
+        out_dir: The output folder, which is created if missing.
+        teacher: The teacher that rewrites and critiques; see `generate_critiques`. A function distinguishes
+            the two tasks by `prompt.task`. With a rubric, the teacher rewrites and votes as a judge.
+        max_rounds: Maximum number of rewrites per draft, at least 1.
         config: See `generate_critiques`.
         schema: See `generate_critiques`.
         template: See `generate_critiques`.
-        rewrite: Text of the rewrite prompt, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`,
-            `{contract}`, `{remarks}`, `{material}` (these four), `{form}` and `{rule}`.
+        rewrite: Text of the rewrite prompt template, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`,
+            `{contract}`, `{remarks}`, `{material}` (all four), `{form}` and `{rule}`.
         rubric: See `generate_critiques`.
         threshold: See `generate_critiques`.
-        min_risk: Lowest risk of hallucination to include: `low`, `medium` or `high`.
-        max_risk: Highest risk of hallucination to include.
-        limit: Number of the most urgent drafts; None for all.
-        resume: Whether to keep existing outcomes; those of changed drafts or critiques are computed again.
-            Otherwise existing files are moved to `….previous.jsonl`.
-        retry_errors: Whether, with resume, to try failed drafts again.
-        validate: A function of the rewritten output that returns a program's findings as JSON data: the
-            contract of the record and of the next critique. An exception means that the output is invalid,
-            and a model is asked again. It replaces the built-in check that no top-level key is lost.
-        max_calls: See `generate_critiques`; the rounds of a draft in progress at the limit are kept.
+        min_risk: Lowest hallucination risk to include: `low`, `medium` or `high`.
+        max_risk: Highest hallucination risk to include.
+        limit: Number of drafts to refine, the most urgent first; None for all.
+        resume: Whether to keep existing outcomes, unless the draft or its critique has changed. Otherwise
+            existing files are moved to `….previous.jsonl`.
+        retry_errors: Whether to retry failed drafts; requires `resume`.
+        validate: A function that checks the rewritten output and returns its findings as JSON data, which
+            become the contract of the record and of the next critique. An exception marks the output as
+            invalid, and a model is asked again. Replaces the check that no top-level key is lost.
+        max_calls: See `generate_critiques`. Finished rounds of drafts in progress are kept.
         max_cost: See `generate_critiques`.
 
     Raises:
-        ArgumentError: If the arguments cannot be combined, or `max_cost` is set and the price of a model is
-            unknown.
-        FileError: If a file cannot be read, or is empty.
-        RunLockedError: If another process writes to the folder.
+        ArgumentError: If the arguments are invalid or cannot be combined, or if `max_cost` is set and the
+            price of a model is unknown.
+        FileError: If a file cannot be read or is empty.
+        RunLockedError: If another process is writing to the folder.
     """
     return run_sync(
         refine_async(
@@ -139,15 +139,15 @@ async def refine_async(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """Return the result of `refine` without blocking the event loop."""
+    """Rewrite the drafts whose verdict is revise; the asynchronous version of `refine`."""
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
-        raise ArgumentError(f"max_rounds {max_rounds!r}: give a whole number from 1 up")
+        raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
     if validate is not None and not callable(validate):
-        raise ArgumentError(f"validate is {shortened(validate)}; give a function of the rewritten output")
+        raise ArgumentError(f"validate must be a function of the output; got {shortened(validate)}")
     for name, level in (("min_risk", min_risk), ("max_risk", max_risk)):
         if level is not None and level not in RANKS:
-            raise ArgumentError(f"{name} {level!r} is not a risk level; give low, medium or high")
+            raise ArgumentError(f"{name} must be low, medium or high; got {level!r}")
     writer = teacher_of(teacher, config)
     checked = CritiqueSchema.of(schema)
     critic = critic_of(

@@ -1,4 +1,4 @@
-"""Which drafts are to be refined, the most urgent first, without holding any of them in memory."""
+"""Selection of the drafts to refine, the most urgent first, without keeping them in memory."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from autorubric.values import Json
 Risk = Literal["low", "medium", "high"]
 
 RANKS: Final[Mapping[str, int]] = {"low": 1, "medium": 2, "high": 3}
-"""Severities and risk levels, in order."""
+"""Ranks of severities and risk levels, in ascending order."""
 
 
 class Job(NamedTuple):
     """A draft to refine.
 
     Attributes:
-        id: Its id.
-        critique: Its critique.
-        draft: The draft; None if its file has none of that id.
-        changed: Whether the draft has changed since its critique.
-        written_id: Its id as the critique's file has it, a text or a whole number.
+        id: Id of the draft.
+        critique: The critique of the draft.
+        draft: The draft; None if the drafts file has no draft with this id.
+        changed: Whether the draft has changed since it was critiqued.
+        written_id: Id of the draft as written in the critiques file, a string or an integer.
     """
 
     id: str
@@ -49,24 +49,24 @@ class Job(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what is refined: the draft, its critique, and whether they belong together."""
+        """Return the SHA-256 digest of the draft, its critique, and whether the draft has changed."""
         return digest_of([None if self.draft is None else self.draft.digest, self.critique, self.changed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskRange:
-    """Which risk levels are taken; a critique without one is taken where no bound is given.
+    """A range of risk levels. A critique without a risk level is only included if no bound is set.
 
     Attributes:
-        least: The least level.
-        most: The greatest level.
+        least: The lowest level to include; None for no lower bound.
+        most: The highest level to include; None for no upper bound.
     """
 
     least: Risk | None = None
     most: Risk | None = None
 
     def takes(self, critique: Mapping[str, Any]) -> bool:
-        """Return whether a critique's risk level is in the range."""
+        """Return whether the risk level of a critique is in the range."""
         if self.least is None and self.most is None:
             return True
         rank = RANKS.get(risk_of(critique) or "")
@@ -74,27 +74,27 @@ class RiskRange:
 
 
 class Jobs:
-    """The drafts of a critique file whose verdict is revise, without those that were removed from theirs.
+    """The drafts of a critiques file whose verdict is revise, except drafts removed from the drafts file.
 
-    Where no draft is found at all, or some lines of the drafts cannot be read, none counts as removed.
+    If the drafts file has no matching draft or has invalid lines, no draft counts as removed.
 
-    Their order is that of the worst severity among their issues, then of their lowest score, or the score of
-    the rubric that they were made by, then of the file.
+    Drafts are sorted by the worst severity among their issues, then by their lowest score or the score of the
+    rubric that was used, then by their order in the file.
 
     Args:
-        critiques_path: The critiques.
-        drafts_path: The drafts.
-        risk: Which risk levels are taken.
+        critiques_path: Path of the critiques file.
+        drafts_path: Path of the drafts file.
+        risk: The risk levels to include.
 
     Attributes:
-        critiques: Critiques, failed ones too.
-        failed: How many of them have no verdict.
-        first_failure: Why the first of these has none; None if there are none.
-        total: Critiques whose verdict is revise.
-        filtered: How many of them the risk range leaves out.
-        removed: Critiques whose draft is no longer in its file; they are in no other count.
-        faults: Lines of the critiques that cannot be read; the first thousand.
-        fault_count: How many there are.
+        critiques: Number of critiques, including failed critiques.
+        failed: Number of critiques without a verdict.
+        first_failure: Error of the first critique without a verdict; None if all critiques have a verdict.
+        total: Number of critiques whose verdict is revise.
+        filtered: Number of critiques whose verdict is revise but whose risk level is not in the range.
+        removed: Number of critiques whose draft was removed; they are not included in other counts.
+        faults: The first thousand invalid lines of the critiques file.
+        fault_count: Number of invalid lines of the critiques file.
 
     Raises:
         FileError: If a file cannot be read.
@@ -105,7 +105,7 @@ class Jobs:
         self.faults: list[LineFault] = []
         self.fault_count = 0
         self.filtered = 0
-        # On disk, under no name, so that memory does not grow with the number of drafts.
+        # In a temporary file, so that memory use does not grow with the number of drafts.
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
         self._index.execute(
@@ -133,17 +133,17 @@ class Jobs:
             yield self._job(key, critique_at, draft_at)
 
     def judged(self) -> Iterator[str]:
-        """Yield the ids of all critiques that have a verdict, whichever it is, and a draft."""
+        """Yield the ids of all critiques that have a verdict and whose draft was not removed."""
         query = "SELECT id FROM jobs WHERE failure IS NULL AND NOT removed"
         return (key for (key,) in self._index.execute(query))
 
     def holds(self, key: str) -> bool:
-        """Return whether there is a critique of that id, of a draft that was not removed."""
+        """Return whether there is a critique with this id whose draft was not removed."""
         query = "SELECT 1 FROM jobs WHERE id = ? AND NOT removed"
         return self._index.execute(query, (key,)).fetchone() is not None
 
     def of(self, key: str) -> Job | None:
-        """Return the refinement job of an id; None if its verdict is not revise."""
+        """Return the refinement job of an id; None if the verdict is not revise."""
         row = self._index.execute("SELECT critique, draft, revise FROM jobs WHERE id = ?", (key,)).fetchone()
         return self._job(key, row[0], row[1]) if row is not None and row[2] else None
 
@@ -167,7 +167,7 @@ class Jobs:
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.fault_count += 1
                 if len(self.faults) < MOST_FAULTS:
-                    self.faults.append(LineFault(line.number, "no record of a critique"))
+                    self.faults.append(LineFault(line.number, "not a critique record"))
                 continue
             self._index.execute("DELETE FROM jobs WHERE id = ?", (key,))
             row: tuple[object, ...]
@@ -186,7 +186,7 @@ class Jobs:
             if not isinstance(found, Draft):
                 is_whole = False
             else:
-                # Of several drafts with one id the first counts, as in the critique pass.
+                # The first draft with an id is used, as in the critique pass.
                 self._index.execute(
                     "UPDATE jobs SET draft = ? WHERE id = ? AND draft IS NULL", (found.offset, found.id)
                 )
@@ -204,16 +204,16 @@ def _severity(critique: Mapping[str, Any]) -> int:
 
 
 def _lowest(critique: Mapping[str, Any]) -> float:
-    # A rubric's values are no better the greater they are: of a penalty the opposite holds.
+    # A higher value is not always better in a rubric: for a penalty, it is worse.
     graded = graded_score(critique)
     if graded is not None:
         return graded
-    # One without scores says nothing of its urgency: it comes last.
+    # The urgency of a critique without scores is unknown, so it comes last.
     return min(scores_of(critique).values(), default=float("inf"))
 
 
 def _failure(record: Mapping[str, Any]) -> str:
-    """Return why a record has no verdict."""
+    """Return the reason why a record has no verdict."""
     error = contract_error(record)
     if isinstance(error, Mapping):
         return f"{error.get('code')}: {error.get('message')}"

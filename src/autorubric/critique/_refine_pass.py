@@ -1,4 +1,4 @@
-"""The refinement pass under way: which drafts are still to be refined, and what became of them."""
+"""A running refinement pass, with the drafts that still need refinement and their outcomes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
 }
 
 _WINDOW: Final = 16
-"""Drafts under way at a time where the teacher does not say; also the most whose work a kill can undo."""
+"""Default number of drafts in progress, which is also the maximum number whose work is lost on a kill."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,14 +41,14 @@ class RefinementPass:
     """One refinement pass.
 
     Attributes:
-        setup: The settings that its outcomes depend on.
+        setup: The settings that the outcomes depend on.
         jobs: The drafts to refine.
-        refiner: Refines single drafts.
-        out_dir: Where the files go.
-        limit: How many drafts are taken; None for all.
-        retry_errors: Whether failures are tried again.
-        unfinished: Has drafts worked on until a budget ends it.
-        left: Drafts that it ended before.
+        refiner: The refiner for single drafts.
+        out_dir: The output folder.
+        limit: Maximum number of drafts to refine; None for all.
+        retry_errors: Whether to retry drafts that failed.
+        unfinished: Tracks drafts in progress and stops the pass when the budget is used up.
+        left: Number of drafts that were left when the pass stopped.
     """
 
     setup: Setup
@@ -65,7 +65,7 @@ class RefinementPass:
     notices: list[str] = field(default_factory=list)
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """Return the statistics, once every draft has its outcome, or a budget has ended it."""
+        """Refine all pending drafts, until done or stopped by the budget or errors; return statistics."""
         started = time.perf_counter()
         with locked(self.out_dir):
             self._open(resume)
@@ -111,9 +111,9 @@ class RefinementPass:
             self._sweep_stale()
 
     def _sweep_stale(self) -> None:
-        """Remove the outcomes of drafts or critiques that have changed, before anything is asked.
+        """Remove the outcomes of drafts or critiques that have changed, before any request.
 
-        First, so that a draft never has two outcomes, wherever the pass is stopped.
+        A draft therefore never has two outcomes, even if the pass is interrupted.
         """
         stale = 0
         for key in self.jobs.judged():
@@ -144,7 +144,7 @@ class RefinementPass:
     async def _refine(self, job: Job) -> tuple[Outcome, dict[str, Json]] | None:
         draft = job.draft
         if draft is None:
-            return "errors", _unusable(job, "DRAFT_NOT_FOUND", "there is no draft of that id")
+            return "errors", _unusable(job, "DRAFT_NOT_FOUND", "the drafts file has no draft with this id")
         if job.changed:
             told = "the draft has changed since it was critiqued; critique it again"
             return "errors", _unusable(job, "DRAFT_CHANGED", told)
@@ -161,7 +161,9 @@ class RefinementPass:
             self.notices.append(self.unfinished.told(self.left, self.left + self.processed + self.skipped))
         if self.jobs.fault_count:
             lines = ", ".join(str(fault.line) for fault in self.jobs.faults[:5])
-            self.notices.append(f"{self.jobs.fault_count} lines of the critiques cannot be read: {lines}")
+            self.notices.append(
+                f"invalid lines in the critiques file: {lines} ({self.jobs.fault_count} in total)"
+            )
         if self.jobs.removed:
             self.notices.append(
                 f"critiques of drafts that are no longer in the drafts file: {self.jobs.removed}; they and "
@@ -195,7 +197,7 @@ class RefinementPass:
         }
 
     def _write_manifest(self, figures: Mapping[str, Json] | None) -> None:
-        """Write the manifest; what the files come to is None in it while the pass is under way."""
+        """Write the manifest; the counts of the outcome files are None while the pass is running."""
         counts = self._counts()
         counts |= {name: None if figures is None else figures[name] for name in OUTCOMES}
         told = {"finished": figures is not None and self.unfinished.limit is None, **self._told()}
@@ -223,9 +225,9 @@ def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
 
 
 def _figures(ledgers: Mapping[Outcome, Ledger], jobs: Jobs) -> dict[str, Json]:
-    """Return figures of the records of all files; the success rate is in percent of their drafts.
+    """Return statistics over the records of all outcome files; the success rate is a percentage.
 
-    Outcomes of drafts that were removed from their file are not counted.
+    Outcomes of drafts that were removed from the drafts file are not counted.
     """
     counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
     reasons: Counter[str] = Counter()

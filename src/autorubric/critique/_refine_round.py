@@ -1,4 +1,4 @@
-"""One draft through rounds of rewriting and critique, until it passes or another round would not help."""
+"""Rounds of rewriting and critiquing one draft, until it passes or another round would not help."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Outcome = Literal["refined", "rejected", "undecided", "errors"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refiner:
-    """Refines drafts.
+    """The procedure that refines single drafts.
 
     Attributes:
-        teacher: The teacher that rewrites.
-        critic: The critic that judges the rewritten draft.
+        teacher: The teacher that rewrites drafts.
+        critic: The critic that critiques rewritten drafts.
         template: The template of rewrite prompts.
-        max_rounds: How often a draft is rewritten at most.
-        validate: Checks what was rewritten, and gives its contract; None checks that no key is lost.
+        max_rounds: Maximum number of rewrites per draft.
+        validate: A function that checks a rewritten output and returns its contract; None to check its keys.
     """
 
     teacher: Teacher
@@ -40,16 +40,16 @@ class Refiner:
     async def refine(
         self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
     ) -> tuple[Outcome, dict[str, Json]]:
-        """Return what became of a draft, and its record.
+        """Refine a draft and return its outcome with its record.
 
         Args:
-            draft: The draft.
-            critique: Its critique.
-            begun: Rounds that an earlier pass got through, which are not gone through again; every answer is
-                added, so that it is not lost where a budget ends this pass.
+            draft: The draft to refine.
+            critique: The critique of the draft.
+            begun: The rounds of an earlier pass, which are not repeated. Every answer is added to them, so
+                that it is not lost if the budget ends this pass.
 
         Raises:
-            BudgetError: If there is no room for another request.
+            BudgetError: If the budget does not allow another request.
         """
         rounds = begun.setdefault("rounds", [])
         work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
@@ -60,7 +60,7 @@ class Refiner:
         return "undecided", work.record("undecided", "max_rounds")
 
     async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
-        """Run one round; return how the refinement ended and why, or None if it continues."""
+        """Run one round and return the outcome with its reason, or None if the refinement continues."""
         if work.is_judged:
             rewritten = await self._rewritten(work)
             if rewritten.answer is None:
@@ -83,16 +83,16 @@ class Refiner:
             Question(
                 prompt_of=lambda _: rewrite_prompt(self.template, draft, critique),
                 output=draft.output_text,
-                # By what was drafted, not by what was made of it: its form is what is to be kept.
+                # The form of the original draft must be kept, not that of the last rewrite.
                 read=lambda text: read_rewritten(text, work.original.output, self.validate),
-                # Of a text that was cut, only a part could be written anew.
+                # Only a part of a truncated text could be rewritten.
                 may_cut=False,
             )
         )
 
 
 class _Judged(NamedTuple):
-    """A text with its critique: that of the draft itself in round 0, then that of each round."""
+    """A text with its critique: the draft itself in round 0, then the result of each round."""
 
     round: int
     draft: Draft
@@ -101,9 +101,9 @@ class _Judged(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """The greater, the better; of equal scores the earlier, so that a tie with the draft keeps the draft.
+        """Return a sort key that is higher for better texts; of texts with equal scores, the first is best.
 
-        Without a score the later follows more of what was asked for.
+        Without scores, later texts rank higher, because they follow more instructions.
         """
         if self.level is None:
             return False, 0.0, self.round
@@ -112,14 +112,14 @@ class _Judged(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """A draft under way.
+    """A draft in progress.
 
     Attributes:
-        original: The draft as it was given.
-        given: Its critique.
-        rounds: The draft and the critique of each round, as JSON data.
-        level: The quality of a text by its critique; None if the critique has no score.
-        failure: What failed, where something did.
+        original: The original draft.
+        given: The critique of the original draft.
+        rounds: The draft and the critique of each round, as JSON-compatible data.
+        level: A function that returns the score of a critique; None if the critique has no score.
+        failure: The error that ended the refinement; None if there was no error.
     """
 
     original: Draft
@@ -130,22 +130,22 @@ class _Work:
 
     @property
     def draft(self) -> Draft:
-        """The draft as last written."""
+        """Return the latest version of the draft."""
         return self._written(self.rounds[-1]) if self.rounds else self.original
 
     @property
     def is_judged(self) -> bool:
-        """Whether the draft as last written has its critique."""
+        """Whether the latest version of the draft has been critiqued."""
         return not self.rounds or self.rounds[-1]["critique"] is not None
 
     @property
     def seen(self) -> list[str]:
-        """Every output so far, in a canonical form."""
+        """Return every output so far in canonical form."""
         return [canonical(self.original.output), *(canonical(one["output"]) for one in self.rounds)]
 
     @property
     def judged(self) -> list[_Judged]:
-        """Every text so far that has a critique, from the draft itself on."""
+        """Return every version that has a critique, starting with the original draft."""
         found = [_Judged(0, self.original, self.given, self.level(self.given))]
         for number, one in enumerate(self.rounds, start=1):
             critique = one["critique"]
@@ -155,21 +155,21 @@ class _Work:
 
     @property
     def levels(self) -> list[float | None]:
-        """How good each text so far is that has a critique."""
+        """Return the score of each version that has a critique."""
         return [one.level for one in self.judged]
 
     def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
-        """Record the draft of a new round."""
+        """Add a round with a rewritten draft."""
         teacher = {"rewrite": provenance, "critique": None}
         self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
     def judge(self, judged: Answered[dict[str, Json]]) -> None:
-        """Record the critique of the last draft."""
+        """Add the critique of the latest version."""
         self.rounds[-1]["critique"] = judged.answer
         self.rounds[-1]["teacher"]["critique"] = judged.provenance.to_dict()
 
     def fail(self, stage: str, answered: Answered[Any]) -> None:
-        """Note what failed."""
+        """Record the error that ended the refinement."""
         assert answered.failure is not None
         self.failure = {
             "stage": stage,
@@ -180,10 +180,10 @@ class _Work:
         }
 
     def record(self, outcome: Outcome, reason: str) -> dict[str, Json]:
-        """Return the record of the draft, a draft itself.
+        """Return the record of the refinement, which is itself a draft.
 
-        Its output is the last that was written, with its critique where it has one; where nothing is decided,
-        the best by its critique, which may be the draft's own.
+        Its output is the latest version, with the latest critique. If the outcome is undecided, it is the
+        best version according to the critiques, which may be the original draft.
         """
         judged = self.judged
         kept = judged[-1]._replace(round=len(self.rounds), draft=self.draft)
@@ -214,7 +214,7 @@ class _Work:
 
 
 def _ending(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:
-    """Return how a critique ends the refinement; None if it continues."""
+    """Return the outcome and the reason if a critique ends the refinement; None if it continues."""
     match critique.get("verdict"):
         case "pass":
             return "refined", "pass"

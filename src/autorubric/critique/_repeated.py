@@ -1,4 +1,4 @@
-"""A teacher that only fails: a pass stops when every draft fails with the same error."""
+"""Detection of a teacher that repeatedly fails with the same error, which stops a pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MOST: Final = 5
-"""Drafts in a row whose failure for one reason stops a pass in which nothing was answered."""
+"""Number of consecutive drafts with the same failure that stops a pass without any answer."""
 
 _UNANSWERED: Final = ("PROVIDER_ERROR", "TIMEOUT")
 _CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
@@ -15,14 +15,14 @@ _CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 @dataclass(slots=True, kw_only=True)
 class RepeatedErrors:
-    """Watches the records of a pass as they come.
+    """A counter of consecutive identical errors in the records of a pass.
 
-    Once the teacher has answered, a server may only have broken off for a moment: then more drafts in a row
-    have to fail than were under way together.
+    If the teacher has answered before, a short outage can fail all drafts that are in progress, so the limit
+    is raised by their number.
 
     Attributes:
-        in_flight: Most drafts under way at a time.
-        message: Why the pass stops; None while it continues.
+        in_flight: Maximum number of drafts in progress at a time.
+        message: The reason why the pass stops; None while the pass continues.
     """
 
     in_flight: int
@@ -32,7 +32,7 @@ class RepeatedErrors:
     _answered: bool = False
 
     def add(self, error: Any) -> None:
-        """Take note of the error of one record, None for one without."""
+        """Count the error of a record; None for a record without an error."""
         code = error.get("code") if isinstance(error, dict) else None
         if code not in _UNANSWERED:
             self._answered, self._count = True, 0

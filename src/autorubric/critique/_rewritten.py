@@ -1,4 +1,4 @@
-"""A rewritten output: read as the kind of data that the draft's was, and checked."""
+"""Parsing of rewritten outputs, which must be of the same kind as the draft's output, and their check."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _LONGEST_FAULT = 1000
 
 
 class Rewritten(NamedTuple):
-    """A rewritten output, and what a program found when it checked it; None if none did."""
+    """A rewritten output and the result of an automatic check; None if there was no check."""
 
     output: Json
     contract: Json
 
 
 def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewritten:
-    """Return the output that a reply holds.
+    """Parse and check the rewritten output in a reply.
 
     Args:
-        text: The reply as it came.
-        before: The output of the draft. Data, or a JSON text, come back as such; of an object, no key may be
-            lost at its top.
-        validate: Checks the output in the place of our check of keys, and gives its contract.
+        text: The unparsed reply.
+        before: The output of the draft. The result is of the same kind: data, JSON text or other text.
+        validate: A function that checks the output and returns its contract; None to check that no top-level
+            key of the draft's output is lost.
 
     Raises:
-        ReplyError: If the reply holds no such output, or the check refuses it.
+        ReplyError: If the reply does not contain such an output or the check rejects it.
         ArgumentError: If the check returns a value that is not JSON.
-        BudgetError: If there is no room for what the check asks.
+        BudgetError: If the check sends requests that the budget does not allow.
     """
     output = _read(text, before)
     if validate is None:
@@ -48,7 +48,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
         contract = validate(output)
     except BudgetError:
         raise
-    # The function is its author's: whatever it raises says that the output will not do.
+    # The function is user code: any other exception means that the output is not acceptable.
     except Exception as error:
         told = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
         raise SchemaFaultError(
@@ -58,14 +58,14 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
         json.dumps(contract, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise ArgumentError(
-            f"validate returned {shortened(contract)}; it must return JSON data or None, and raise if "
-            "the output is not acceptable"
+            "validate must return JSON data or None, and raise an exception if the output is not acceptable; "
+            f"it returned {shortened(contract)}"
         ) from None
     return Rewritten(output, contract)
 
 
 def canonical(output: Json) -> str:
-    """Return an output in a form that is the same for the same output, however it is laid out."""
+    """Return a canonical form of an output that does not depend on whitespace or the order of keys."""
     if json_kind(output) is None:
         return "text:" + " ".join(str(output).split())
     return "json:" + json.dumps(data_of(output), sort_keys=True, ensure_ascii=True)

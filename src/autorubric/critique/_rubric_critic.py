@@ -1,4 +1,4 @@
-"""Drafts graded by a rubric: its criteria become the scores, and its threshold gives the verdict."""
+"""A critic that grades drafts with a rubric, whose criteria become the scores."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from autorubric.types import EnsembleCriterionReport, EnsembleEvaluationReport, 
 from autorubric.values import Json, Submission
 
 DEFAULT_THRESHOLD: Final = 0.7
-"""The score from which a rubric's verdict is pass, on [0, 1]."""
+"""Default minimum score on [0, 1] for a rubric's verdict to be pass."""
 _OUT_OF_TIME: Final = re.compile(
     "ProviderTimeoutError:|JudgeError: (judge|evaluator) .* raised TimeoutError:"
 )
-"""How the error of a vote begins for which no answer came in time."""
+"""Pattern for the beginning of the error of a vote that timed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricCritic:
-    """Grades drafts by a rubric: its criteria become the scores, and its threshold gives the verdict.
+    """A critic that grades drafts with a rubric: criteria become scores, and a threshold sets the verdict.
 
     Attributes:
-        rubric: The rubric.
-        grader: The teacher as a panel of one.
-        threshold: Score from which the verdict is pass; below it is revise.
+        rubric: The rubric to grade drafts against.
+        grader: A grader whose only judge is the teacher.
+        threshold: Minimum score for the verdict pass; below it, the verdict is revise.
         about: The teacher's entry in the manifest.
-        asked: Provenance known before the teacher is asked.
-        parallel: Most drafts to have under way at a time; None if neither teacher nor settings say.
-        timeout: Seconds that the critique of one draft may take; None for as long as it takes.
-        clock: Seconds from any fixed point on.
+        asked: The provenance that is known before the teacher is called.
+        parallel: Maximum number of drafts in progress at a time; None if not set.
+        timeout: Maximum duration of one critique in seconds; None for no limit.
+        clock: A function that returns the time in seconds.
     """
 
     rubric: Rubric
@@ -60,11 +60,11 @@ class RubricCritic:
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The model that votes, where one does."""
+        """Return the model that votes; empty if the teacher is not a model."""
         return self.grader.models
 
     def describe(self) -> dict[str, Json]:
-        """Return what critiques depend on."""
+        """Return the settings that critiques depend on, as JSON-compatible data."""
         return {
             "teacher": dict(self.about),
             "template_hash": None,
@@ -73,24 +73,24 @@ class RubricCritic:
         }
 
     def prompt_length(self, draft: Draft) -> int | None:
-        """None: there is a prompt for each criterion, and each judge has its own."""
+        """Return None, because each criterion has its own prompt."""
         return None
 
     def level(self, critique: Mapping[str, Json]) -> float | None:
-        """Return the rubric's score; None in a critique by anything else."""
+        """Return the score of a critique made by this rubric; None for other critiques."""
         score = graded_score(critique)
         return score if set(scores_of(critique)) <= {one.name for one in self.rubric} else None
 
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
-        """Return the critique of a draft; a failure where a criterion could not be judged.
+        """Grade a draft and return the critique, or a failure if a criterion could not be judged.
 
         Args:
-            draft: The draft.
-            begun: Votes that an earlier pass got of it, which are not asked for again; every other one that
-                is answered is added, so that it is not lost where a budget ends this pass.
+            draft: The draft to grade.
+            begun: The votes of an earlier pass, which are not requested again. Every other answered vote is
+                added to them, so that it is not lost if the budget ends this pass.
 
         Raises:
-            BudgetError: If there is no room to ask about a criterion; what was in flight has been answered.
+            BudgetError: If the budget does not allow another request. Requests in flight are completed.
         """
         started = self.clock()
         heard = Heard(begun)
@@ -99,7 +99,7 @@ class RubricCritic:
             async with asyncio.timeout(self.timeout):
                 votes = await self.grader.judge(task, stored=heard.stored, listener=heard)
         except TimeoutError:
-            error = TimeoutError(f"no critique within {self.timeout:g} seconds")
+            error = TimeoutError(f"no critique was received within {self.timeout:g} seconds")
             return failed(error, replace(heard.provenance(self.asked), latency_s=self.clock() - started))
         except JudgeError as error:
             return failed(error, replace(heard.provenance(self.asked), latency_s=self.clock() - started))
@@ -128,27 +128,27 @@ class RubricCritic:
         return GradingTask(submission=submission, rubric=self.rubric, query=query, item_id=draft.id)
 
     async def aclose(self) -> None:
-        """Close the teacher."""
+        """Release the resources of the teacher."""
         await self.grader.aclose()
 
 
 def rubric_critic(
     rubric: Rubric, teacher: Any, *, threshold: float | None = None, config: Mapping[str, Json] | None = None
 ) -> RubricCritic:
-    """Return the critic that grades by a rubric with this teacher as judge.
+    """Create a critic that grades drafts with a rubric and a teacher as judge.
 
     Args:
-        rubric: The rubric.
-        teacher: As `judges=[...]` takes it; an object with `forward` or `aforward` answers as for `Critic`.
-        threshold: Score from which the verdict is pass, on [0, 1]; None: 0.7.
-        config: Settings and fallbacks of a model given by name; the time-out of an async function.
+        rubric: The rubric to grade drafts against.
+        teacher: Any value accepted by `judges=[...]`, or an object with `forward` or `aforward`.
+        threshold: Minimum score on [0, 1] for the verdict pass; None for 0.7.
+        config: Settings and fallbacks of a model passed by name, or the timeout of an async function.
 
     Raises:
-        ArgumentError: If the teacher is none, the threshold is no score, or the settings are none.
+        ArgumentError: If the teacher, the threshold or the config is invalid.
     """
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-        raise ArgumentError(f"threshold {threshold!r} is not a score; give a number on [0, 1]")
+        raise ArgumentError(f"threshold must be a number on [0, 1]; got {threshold!r}")
     if isinstance(teacher, str):
         teacher = model_config(teacher, config)
     if isinstance(teacher, LLMClient):
@@ -184,11 +184,11 @@ def _parallel(
 
 
 def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:
-    """Return a grading report in the shape of a critique.
+    """Convert a grading report to a critique.
 
-    The criteria's values on [0, 1] are the scores; a criterion that takes something off the score is an
-    issue, of high severity where it takes all it can, medium from a half on, and low below. What a rubric
-    says nothing of is None.
+    The criteria's values on [0, 1] are the scores. A criterion that lowers the score is an issue: of high
+    severity if its whole weight is lost, of medium severity from one half, and of low severity below. Keys
+    that do not apply to a rubric are None.
     """
     assert report.score is not None
     short = [(one, _lost(one)) for one in report.report]
@@ -229,9 +229,9 @@ def _instruction(report: EnsembleCriterionReport) -> str:
 
 
 def _failure(lost: JudgeVote | None, report: EnsembleEvaluationReport) -> Failure:
-    """Return why a report gives no critique: a criterion in it could not be judged, or it has no score."""
+    """Return the reason why a report does not yield a critique: a failed vote, or a missing score."""
     if lost is None:
-        return Failure(code="PROVIDER_ERROR", message=report.error or "the rubric gave no score")
+        return Failure(code="PROVIDER_ERROR", message=report.error or "the report has no score")
     told = lost.error or "a criterion could not be judged"
     code: ErrorCode = "PROVIDER_ERROR"
     if lost.unreadable:

@@ -1,4 +1,4 @@
-"""Schemas of critiques: the one that ships, or the caller's own."""
+"""JSON schemas of critiques: the built-in schema and custom schemas."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MOST_FAULTS: Final = 5
 
 
 def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
-    """Load the JSON schema of critiques that ships (draft 2020-12, version `v1`), or the one in a file.
+    """Load the built-in JSON schema of critiques (draft 2020-12, version `v1`), or the schema in a file.
 
     Raises:
-        FileError: If the file cannot be read, or holds no JSON.
+        FileError: If the file cannot be read or is not valid JSON.
     """
     if path is not None:
         return dict(_mapping(read_structured(path).data, str(path)))
@@ -39,17 +39,17 @@ def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
 
 
 class SchemaFaultError(ReplyError):
-    """A reply is JSON, and no critique by its schema."""
+    """Raised if a reply is JSON but does not follow the schema of critiques."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CritiqueSchema:
-    """A schema of critiques, checked, and ready to check by.
+    """A checked schema with its validator.
 
     Attributes:
-        schema: The schema.
-        path: Where it was read from; None if it was given as data.
-        validator: Checks a critique.
+        schema: The JSON schema.
+        path: Path of the schema file; None if the schema was passed as data.
+        validator: The validator for critiques.
     """
 
     schema: Mapping[str, Json]
@@ -58,11 +58,11 @@ class CritiqueSchema:
 
     @classmethod
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
-        """Return the schema for an argument; without one, the schema that ships.
+        """Create the schema from data or a file; None selects the built-in schema.
 
         Raises:
-            ArgumentError: If it is not a JSON schema, or refers to something outside itself.
-            FileError: If its file cannot be read, or holds no JSON.
+            ArgumentError: If the value is not a JSON schema or has external references.
+            FileError: If the file cannot be read or is not valid JSON.
         """
         shipped = load_critique_schema()
         if given is None:
@@ -78,53 +78,53 @@ class CritiqueSchema:
         kind: Any = validators.validator_for(schema, default=Draft202012Validator)
         try:
             kind.check_schema(schema)
-            # An empty registry: what a schema refers to elsewhere is never fetched.
+            # With an empty registry, external references are never fetched.
             validator = kind(schema, registry=Registry())
-            # What is referred to deep inside would be missed only once a critique came to it.
+            # Otherwise an unresolvable nested reference would only be detected by some critiques.
             resource = Resource.from_contents(schema, default_specification=DRAFT202012)
             resolver = Registry().with_resource("", resource).resolver()
             for reference in _references(schema):
                 resolver.lookup(reference)
         except SchemaError as error:
             where = path_text(tuple(error.absolute_path)) or "the top"
-            raise ArgumentError(f"schema is not a JSON schema: {where}: {error.message[:200]}") from None
+            raise ArgumentError(f"invalid JSON schema: {where}: {error.message[:200]}") from None
         except Unresolvable as error:
             raise ArgumentError(
-                f"schema refers to {error.ref!r}, which is not inside it; put it under $defs"
+                f"schema has an external reference {error.ref!r}; move the definition to $defs"
             ) from None
         return cls(schema=schema, path=path, validator=validator)
 
     @property
     def version(self) -> str | None:
-        """The schema's `version`; None if it has none."""
+        """Return the `version` of the schema; None if it is not set."""
         version = self.schema.get("version")
         return version if isinstance(version, str) else None
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the schema as canonical JSON."""
+        """Return the SHA-256 digest of the schema as canonical JSON."""
         return digest_of(self.schema)
 
     @property
     def text(self) -> str:
-        """The schema as shown in a prompt."""
+        """Return the schema as JSON text for a prompt."""
         return json.dumps(self._bare, ensure_ascii=False)
 
     @property
     def on_the_wire(self) -> ReplySchema:
-        """The schema as a model's provider takes it."""
+        """Return the schema in the form that is sent to the model's provider."""
         return ReplySchema(name="critique", schema=self._bare, strict=False)
 
     @property
     def _bare(self) -> dict[str, Json]:
-        # Its identity is for files; a provider may refuse what it does not know.
+        # Identifying keys are omitted, because a provider may reject unknown keys.
         return {key: value for key, value in self.schema.items() if key not in ("$schema", "$id", "version")}
 
     def check(self, critique: Json) -> None:
-        """Check a critique.
+        """Check that a critique follows the schema.
 
         Raises:
-            SchemaFaultError: If it does not follow the schema; the first errors are named.
+            SchemaFaultError: If the critique does not follow the schema. The message lists the first errors.
         """
         try:
             found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
@@ -140,13 +140,13 @@ class CritiqueSchema:
 
 
 def digest_of(content: Json) -> str:
-    """Return the SHA-256 of JSON data in its canonical form, in hexadecimal digits."""
+    """Return the SHA-256 digest of JSON data in canonical form, as a hexadecimal string."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _references(schema: Json) -> Iterator[str]:
-    """Every reference in a schema; those under an `$id` of their own are left to whoever follows them."""
+    """Yield every reference in a schema, except references in subschemas with a separate `$id`."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("$ref"), str):
             yield schema["$ref"]
@@ -158,5 +158,5 @@ def _references(schema: Json) -> Iterator[str]:
 
 def _mapping(given: Any, where: str) -> Mapping[str, Json]:
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"{where}: {shortened(given)} is not a JSON schema; give a mapping, or its file")
+        raise ArgumentError(f"{where}: a JSON schema must be a mapping or a path; got {shortened(given)}")
     return given

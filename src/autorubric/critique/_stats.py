@@ -1,4 +1,4 @@
-"""Statistics over the records of a critique file."""
+"""Statistics over the records of a critiques file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CODES: Final = ("JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEOUT"
 
 @dataclass(slots=True)
 class CritiqueTally:
-    """Counts of the records of a file."""
+    """Counts over the records of a critiques file."""
 
     records: int = 0
     parsed: int = 0
@@ -46,14 +46,14 @@ class CritiqueTally:
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]]) -> CritiqueTally:
-        """Return the tally of records."""
+        """Create the tally of records."""
         tally = cls()
         for record in records:
             tally.add(record)
         return tally
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Count one record."""
+        """Add one record to the counts."""
         self.records += 1
         self._add_spent(record.get("teacher") or {})
         contract = record.get("critique_contract") or {}
@@ -90,7 +90,7 @@ class CritiqueTally:
             self.unpriced += 1
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the figures; rates are percentages of the records, None if there is none."""
+        """Return the statistics; rates are percentages of the records, or None if there are no records."""
         return {
             "critique_parse_rate": percent(self.parsed, self.records),
             "critique_schema_valid_rate": percent(self.valid, self.records),
@@ -109,5 +109,5 @@ class CritiqueTally:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return a part in percent of the whole; None if the whole is 0."""
+    """Return a part as a percentage of the whole; None if the whole is 0."""
     return 100.0 * part / whole if whole else None

@@ -1,4 +1,4 @@
-"""One interface for what answers: a model, a function, or an object of the caller's."""
+"""A common interface for teachers, which may be models, functions or other objects."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Question(Generic[T]):
     """A question to a teacher.
 
     Attributes:
-        prompt_of: Builds the prompt for the output, or for a shortened output.
-        output: The output.
-        read: Makes the answer of a reply as it came; raises `ReplyError` where it cannot.
-        schema: The JSON schema of the reply; None for a text.
-        may_cut: Whether the output may be cut to fit the model's context, as its config says.
+        prompt_of: A function that builds the prompt for the output, or for the truncated output.
+        output: The output of the draft.
+        read: A function that parses a reply to the answer and raises `ReplyError` if it cannot.
+        schema: JSON schema of the reply; None for text.
+        may_cut: Whether the output may be truncated to fit the model's context, if its config allows this.
     """
 
     prompt_of: Callable[[str], TeacherPrompt]
@@ -57,11 +57,11 @@ class Question(Generic[T]):
 
 
 class Teacher(Protocol):
-    """Answers questions; its failures are answers too.
+    """The interface of objects that answer questions and return failures as part of the answer.
 
     Attributes:
-        parallel: Maximum number of drafts at a time; None if not set.
-        models: The models that it asks, without those that they fall back on; empty for a function.
+        parallel: Maximum number of drafts in progress at a time; None if not set.
+        models: The models that the teacher calls, without their fallbacks; empty for a function.
     """
 
     @property
@@ -80,17 +80,17 @@ class Teacher(Protocol):
 def teacher_of(
     given: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
 ) -> Teacher:
-    """Return the teacher for an argument.
+    """Return the teacher for a caller's argument.
 
     Args:
-        given: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
+        given: A model name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
             `aforward(prompt)`, or a function of the prompt.
-        config: `{"models": [...], "generation": {...}}`; settings and fallbacks of a model given by name, and
-            `timeout` and `max_parallel_requests` among them of a function too.
-        clock: Seconds from any fixed point on.
+        config: `{"models": [...], "generation": {...}}`, settings and fallbacks of a model passed by name.
+            The settings `timeout` and `max_parallel_requests` also apply to functions.
+        clock: A function that returns the time in seconds.
 
     Raises:
-        ArgumentError: If the argument is not a teacher, or the settings are invalid.
+        ArgumentError: If the value is not a teacher or the config is invalid.
     """
     if isinstance(given, str):
         given = model_config(given, config)
@@ -99,35 +99,35 @@ def teacher_of(
     if isinstance(given, LLMClient):
         return _Model(given, clock)
     called = called_of(given)
-    # Whatever has every attribute one asks for is no judge on that account.
+    # An object that has every attribute, such as a mock, is not a judge for that reason.
     judges = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
     if called is not None and not judges:
-        # Nothing can end a thread.
+        # A thread cannot be interrupted.
         timeout = None if called.later is None else timeout_of(config)
         return _Function(called, clock, timeout, parallel_of(called, config))
     if isinstance(given, Judge) and not isinstance(given, type):
         raise ArgumentError(
-            f"teacher {given.judge_id!r} is a judge, which votes on criteria and writes no critique; give "
-            "rubric=, or a model"
+            f"teacher {given.judge_id!r} is a judge, which votes on criteria and does not write critiques; "
+            "pass rubric as well, or a model as the teacher"
         )
     raise ArgumentError(
-        f"teacher is {shortened(given)}; give a model's name, an LLMConfig, an object with "
-        "forward(prompt) or aforward(prompt), or a function of the prompt"
+        "teacher must be a model name, an LLMConfig, an object with forward(prompt) or aforward(prompt), "
+        f"or a function of the prompt; got {shortened(given)}"
     )
 
 
 def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
-    """Return the model of a name with the settings that a configuration has for it.
+    """Create the configuration of a model from its name and the settings in `config`.
 
     Raises:
-        ArgumentError: If the settings are none.
+        ArgumentError: If the settings are invalid.
     """
     generation = _generation(config)
     models = (config or {}).get("models") or []
     if not isinstance(models, list | tuple):
         raise ArgumentError(_CONFIG_FORM)
     if own := {"model", "fallbacks"} & set(generation):
-        raise ArgumentError(f'config: "generation" has {min(own)!r}; name models in teacher and "models"')
+        raise ArgumentError(f'config: "generation" must not set {min(own)!r}; use teacher and "models"')
     fallbacks = tuple(model for model in models if model != name)
     try:
         return LLMConfig(**{"model": name, "fallbacks": fallbacks, **generation})
@@ -136,39 +136,39 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
 
 
 def timeout_of(config: Mapping[str, Json] | None) -> float | None:
-    """Return a configuration's timeout for an answer in seconds; None if not set.
+    """Return the configured timeout for an answer in seconds; None if not set.
 
     Raises:
-        ArgumentError: If what it gives is not a number of seconds.
+        ArgumentError: If the timeout is not a positive finite number.
     """
     seconds = _generation(config).get("timeout")
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
-        raise ArgumentError(f'config: "timeout" is {shortened(seconds)}; give seconds above 0')
+        raise ArgumentError(f'config: "timeout" must be positive seconds; got {shortened(seconds)}')
     return float(seconds)
 
 
 def parallel_of(called: Called, config: Mapping[str, Json] | None) -> int | None:
-    """Most drafts to put to a function at a time; None if neither it nor the configuration says.
+    """Return the maximum number of concurrent calls of a function; None if there is no limit.
 
-    A plain function is called for one at a time unless the configuration says more: whether it may run in
-    several threads at once, only its author knows.
+    A sync function is called for one draft at a time unless the config allows more, because it may not be
+    safe to run in several threads.
 
     Raises:
-        ArgumentError: If what the configuration gives is not a count.
+        ArgumentError: If the configured maximum is not a positive integer.
     """
     most = _generation(config).get("max_parallel_requests")
     if most is None:
         return 1 if called.later is None else None
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ArgumentError(
-            f'config: "max_parallel_requests" is {shortened(most)}; give a whole number from 1 up'
+            f'config: "max_parallel_requests" must be a positive integer; got {shortened(most)}'
         )
     return most
 
 
-_CONFIG_FORM = 'config: "models" is a list of names and "generation" a mapping of settings'
+_CONFIG_FORM = 'config: "models" must be a list of names and "generation" a mapping of settings'
 
 
 def _generation(config: Mapping[str, Json] | None) -> Mapping[str, Json]:
@@ -257,10 +257,10 @@ class _Function:
         try:
             given = await self._given(question.prompt_of(question.output))
             reply = _reply_of(given)
-        # No fault of the function: it is asked again by whoever goes on.
+        # Not an error of the function: it is called again by the pass that resumes.
         except BudgetError:
             raise
-        # The function is its author's code, not ours: whatever it raises is the teacher's failure.
+        # The function is user code: any exception that it raises is a failure of the teacher.
         except Exception as error:
             return failed(error, replace(asked, latency_s=self.clock() - started))
         measured = self.clock() - started
@@ -290,11 +290,11 @@ class _Function:
             raise
 
     async def aclose(self) -> None:
-        """Nothing: what the caller's own object holds is the caller's."""
+        """Do nothing; the caller owns the resources of the function or object."""
 
 
 def provider_name(config: LLMConfig) -> str | None:
-    """Return a model's provider, from the prefix of its name or from its address; None if unknown."""
+    """Return the provider of a model according to its name prefix or `api_base`; None if unknown."""
     prefix = prefix_of(config.model)
     if prefix:
         return prefix
@@ -302,10 +302,10 @@ def provider_name(config: LLMConfig) -> str | None:
 
 
 def _reply_of(given: Any) -> TeacherReply:
-    """Return a function's result as a reply.
+    """Convert the value returned by a teacher function to a reply.
 
     Raises:
-        ReplyError: If it is neither a text, nor data, nor an object with a text.
+        ReplyError: If the value is neither a string, nor data, nor an object with a string attribute `text`.
     """
     if isinstance(given, TeacherReply):
         return given
@@ -322,6 +322,6 @@ def _reply_of(given: Any) -> TeacherReply:
         except (TypeError, ValueError, RecursionError) as error:
             raise ReplyError(f"the teacher returned data that is not JSON: {error}") from None
     raise ReplyError(
-        f"the teacher returned {shortened(given)}; it must return a string, a dict, a TeacherReply, or an "
-        "object with a text as .text"
+        "the teacher must return a string, a dict, a TeacherReply, or an object with a string attribute "
+        f"'text'; it returned {shortened(given)}"
     )

@@ -1,4 +1,4 @@
-"""Answers on drafts that a stopped pass left unfinished, kept for the pass that resumes."""
+"""Answers on drafts that a stopped pass left unfinished, stored for the pass that resumes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 
 class Unfinished:
-    """Works on drafts until a budget or an error stops it, and keeps the answers received.
+    """A tracker that works on drafts until the budget or errors stop it, and keeps the answers received.
 
-    The file is written once, when the pass ends: there are never more drafts in it than were under way.
+    The file is written once, when the pass ends, and contains only drafts that were in progress.
 
     Args:
-        path: The file; there is none if nothing is unfinished.
-        basis: What answers depend on beside the draft, as a digest. Those of another basis are not used, and
-            stay where they are.
+        path: Path of the file, which only exists if drafts are unfinished.
+        basis: Digest of the settings that answers depend on, in addition to the draft. Answers with another
+            digest are kept but not used.
 
     Attributes:
-        ended_by: The error of the budget; None if there was room for everything.
-        errors: Watches for a teacher that only fails.
-        left: Drafts that are begun and not finished.
+        ended_by: The error that was raised by the budget; None if the budget sufficed.
+        errors: The counter that detects a teacher that repeatedly fails.
+        left: Number of drafts that were started but not finished.
     """
 
     def __init__(self, path: Path, basis: str) -> None:
@@ -41,15 +41,15 @@ class Unfinished:
         self.left = 0
 
     def read(self) -> None:
-        """Read what an earlier pass kept."""
+        """Read the answers kept by an earlier pass."""
         try:
             self._drafts = dict(json.loads(self._path.read_text(encoding="utf-8"))["drafts"])
-        # What cannot be read is asked for again.
+        # If the file is invalid, its answers are requested again.
         except (OSError, ValueError, KeyError, TypeError):
             return
 
     def taken(self, waiting: Iterator[T]) -> Iterator[T]:
-        """Yield the items in order, until the budget is spent or the teacher only fails."""
+        """Yield the items in order until the budget is used up or the teacher repeatedly fails."""
         while self.ended_by is None and self.errors.message is None:
             item = next(waiting, None)
             if item is None:
@@ -57,12 +57,12 @@ class Unfinished:
             yield item
 
     async def work(self, key: str, digest: str, ask: Callable[[dict[str, Json]], Awaitable[T]]) -> T | None:
-        """Return the result of asking about a draft; None if the budget was too small for all questions.
+        """Ask about a draft and return the result; None if the budget did not allow all questions.
 
         Args:
-            key: The draft's id.
+            key: Id of the draft.
             digest: Digest of the draft.
-            ask: Called with the earlier answers; adds to them and asks the rest.
+            ask: A function that takes the earlier answers, asks the remaining questions and adds the answers.
         """
         place = self._place(key, digest)
         begun: dict[str, Json] = self._drafts.pop(place, {}).get("answered", {})
@@ -77,7 +77,7 @@ class Unfinished:
 
     @property
     def limit(self) -> str | None:
-        """What stopped the pass: `max_calls`, `max_cost` or `errors`; None if nothing did."""
+        """Return the reason for stopping: `max_calls`, `max_cost` or `errors`; None if not stopped."""
         if self.ended_by is None:
             return None if self.errors.message is None else "errors"
         return self.ended_by.limit
@@ -87,18 +87,18 @@ class Unfinished:
         self._drafts.pop(self._place(key, digest), None)
 
     def write(self) -> None:
-        """Write what is kept, in one piece."""
+        """Write the kept answers to the file atomically, or delete the file if there are none."""
         if self._drafts:
             write_json(self._path, {"version": VERSION, "drafts": self._drafts})
         else:
             self._path.unlink(missing_ok=True)
 
     def _place(self, key: str, digest: str) -> str:
-        """Under which digest answers stand: of the draft, and of all else that they depend on."""
+        """Return the key under which answers are stored: a digest of the draft and the settings."""
         return digest_of([self._basis, key, digest])
 
     def told(self, left: int, total: int) -> str:
-        """Return the notice about a stopped pass."""
+        """Return the notice about a stopped pass with the number of drafts that are left."""
         why = self.ended_by or self.errors.message
-        more = "" if self.ended_by else " and retries errors"
-        return f"stopped: {why}; {left} of {total} drafts are left for a pass that resumes{more}"
+        more = "" if self.ended_by else " with retry_errors"
+        return f"the pass was stopped: {why}; resume{more} to process the remaining {left} of {total} drafts"

@@ -1,4 +1,4 @@
-"""Datasets: items with labels and ratings, from and to files, split into parts."""
+"""Datasets of items with labels and ratings, which can be read, written and split."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""CSV files as rows with their lines."""
+"""Reading CSV files into rows with line numbers, and writing them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from autorubric._files import Faults, nearest_key, read_text
 from autorubric.errors import DatasetError
 
-# One field may hold a whole submission; the library's own bound of 128 KiB is a setting of the process.
+# A field may hold a whole submission; the default limit of the csv module, 128 KiB, applies process-wide.
 _FIELD_LIMIT: Final = 2**31 - 1
 _LONGEST_HEAD: Final = 100_000
 _DELIMITERS: Final = ",;\t|"
@@ -25,11 +25,11 @@ _limit_lock = threading.Lock()
 
 
 class CsvRow(NamedTuple):
-    """One row.
+    """One row of a CSV file.
 
     Attributes:
-        line: The line of the file on which it begins.
-        cells: Texts by column; empty where the cell is.
+        line: Line of the file on which the row begins, from 1.
+        cells: Cell text by column name; empty for an empty cell.
     """
 
     line: int
@@ -37,20 +37,20 @@ class CsvRow(NamedTuple):
 
 
 class CsvTable(NamedTuple):
-    """A table with a head."""
+    """A table with column names and rows."""
 
     columns: list[str]
     rows: list[CsvRow]
 
 
 def read_csv(path: str | Path) -> CsvTable:
-    """Return the rows of a CSV file whose first line names the columns.
+    """Read a CSV file whose first line contains the column names.
 
-    Columns are separated by commas, semicolons, tabs or vertical bars: by the one that divides the first
-    rows into equally many cells, the most of them; commas if none does.
+    The delimiter is a comma, semicolon, tab or vertical bar. If the header contains several of these, the one
+    that divides the first rows into the most cells, with the same number in each row, is used.
 
     Raises:
-        DatasetError: If the file cannot be read, columns repeat, or rows are longer or shorter than the head.
+        DatasetError: If the file cannot be read, column names repeat, or a row does not match the header.
     """
     text = read_text(path, error=DatasetError)
     with _limit_lock:
@@ -73,12 +73,12 @@ def _table(text: str, faults: Faults) -> CsvTable:
             elif len(cells) == len(columns):
                 rows.append(CsvRow(line, dict(zip(columns, cells, strict=True))))
             elif cells:
-                faults.add((line,), f"the row has {len(cells)} cells; the header names {len(columns)}")
+                faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
             line = reader.line_num + 1
     except csv.Error as error:
         faults.add((line,), f"invalid CSV: {error}")
     if not columns:
-        faults.add((), "it is empty; the first line names the columns")
+        faults.add((), "the file is empty; the first line must contain the column names")
     for column in sorted(column for column, count in Counter(columns).items() if count > 1):
         faults.add((), f"the column {column!r} appears twice; names must be unique")
     faults.raise_as(DatasetError)
@@ -86,7 +86,7 @@ def _table(text: str, faults: Faults) -> CsvTable:
 
 
 def delimiter_of(text: str) -> str:
-    """Return the character that separates the columns, as `read_csv` says."""
+    """Detect the character that separates the columns; see `read_csv`."""
     head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
     found = [one for one in _DELIMITERS if one in head]
     if len(found) < 2:
@@ -95,7 +95,7 @@ def delimiter_of(text: str) -> str:
 
 
 def _even_width(text: str, delimiter: str) -> int:
-    """Return the cells of the first rows; 0 if they differ in number."""
+    """Return the number of cells in each of the first rows; 0 if the rows differ in length."""
     reader = csv.reader(io.StringIO(text[:_LONGEST_HEAD], newline=""), delimiter=delimiter)
     try:
         widths = {len(cells) for cells in islice(reader, _SNIFFED_ROWS) if cells}
@@ -105,14 +105,14 @@ def _even_width(text: str, delimiter: str) -> int:
 
 
 def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:
-    """Note the columns that are needed and missing."""
+    """Report required columns that are missing."""
     for column in needed:
         if column not in columns:
-            faults.add((), f"there is no column {column!r}; in its place, {nearest_key(column, columns)}")
+            faults.add((), f"column {column!r} not found; {nearest_key(column, columns)}")
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> str:
-    """Return the text of a CSV file with these rows; None becomes an empty cell."""
+    """Return these rows as CSV text; None becomes an empty cell."""
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, columns, restval="")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""A dataset in all its forms: files, mappings, tables and streams, and its division into parts."""
+"""The dataset class, which reads and writes files, mappings, tables and streams, and splits datasets."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 
 class RubricDataset(SharingItems):
-    """Items that share a prompt, a rubric and a reference.
+    """A dataset of items that share a prompt, a rubric and a reference answer.
 
     Attributes:
-        prompt: What the submissions answer; an item's own prompt replaces it.
-        rubric: The rubric; an item's own rubric replaces it.
+        prompt: Prompt that the submissions respond to; an item's own prompt takes precedence.
+        rubric: Rubric for all items; an item's own rubric takes precedence.
         name: Name of the dataset.
-        reference_submission: A model answer; an item's own replaces it.
-        metadata: Other data, as JSON.
+        reference_submission: Reference answer for all items; an item's own takes precedence.
+        metadata: Additional data, as JSON.
     """
 
     def part(self, first: int, step: int) -> Self:
-        """Return the dataset of every `step`-th item from `first` on; items keep their ids.
+        """Return a dataset of every `step`-th item from position `first` on; items keep their ids.
 
-        A part of a streamed dataset is streamed.
+        A part of a streamed dataset is also streamed.
         """
         positions = range(first, len(self), step)
         if isinstance(self._items, LazyItems):
@@ -59,22 +59,22 @@ class RubricDataset(SharingItems):
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
     ) -> tuple[Self, Self]:
-        """Split the dataset into a train part of `n_train` items and a test part of the rest.
+        """Split the dataset into a training part of `n_train` items and a test part with the remaining items.
 
         A stratified split gives each label of each criterion the same frequency in both parts, as far as
-        possible: iterative stratification (Sechidis et al. 2011) on the labels of `item_truth`. Labels that
-        are not categories count by quarters of [0, 1]. Items keep their ids.
+        possible, by iterative stratification (Sechidis et al. 2011) on the labels of `item_truth`. Labels
+        that are not categories are binned into quarters of [0, 1]. Items keep their ids.
 
         Args:
-            n_train: Number of train items, from 1 to one less than the number of items.
+            n_train: Number of training items, from 1 to one less than the number of items.
             stratify: Whether to stratify by labels; otherwise the split is random.
-            seed: Seed for ties; None means 0.
+            seed: Random seed; None means 0.
 
         Raises:
-            ArgumentError: If `n_train` leaves a part empty.
+            ArgumentError: If `n_train` is not an integer in this range.
         """
         if isinstance(n_train, bool) or not isinstance(n_train, int) or not 0 < n_train < len(self):
-            raise ArgumentError(f"n_train is {n_train!r}; give a whole number from 1 to {len(self) - 1}")
+            raise ArgumentError(f"n_train must be an integer from 1 to {len(self) - 1}; got {n_train!r}")
         labels = [
             stratum_labels(self._items[i], self._rubric_of(i), self._truth_rule) if stratify else ()
             for i in range(len(self))
@@ -92,30 +92,30 @@ class RubricDataset(SharingItems):
         group: str | Callable[[DataItem], Hashable] | None = None,
         seed: int | None = None,
     ) -> DatasetSplit:
-        """Split the dataset into three disjoint parts, for few-shot examples, tuning and measuring.
+        """Split the dataset into three disjoint parts for few-shot examples, tuning and evaluation.
 
         Without groups, each part has its share of the items, rounded. If stratified by one variable (a
         criterion, a key of `metadata` or a function), each part also has its share of each stratum, rounded
         up or down. If stratified by the labels of several criteria, each label has the same frequency in all
-        parts, as far as possible: iterative stratification (Sechidis et al. 2011), where labels that are not
-        categories count by quarters of [0, 1]. Groups are never divided, and sizes and labels are met as
-        closely as the groups allow. Items keep their ids.
+        parts, as far as possible, by iterative stratification (Sechidis et al. 2011); labels that are not
+        categories are binned into quarters of [0, 1]. Groups are never divided, and sizes and label
+        frequencies are met as closely as the groups allow. Items keep their ids.
 
         Args:
-            train: Share of the items, above 0.
-            dev: Share of the items, above 0.
-            test: Share of the items, above 0; the three shares sum to 1.
-            stratify: True for the labels of all criteria (`item_truth`); a name for the labels of that
-                criterion or, if no criterion has it, the value of that key of `metadata`; or a function of an
-                item. Items without a label or value form a separate stratum. False for a random split.
-            group: Items that belong together, such as texts by one author or answers to one prompt: a key of
-                `metadata`, or a function of an item. An item for which the function returns None is a group
-                alone.
-            seed: Seed for ties; None means 0. The same dataset and seed give the same parts.
+            train: Share of the items in the training part, above 0.
+            dev: Share of the items in the development part, above 0.
+            test: Share of the items in the test part, above 0; the three shares must sum to 1.
+            stratify: True for the labels of all criteria (`item_truth`), False for a random split, a function
+                of an item, or a name: a key of `metadata` or, if an item has no such key, a criterion. Items
+                without a label form a separate stratum.
+            group: Key of `metadata`, or function of an item, that identifies items which belong together,
+                such as texts by the same author. An item for which the function returns None forms a separate
+                group.
+            seed: Random seed; None means 0. The same dataset and seed give the same parts.
 
         Raises:
-            ArgumentError: If the shares are not above 0 or do not sum to 1, a part would be empty, or an item
-                lacks the key that `stratify` or `group` names.
+            ArgumentError: If the shares are not positive or do not sum to 1, a part would be empty, or an
+                item does not have the key that `stratify` or `group` names.
         """
         shares = (train, dev, test)
         sizes = sizes_of(len(self), shares)
@@ -144,7 +144,7 @@ class RubricDataset(SharingItems):
         return labels
 
     def _groups(self, group: str | Callable[[DataItem], Hashable]) -> list[Hashable]:
-        """Return the group of each item; an item without a group is a group alone."""
+        """Return the group of each item; an item without a group forms a separate group."""
         if callable(group):
             given = [group(item) for item in self._items]
             return [("alone", i) if one is None else ("group", one) for i, one in enumerate(given)]
@@ -155,17 +155,15 @@ class RubricDataset(SharingItems):
 
     def _no_key(self, i: int, argument: str, key: str) -> str:
         there = sorted(self._items[i].metadata)
-        criteria = f" and no criterion has that name ({', '.join(self._names_of(i))})" * (
-            argument == "stratify"
-        )
+        criteria = f"; criteria: {', '.join(self._names_of(i))}" * (argument == "stratify")
         return (
-            f"{argument}={key!r}: item {self.item_id(i)!r} has no metadata {key!r}; it has: "
-            f"{', '.join(there) or 'none'}{criteria}; or give a function of an item"
+            f"{argument}={key!r}: item {self.item_id(i)!r} has no metadata key {key!r}; keys: "
+            f"{', '.join(there) or 'none'}{criteria}. You can also pass a function of an item"
         )
 
     def _names_of(self, i: int) -> Sequence[str]:
         rubric = self._rubric_of(i)
-        return rubric.names if rubric is not None else ("no rubric",)
+        return rubric.names if rubric is not None else ("none",)
 
     def with_ratings(
         self,
@@ -175,34 +173,34 @@ class RubricDataset(SharingItems):
         raters: Collection[str] | None = None,
         rater_type: str | None = "human",
     ) -> Self:
-        """Return the dataset with the ratings of a table added to its items.
+        """Return a copy of the dataset with the ratings of a table added to its items.
 
         The table is a CSV file with the columns `item_id, criterion, rater, value` and optionally
-        `rater_type` and `sample`, or with `item_id, criterion` and a column for each person. Rows of other
-        items, and of samples after the first (`0`), are left out, as are the values `NA`, `INVALID` and empty
-        cells, unless `labels` maps them or they are an option of the criterion.
+        `rater_type` and `sample`, or with `item_id, criterion` and one column per person. Rows of other
+        items, and of samples after the first (`0`), are skipped, as are empty cells and the values `NA` and
+        `INVALID`, unless `labels` maps them or they are an option of the criterion.
 
         Args:
-            path: The table.
+            path: Path of the table.
             labels: Labels by raw value, such as `{"Yes": "MET"}`; None as a label means no rating.
-            raters: Raters to include; None for all of the type.
-            rater_type: Type of raters to include; None for every type.
+            raters: Raters to include; by default, all raters of the type.
+            rater_type: Type of raters to include; None includes all types.
 
         Raises:
-            DatasetError: If the table cannot be read, has no matching rows, or labels do not fit; all errors
-                are reported.
+            DatasetError: If the table cannot be read, has no matching rows, or contains invalid labels. All
+                errors are reported.
         """
         items = {self.item_id(i): (self._items[i], self.get_item_rubric(i)) for i in range(len(self))}
         rated = attach_ratings(path, items, labels=labels or {}, raters=raters, rater_type=rater_type)
         return type(self)._of(self._contents()._replace(items=list(rated.values())))
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the complete dataset as a mapping that `from_dict` reads."""
+        """Return the complete dataset as a mapping for `from_dict`."""
         return _store.mapping_of(self._contents())
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Read a dataset from a mapping, or from a list of items, with the structure of the JSON files."""
+        """Create a dataset from a mapping or a list of items with the structure of JSON dataset files."""
         return cls._of(_store.contents_of_mapping(given))
 
     @property
@@ -211,9 +209,9 @@ class RubricDataset(SharingItems):
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """Return a digest that changes with the file of a streamed dataset or with what its items share.
+        """Return a digest of a streamed dataset's file and of the data that its items share.
 
-        None if the items are in memory, or refer to rubric files, which may change unnoticed.
+        The result is None if the items are in memory, or refer to rubric files, which may change unnoticed.
         """
         sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
         return None if sha256 is None else canonical_sha256([sha256, self._header()])
@@ -222,16 +220,16 @@ class RubricDataset(SharingItems):
         return _store.header_snapshot(self._contents())
 
     def copy_lines(self, earlier: EarlierCopy | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """Return the lines of a copy that `from_copy` reads: the shared data, then one line per item.
+        """Yield the lines of a copy for `from_copy`: one line for the shared data, then one line per item.
 
-        Each line comes with the rubric that it introduces. Unregistered checks are written as their qualified
-        names. Items are read one at a time.
+        Each line is paired with the rubric that it introduces. Unregistered checks are written as their
+        qualified names. Items are read one at a time.
 
         Args:
-            earlier: An earlier copy, which may have the line of an item.
+            earlier: An earlier copy, in which the lines of unchanged items are marked.
 
         Raises:
-            ArgumentError: If a criterion is of a kind that a file cannot name.
+            ArgumentError: If a criterion is of an unregistered kind, which a file cannot refer to.
             DatasetError: If a streamed file has errors.
         """
         yield self.header_line(), self.rubric
@@ -245,15 +243,15 @@ class RubricDataset(SharingItems):
             yield line, item.rubric
 
     def header_line(self) -> bytes:
-        """Return the first line of a copy: the data that the items share.
+        """Return the first line of a copy, which contains the data that the items share.
 
         Raises:
-            ArgumentError: If a criterion is of a kind that a file cannot name.
+            ArgumentError: If a criterion is of an unregistered kind, which a file cannot refer to.
         """
         return line_of(self._header())
 
     def item_lines(self) -> Iterator[bytes]:
-        """Return the line of each item in a copy; read from the file if the dataset is a copy."""
+        """Return the line of each item in a copy, read from the file if the dataset is itself a copy."""
         if isinstance(self._items, CopiedItems):
             return iter(self._items.rows)
         return (line_of(item.snapshot()) for item in self._items)
@@ -262,35 +260,35 @@ class RubricDataset(SharingItems):
     def from_copy(
         cls, path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
     ) -> Self:
-        """Open a file of `copy_lines` as a streamed dataset; its checks need not be registered here.
+        """Open a file written from `copy_lines` as a streamed dataset; checks need not be registered here.
 
         Args:
-            path: The file.
-            starts: Offsets of its lines if they are not in order; None to read them from the file.
-            substitutes: Lines that replace those of the file, by number from 0.
+            path: Path of the file.
+            starts: Offsets of the lines if they are not in order; None determines them from the file.
+            substitutes: Lines that replace lines of the file, by line number from 0.
 
         Raises:
             DatasetError: If the copy is damaged, or a newer version wrote it.
-            OSError: If it cannot be read.
+            OSError: If the file cannot be read.
         """
         return cls._of(stored_contents(path, starts, substitutes))
 
     def reading_items_of(self, other: RubricDataset) -> Self:
-        """Return the dataset with the items of another dataset, which is a copy of this one."""
+        """Return this dataset with its items taken from `other`, which must be a copy of it."""
         return self._of(self._contents()._replace(items=other._items))
 
     def with_rubric(self, rubric: Rubric) -> Self:
-        """Return the dataset with another shared rubric.
+        """Return a copy of the dataset with another shared rubric.
 
-        Items with their own rubric keep it. Labels are kept and not checked again.
+        Items with their own rubric keep it. Labels are kept and not validated again.
         """
         return self._of(self._contents()._replace(rubric=rubric))
 
     def with_items(self, items: Iterable[DataItem]) -> Self:
-        """Return the dataset with other items.
+        """Return a copy of the dataset with other items.
 
         Raises:
-            DatasetError: If ids repeat or labels do not fit their rubric.
+            DatasetError: If ids are not unique or labels do not match their rubric.
         """
         placed = ((("items", position), item) for position, item in enumerate(items))
         header = {**self._contents()._asdict()}
@@ -308,15 +306,15 @@ class RubricDataset(SharingItems):
         return cls._of(_store.contents_of_text(given))
 
     def to_file(self, path: str | Path) -> None:
-        """Write the dataset as JSON, JSON lines, YAML, CSV or Parquet, by the suffix of the path.
+        """Write the dataset as JSON, JSON lines, YAML, CSV or Parquet; the suffix determines the format.
 
-        JSON lines begin with a header line for the shared data, which has the key `format`. A table (CSV,
-        Parquet) has no rubric, name or metadata of the dataset; shared prompts and references are written
-        into every row, and positions as ids if items have none.
+        A JSON lines file begins with a header line for the shared data, which has the key `format`. A table
+        (CSV, Parquet) omits the dataset's rubric, name and metadata; shared prompts and references are
+        written into every row, and items without an id get their position as id.
 
         Raises:
-            ArgumentError: If a table cannot hold an item's data (a rubric, ratings, reasons), or a check has
-                no name.
+            ArgumentError: If a table cannot hold an item's data (a rubric, ratings or reasons), or a check is
+                not registered.
             FileError: If the suffix is unknown, or the file cannot be written.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
@@ -326,23 +324,24 @@ class RubricDataset(SharingItems):
     def from_file(
         cls, path: str | Path, *, rubric: Rubric | str | Path | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """Read a dataset from a JSON, JSON lines, YAML, CSV or Parquet file, by the suffix of the path.
+        """Read a dataset from a JSON, JSON lines, YAML, CSV or Parquet file, according to its suffix.
 
-        A file's `rubric` may be the path of a rubric file in its folder or below. In JSON lines, the first
-        line is a header if it has the key `format`. A table has one row per item, with the columns
+        The `rubric` in a file may be the path of a rubric file in the same folder or below. In JSON lines,
+        the first line is a header if it has the key `format`. A table has one row per item, with the columns
         `id, submission, description, prompt, reference_submission`, `truth.<criterion>` and `meta.<key>`; an
         empty cell is a missing value, and `submission_json` holds submissions that are not plain text.
 
-        For a file with other columns or keys, `fields` maps them. Columns without a mapping and without a
-        field of that name become metadata.
+        If a file has other columns or keys, `fields` maps them. Columns that are neither mapped nor named
+        like a field become metadata.
 
         Args:
-            path: The file.
-            rubric: A rubric, or its file, that replaces the one in the dataset file; a table has none.
-            **fields: See `FieldMap`: `submission="response"`, `truth={"clear": "is_clear"}`.
+            path: Path of the file.
+            rubric: Rubric, or path of a rubric file, that replaces the rubric in the dataset file.
+            **fields: Mapping of columns, such as `submission="response"` or `truth={"clear": "is_clear"}`;
+                see `FieldMap`.
 
         Raises:
-            DatasetError: If the file cannot be read, or has errors; all are reported.
+            DatasetError: If the file cannot be read or has errors. All errors are reported.
             RubricError: If the rubric file has errors.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
@@ -353,18 +352,18 @@ class RubricDataset(SharingItems):
     def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:
         """Open a JSON lines or Parquet file as a dataset that reads its items on access.
 
-        For files that do not fit into memory: shared data is read at once, items on each access, and about
-        eight bytes per item are kept. All functions that take a dataset accept it. The file is checked while
-        it is read, and random access is slower in Parquet. The file must not change meanwhile; a run works on
-        its own copy.
+        Use this for files that do not fit into memory: shared data is read immediately, items are read on
+        each access, and about eight bytes per item are kept. All functions that take a dataset accept the
+        result. Items are validated when they are read, and random access is slower in Parquet files. The file
+        must not change in the meantime; a run works on its own copy.
 
         Args:
-            path: The file.
-            rubric: A rubric, or its file, that replaces the one in the dataset file; a table has none.
+            path: Path of the file.
+            rubric: Rubric, or path of a rubric file, that replaces the rubric in the dataset file.
 
         Raises:
-            DatasetError: If the file cannot be read or its shared data has errors; later, on reaching an item
-                with errors, with all errors from there on.
+            DatasetError: If the file cannot be read or its shared data has errors. Errors in items are raised
+                when the first of them is reached, together with those that follow.
             RubricError: If the rubric file has errors.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
@@ -378,8 +377,8 @@ class RubricDataset(SharingItems):
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
         """Return a DataFrame with one row per item and the columns of `from_file`; cells hold Python values.
 
-        It leaves out ratings, reasons and rubrics of items. With `library="polars"` it is a polars frame;
-        columns of mixed types are text there.
+        Ratings, reasons and rubrics of items are omitted. With `library="polars"`, a polars DataFrame is
+        returned, in which columns of mixed types are text.
         """
         ids = [self.item_id(i) for i in range(len(self))]
         return in_library(_tables.frame_of(_tables.table_of(self._contents(), ids, texts=False)), library)
@@ -388,35 +387,35 @@ class RubricDataset(SharingItems):
     def from_dataframe(
         cls, frame: pd.DataFrame, *, rubric: Rubric | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """Read a dataset from a pandas or polars frame with the columns of `from_file`.
+        """Create a dataset from a pandas or polars DataFrame with the columns of `from_file`.
 
         Args:
-            frame: The table, one row per item; None and NaN are missing values.
-            rubric: The dataset's rubric.
-            **fields: The mapping of columns, see `FieldMap`: `submission="response"`, `truth={"clear":
-                "is_clear"}`, `truth="label_"`. Columns without a mapping and without a field of that name
+            frame: DataFrame with one row per item; None and NaN are missing values.
+            rubric: Rubric of the dataset.
+            **fields: Mapping of columns, such as `submission="response"`, `truth={"clear": "is_clear"}` or
+                `truth="label_"`; see `FieldMap`. Columns that are neither mapped nor named like a field
                 become metadata.
 
         Raises:
             ArgumentError: If a field is not one of `FieldMap`.
-            DatasetError: If columns are missing, or rows have errors; all are reported.
+            DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_tables.contents_of_frame(frame, rubric, fields))
 
     @classmethod
     def from_hf(cls, dataset: Any, *, rubric: Rubric | None = None, **fields: Unpack[FieldMap]) -> Self:
-        """Read a dataset from a Hugging Face `datasets.Dataset` or `IterableDataset`.
+        """Create a dataset from a Hugging Face `datasets.Dataset` or `IterableDataset`.
 
-        Class labels are read by name. Columns that `fields` does not name, and that are not a field of
-        `DataItem`, become metadata.
+        Class labels are converted to their names. Columns that are neither in `fields` nor named like a field
+        of `DataItem` become metadata.
 
         Args:
-            dataset: The dataset; one split of a `DatasetDict`.
-            rubric: The dataset's rubric.
-            **fields: The mapping of columns, see `FieldMap`.
+            dataset: Hugging Face dataset, such as one split of a `DatasetDict`.
+            rubric: Rubric of the dataset.
+            **fields: Mapping of columns; see `FieldMap`.
 
         Raises:
-            ArgumentError: If it is not such a dataset, or a field is not one of `FieldMap`.
-            DatasetError: If columns are missing, or rows have errors; all are reported.
+            ArgumentError: If `dataset` is not such a dataset, or a field is not one of `FieldMap`.
+            DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_store.contents_of_hf(dataset, rubric, fields))

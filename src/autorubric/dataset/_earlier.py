@@ -1,4 +1,4 @@
-"""The items of a dataset's earlier copy that a new copy holds unchanged, found while it is written."""
+"""Detection of items that are unchanged from an earlier copy of a dataset while a new copy is written."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _ID = b'{"id":"'
 
 
 class EarlierCopy:
-    """The lines of an earlier copy.
+    """The lines of an earlier copy, in which lines of a new copy can be looked up.
 
-    As long as the new one is the same line by line, nothing is kept in memory; from the first line on that
-    differs, some hundred bytes a line.
+    As long as both copies have the same lines, nothing is kept in memory. From the first different line on,
+    about a hundred bytes are kept per line.
 
     Args:
-        lines: The lines of its items, in order.
-        count: How many there are.
-        is_akin: Whether what its items share is what those of the new one share. A line that is in both is
-            then known to hold an item without errors.
+        lines: Lines of the items in the earlier copy, in order.
+        count: Number of lines.
+        is_akin: Whether the shared data of both copies is equal. A line that is in both copies then contains
+            an item without errors.
 
     Attributes:
-        kept: By position in the earlier copy, 1 where the item was found in the new one. An item without an
-            id is the same only where it has the same position.
+        kept: By position in the earlier copy, 1 if the item was found in the new copy. Items without an id
+            are the same only if they have the same position.
     """
 
     def __init__(self, lines: Iterator[bytes], count: int, *, is_akin: bool) -> None:
@@ -33,9 +33,9 @@ class EarlierCopy:
         self._elsewhere: dict[bytes, int] | None = None
 
     def has(self, position: int, line: bytes) -> bool:
-        """Return whether the new copy's line at a position is in the earlier one, which it is once.
+        """Return whether the new copy's line is in the earlier copy; each earlier line is found only once.
 
-        Positions come in order, each until its line was found.
+        Call this with increasing positions.
         """
         if self._elsewhere is None:
             before = next(self._lines, None)

@@ -1,4 +1,4 @@
-"""Column mapping: which column of a table is which field of an item."""
+"""Mapping of a table's columns to the fields of an item."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 TRUTH = "truth."
-"""Before a criterion's name, the column of its label in the house's own tables."""
+"""Prefix of label columns in tables of the dataset format; a criterion's name follows."""
 META = "meta."
-"""Before a key, the column of an item's metadata there."""
+"""Prefix of metadata columns in tables of the dataset format; a key follows."""
 
 _PLAIN = ("id", "submission", "description", "prompt", "reference")
 
@@ -33,36 +33,36 @@ _LIKELY: Final[Mapping[str, Sequence[str]]] = {
     ),
     "id": ("id", "item_id", "example_id", "sample_id", "row_id", "doc_id", "uid", "uuid"),
 }
-"""Names of columns that are recognised, most likely first; a column named as its field comes before them."""
+"""Column names that are recognised, most likely first; a column with the name of the field has priority."""
 _LIKELY_ENDS: Final[Mapping[str, Collection[str]]] = {
     "submission": ("reply", "response", "output", "completion", "answer", "generation", "submission"),
     "prompt": ("question", "query", "instruction", "prompt", "input"),
 }
-"""Last words of names that are recognised if one column alone has them, such as `bot_reply`."""
+"""Last words of column names, such as `bot_reply`, that are recognised if only one column has them."""
 _LAST: Final[Mapping[str, Sequence[str]]] = {
     "submission": ("transcript", "comment"),
     "prompt": ("document", "diff"),
 }
-"""Names that are recognised if no other column is."""
+"""Column names that are recognised if no other column is."""
 _LABEL_NAMES: Final = (
     *("{}", "truth_{}", "label_{}", "human_{}", "gold_{}"),
     *("{}_truth", "{}_label", "{}_human"),
 )
 _VERDICTS: Final = {"MET", "UNMET", "CANNOT_ASSESS"}
-"""A column of these alone holds labels, whatever its name."""
+"""A column that contains only these values is a column of labels, whatever its name."""
 
 
 class FieldMap(TypedDict, total=False):
-    """Which column of a table holds what. A field that is not named is looked for under its usual names.
+    """Names of a table's columns by field. For missing fields, columns with common names are detected.
 
     Attributes:
-        id: The items' ids.
-        submission: The texts to grade.
-        description: A short description of each item, for people.
-        prompt: What the submissions answer.
-        reference: Reference answers.
-        truth: Columns of labels by criterion, or the prefix that comes before a criterion's name in them.
-        metadata: Columns kept as metadata, the others left out; by default all others are kept.
+        id: Column of item ids.
+        submission: Column of texts to grade.
+        description: Column of short descriptions for human readers.
+        prompt: Column of prompts that the submissions respond to.
+        reference: Column of reference answers.
+        truth: Label columns by criterion, or the prefix of label columns before the criterion name.
+        metadata: Columns to keep as metadata; by default, all columns that are not mapped.
     """
 
     id: str
@@ -75,10 +75,10 @@ class FieldMap(TypedDict, total=False):
 
 
 class Renaming(NamedTuple):
-    """How a table is converted to the dataset format.
+    """Renaming of a table's columns to those of the dataset format.
 
     Attributes:
-        pairs: Columns of the dataset format, each with the given column it is taken from.
+        pairs: Pairs of a column of the dataset format and the table's column that it is taken from.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -89,24 +89,24 @@ class Renaming(NamedTuple):
         return [own for own, _ in self.pairs]
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row in the house's columns; cells that it lacks are left out."""
+        """Return a row with the columns of the dataset format, without missing cells."""
         return {own: cells[given] for own, given in self.pairs if given in cells}
 
 
 def renaming(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
 ) -> Renaming:
-    """Return how a table with these columns is converted to the dataset format.
+    """Return the renaming of these columns to those of the dataset format.
 
     Args:
         fields: The caller's mapping of columns.
-        columns: The table's.
-        own: The house's columns but for labels and metadata.
-        rubric: The dataset's rubric, whose criteria labels belong to.
-        faults: Collects missing columns and unknown criteria.
+        columns: Columns of the table.
+        own: Columns of the dataset format, without labels and metadata.
+        rubric: Rubric of the dataset, whose criteria the labels belong to.
+        faults: Collects errors about missing columns and unknown criteria.
 
     Raises:
-        ArgumentError: If a field is unknown, or names no column.
+        ArgumentError: If a field is unknown or its value is not a column name.
     """
     _check(fields)
     wanted = [
@@ -142,17 +142,17 @@ def completed(
     rubric: Rubric | None,
     values: Callable[[str], Iterable[Any]] | None = None,
 ) -> FieldMap | None:
-    """Return the mapping with the columns of likely names for fields that it does not name.
+    """Return a mapping completed with columns that have likely names for the missing fields.
 
     Args:
-        fields: The mapping given.
-        columns: The table's columns.
-        own: The columns of the dataset format, without labels and metadata.
-        rubric: The dataset's rubric, whose criteria labels belong to.
-        values: Returns the cells of a column; a likely column is the ids only if no cell repeats or is empty.
+        fields: The caller's mapping of columns.
+        columns: Columns of the table.
+        own: Columns of the dataset format, without labels and metadata.
+        rubric: Rubric of the dataset, whose criteria the labels belong to.
+        values: Function that returns the cells of a column, which must be unique and non-empty in ids.
 
     Returns:
-        The mapping; None if the table has the columns of the dataset format and no mapping was given.
+        The mapping; None if the table is in the dataset format and `fields` is empty.
     """
     _check(fields)
     unknown = [column for column in columns if not _is_own(column, own)]
@@ -184,7 +184,7 @@ def completed(
 
 
 def missing_submission(columns: Sequence[str]) -> str:
-    """Return the error of a table without a column for the submission."""
+    """Return the error message for a table without a submission column."""
     near = difflib.get_close_matches("submission", columns, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return (
@@ -230,10 +230,10 @@ def _likely_labels(
     rubric: Rubric,
     values: Callable[[str], Iterable[Any]] | None,
 ) -> dict[str, str]:
-    """Return the columns of labels by criterion.
+    """Return the likely label columns by criterion.
 
-    A criterion may have the usual name of a text, such as `summary`: such a column holds labels only if every
-    cell is one.
+    If a criterion has a name that is common for texts, such as `summary`, the column of that name counts as
+    a label column only if every cell is a label.
     """
     texts = {name for names in _LIKELY.values() for name in names} | {*_PLAIN}
     found = {}
@@ -263,7 +263,7 @@ def _are_labels(column: str, criterion: BaseCriterion, values: Callable[[str], I
 
 
 def described(fields: FieldMap, columns: Sequence[str]) -> str:
-    """Return a mapping in one line: `submission=reply, id=ticket; metadata: channel`."""
+    """Describe a mapping in one line, such as `submission=reply, id=ticket; metadata: channel`."""
     pairs = [f"{field}={fields[field]}" for field in _PLAIN if field in fields]  # type: ignore[literal-required]
     truth = fields.get("truth", {})
     if isinstance(truth, str):
@@ -287,21 +287,21 @@ def _check(fields: FieldMap) -> None:
     for field, given in fields.items():
         if field not in FieldMap.__annotations__:
             raise ArgumentError(
-                f"there is no field {field!r} to map; {nearest_key(field, list(FieldMap.__annotations__))}"
+                f"unknown field {field!r}; {nearest_key(field, list(FieldMap.__annotations__))}"
             )
         texts = given if field == "metadata" and not isinstance(given, str) else [given]
         if field == "truth" and isinstance(given, Mapping):
             texts = [*given, *given.values()]
         if not isinstance(texts, Iterable) or not all(isinstance(one, str) and one for one in texts):
-            raise ArgumentError(f"{field}={shortened(given)} names no column; {_WORDS.get(field, _A_TEXT)}")
+            raise ArgumentError(f"{field}={shortened(given)} is not a column; {_WORDS.get(field, _A_TEXT)}")
         if field == "metadata" and isinstance(given, str):
             raise ArgumentError(f"metadata={given!r}; {_WORDS['metadata']}")
 
 
-_A_TEXT = "give its name, a text"
+_A_TEXT = "pass the column name as a string"
 _WORDS = {
-    "truth": "give {criterion: column}, or the prefix of the criteria's column names",
-    "metadata": "give a list of columns",
+    "truth": "pass {criterion: column} or the common prefix of the label columns",
+    "metadata": "pass a list of columns",
 }
 
 
@@ -312,14 +312,14 @@ def _truth_columns(
         found = {column.removeprefix(given): column for column in columns if column.startswith(given)}
         if not found:
             near = nearest_key(given, columns)
-            faults.add((), f"no column begins with {given!r}, which truth says of those with labels; {near}")
+            faults.add((), f"no column begins with {given!r}, the prefix passed as truth; {near}")
     else:
         found = dict(given)
     if rubric is not None:
         for name in found:
             if name not in rubric.names:
                 hint = nearest_key(name, rubric.names)
-                faults.add((), f"truth names {name!r}, which is not a criterion of the rubric; {hint}")
+                faults.add((), f"truth contains {name!r}, which is not a criterion of the rubric; {hint}")
         found = {name: column for name, column in found.items() if name in rubric.names}
     return [(TRUTH + name, column) for name, column in found.items()]
 
@@ -331,9 +331,9 @@ def _is_own(column: str, own: Collection[str]) -> bool:
 def completed_for_rows(
     rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
 ) -> FieldMap | None:
-    """Return the mapping for rows that are mappings, as `completed` does for a table.
+    """Return the mapping of fields for rows that are mappings; see `completed`.
 
-    A key that is nearly one of the format's own is left to the reader, which reports it.
+    The result is None if a key is nearly a key of the dataset format, so that the reader reports the key.
     """
     mappings = [row for _, row in rows if isinstance(row, Mapping)]
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
@@ -347,17 +347,17 @@ def completed_for_rows(
 def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> Iterator[tuple[FilePath, Json]]:
-    """Yield rows that are mappings of values as items; unknown keys become metadata.
+    """Yield rows with the keys of the dataset format; other keys become metadata.
 
     Args:
-        placed: The rows, each with its place.
-        fields: Which of their keys is which.
-        rubric: The dataset's rubric, if known by now.
-        faults: Collects errors in the keys; rows are then not read.
+        placed: The rows, each with its path in the file.
+        fields: Mapping of fields to the rows' keys.
+        rubric: Rubric of the dataset, if it is known.
+        faults: Collects errors in the keys.
 
     Raises:
-        ArgumentError: If a field is unknown, or names no column.
-        DatasetError: If keys are missing from all rows.
+        ArgumentError: If a field is unknown or its value is not a key.
+        DatasetError: If no row has a mapped key.
     """
     rows = list(placed)
     keys = dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row)
@@ -366,7 +366,7 @@ def mapped_rows(
     for at, row in rows:
         if isinstance(row, Mapping) and fields.get("submission", "submission") not in row:
             faults.add(at, f"the key {fields.get('submission', 'submission')!r} is missing")
-        # What is no mapping is told by whoever reads items.
+        # The reader of items reports rows that are not mappings.
         yield at, _item(named.row(row)) if isinstance(row, Mapping) else row
 
 

@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face's library, which is never imported: they are known by what they can do."""
+"""Reading Hugging Face datasets, which are recognised by their attributes without importing the library."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from autorubric.errors import ArgumentError
 
 
 def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, class labels by their names.
+    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, with class labels as names.
 
     Raises:
-        ArgumentError: If it is neither; of a `datasets.DatasetDict` the splits are named.
+        ArgumentError: If `given` is neither; for a `datasets.DatasetDict` the message lists the splits.
     """
     if isinstance(given, Mapping) and given and all(map(_is_dataset, given.values())):
         splits, first = ", ".join(map(repr, given)), next(iter(given))
         raise ArgumentError(
-            f"this is a {type(given).__name__} of the splits {splits}; give one, as dataset[{first!r}]"
+            f"got a {type(given).__name__} with the splits {splits}; pass one of them, as dataset[{first!r}]"
         )
     if not _is_dataset(given):
         raise ArgumentError(
-            f"{shortened(given)} is not a Hugging Face dataset; give a datasets.Dataset or IterableDataset. "
+            f"{shortened(given)} is not a Hugging Face dataset; pass a datasets.Dataset or IterableDataset. "
             "For a DataFrame use RubricDataset.from_dataframe, for a file RubricDataset.from_file"
         )
     named = {

@@ -1,4 +1,4 @@
-"""Which ids were seen, and where, in some thirty bytes an id."""
+"""An index of item ids that takes about thirty bytes per id."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _SMALLEST = 1024
 
 
 class IdIndex:
-    """Positions by id, for more ids than a dictionary of texts should hold.
+    """An index of positions by id that needs less memory than a dict of strings.
 
-    An open-addressed table of 8-byte hashes and 4-byte positions. Two ids with one hash are told apart by
-    asking for the id that stands at a position, so nothing is ever taken for what it is not.
+    The index is an open-addressed table of 8-byte hashes and 4-byte positions. If two ids have the same
+    hash, the ids themselves are compared, so that collisions cause no errors.
 
     Args:
-        id_at: The id at a position; asked for only where hashes are equal.
+        id_at: Function that returns the id at a position; called only if hashes are equal.
     """
 
     def __init__(self, id_at: Callable[[int], str]) -> None:
@@ -30,7 +30,7 @@ class IdIndex:
         self._places = array("i", bytes(4 * slots))
 
     def add(self, item_id: str, position: int) -> int | None:
-        """Note the position of an id; if it has one already, return that and note nothing."""
+        """Add an id with its position; if the id is already present, return its position instead."""
         slot, found = self._slot(item_id)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""One item of a dataset: a submission and its labels, prompt and metadata."""
+"""Items of a dataset, each of which is a submission with labels, a prompt and metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autorubric.rubric import Rubric
 from autorubric.values import Json, Submission
 
 Labels = list[Json] | dict[str, Json]
-"""One label per criterion, in the rubric's order or by name; None where there is none."""
+"""One label per criterion, in the rubric's order or by name; None for a missing label."""
 
 
 def _as_rubric(given: Any) -> Any:
@@ -26,15 +26,15 @@ def _as_dict(given: Any) -> Any:
 
 
 def as_json(given: Any) -> Json:
-    """Return a copy of a value as JSON represents it.
+    """Return a copy of a value after conversion to JSON and back.
 
     Raises:
-        ValueError: If JSON cannot represent it.
+        ValueError: If the value cannot be represented as JSON.
     """
     try:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"this is kept as JSON, which it is not: {error}") from None
+        raise ValueError(f"the value cannot be stored as JSON: {error}") from None
 
 
 JsonValue = Annotated[Any, BeforeValidator(as_json)]
@@ -44,21 +44,21 @@ RubricValue = Annotated[
 
 
 class DataItem(BaseModel):
-    """A submission with its prompt, labels and metadata; all arguments are keywords.
+    """A submission with its prompt, labels and metadata; all arguments are keyword-only.
 
     Attributes:
-        submission: The submission to grade: a text, `{"thinking", "output"}`, named candidates, a
-            conversation (a list of `{"role", "content"}`), or None if there is no text.
-        description: A short description for people.
+        submission: Submission to grade: a string, `{"thinking", "output"}`, named candidates, a conversation
+            (a list of `{"role", "content"}`), or None if there is no text.
+        description: Short description for human readers.
         ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's label,
             a number, or None.
-        rubric: The item's own rubric; replaces the dataset's.
-        reference_submission: The item's own model answer; replaces the dataset's.
-        prompt: The item's own prompt; replaces the dataset's.
-        id: The item's id, which recorded votes and ratings refer to; by default its position as text.
-        reasons: The reason for a label, by criterion name.
-        ratings: Labels by rater; their majority replaces a missing ground-truth label.
-        metadata: Other data, as JSON.
+        rubric: Rubric of this item, instead of the dataset's.
+        reference_submission: Reference answer of this item, instead of the dataset's.
+        prompt: Prompt of this item, instead of the dataset's.
+        id: Id of the item, which recorded votes and ratings refer to; by default, its position as a string.
+        reasons: Reasons for the labels, by criterion name.
+        ratings: Labels by rater; combined, they replace missing ground-truth labels.
+        metadata: Additional data, as JSON.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -88,20 +88,20 @@ class DataItem(BaseModel):
         return given
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the item as a dataset file holds it, without default values.
+        """Return the item in the format of dataset files, without default values.
 
         Raises:
-            ArgumentError: If a check of its rubric is a function that a file cannot name.
+            ArgumentError: If a check in the rubric is an unregistered function, which a file cannot refer to.
         """
         return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
 
     def snapshot(self) -> dict[str, Json]:
-        """Return the item for a store, unregistered checks by their qualified names; see `restore`."""
+        """Return the item as a mapping for `restore`, with unregistered checks as qualified names."""
         return self._dump(self.rubric.snapshot() if self.rubric is not None else None)
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """Return the item that `snapshot` stored; its checks need not be registered in this process."""
+        """Restore an item from the output of `snapshot`; its checks need not be registered here."""
         rubric = given.get("rubric")
         return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
 
@@ -113,7 +113,7 @@ class DataItem(BaseModel):
 
 
 def canonical_sha256(given: Json) -> str:
-    """SHA-256, in hexadecimal, of the canonical JSON of a value."""
+    """Return the SHA-256 of the canonical JSON of a value, in hexadecimal."""
     return hashlib.sha256(_canonical(given).encode("ascii")).hexdigest()
 
 
@@ -126,6 +126,6 @@ def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str
     """Return the parts of an item that a judge may see, for a fingerprint."""
     submission = item.submission
     if isinstance(submission, dict) and not set(submission) <= {"thinking", "output"}:
-        # Of named candidates the order counts: the first one is what is judged.
+        # The order of named candidates matters, because the first one is the text that is judged.
         submission = [list(pair) for pair in submission.items()]
     return {"submission": submission, "prompt": prompt, "reference_submission": reference_submission}

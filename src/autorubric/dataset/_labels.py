@@ -1,4 +1,4 @@
-"""Labels saved by annotation pages: reading their files, and merging them into a dataset."""
+"""Reading label files saved by annotation pages, and merging their labels into a dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS_FORMAT: Final = 1
 """The newest format of label files that this version reads."""
 
 DISPUTED: Final = "disputed"
-"""Key of the metadata of an item for adjudication: what was said, by criterion."""
+"""Metadata key of items for adjudication, under which their votes are stored by criterion."""
 
 _SOURCES: Final = "label_sources"
 _ADJUDICATED: Final = "adjudicated"
@@ -31,16 +31,16 @@ _KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
 
 
 class Label(NamedTuple):
-    """One label of a file.
+    """One label in a label file.
 
     Attributes:
-        item_id: The item.
+        item_id: Id of the item.
         criterion: Name of the criterion.
-        rater: The person who gave the label.
-        value: The label.
-        time: Time in ISO 8601, UTC; empty if the file does not say.
-        sha256: Hash of the text that the rater saw; empty if the file does not say.
-        reason: The rater's reason.
+        rater: Name of the person who assigned the label.
+        value: The label itself.
+        time: Time in ISO 8601, UTC; empty if the file does not contain it.
+        sha256: Hash of the text that the rater saw; empty if the file does not contain it.
+        reason: The rater's reason; may be empty.
         source: File name and line, such as `ada.jsonl:3`.
     """
 
@@ -61,8 +61,8 @@ class MergedLabels:
     Attributes:
         dataset: The dataset with the labels.
         n_labels: Number of labels added.
-        raters: The people who gave them, in order of appearance.
-        notices: Labels left out or replaced, and why.
+        raters: Names of the people who assigned the labels, in order of appearance.
+        notices: Messages about labels that were skipped or replaced, with reasons.
     """
 
     dataset: RubricDataset
@@ -72,11 +72,11 @@ class MergedLabels:
 
 
 def read_labels(paths: Iterable[str | Path]) -> list[Label]:
-    """Read the labels of JSON lines files saved by annotation pages; header lines are skipped.
+    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
 
     Raises:
-        DatasetError: If a file cannot be read or has errors; all errors of that file are reported, with
-            lines.
+        DatasetError: If a file cannot be read or has errors; all errors in that file are reported with line
+            numbers.
     """
     return [label for path in paths for label in _of_file(path)]
 
@@ -98,7 +98,7 @@ def _of_file(path: str | Path) -> Iterator[Label]:
 
 def _label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
     if not isinstance(row, Mapping):
-        faults.add(at, f"a label is a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
+        faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
         return None
     before = len(faults)
     for key in _NEEDED:
@@ -108,7 +108,7 @@ def _label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None
         if key not in _KEYS:
             faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
         elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
-            faults.add((*at, key), f"{key} is a text; got {shortened(given)}")
+            faults.add((*at, key), f"{key} must be a string; got {shortened(given)}")
     if len(faults) > before:
         return None
     texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
@@ -123,26 +123,27 @@ class _Cell(NamedTuple):
 def merge_labels(
     dataset: RubricDataset, paths: Sequence[str | Path], *, disputed: RubricDataset | None = None
 ) -> MergedLabels:
-    """Return a dataset with the labels that people saved on annotation pages.
+    """Merge labels that people saved on annotation pages into a dataset.
 
-    Labels become ratings; if a rater labelled a cell several times, the last label counts. The item's
-    metadata records under `label_sources`, by rater and criterion, when each label was given, in which file
-    and line, and why. Labels of unknown items and criteria, or of a text that has changed since, are left out
-    with a notice.
+    Labels become ratings. If a rater labelled the same criterion of an item several times, the last label
+    counts. The item's metadata records the time, source (file and line) and reason of each label under
+    `label_sources`, by rater and criterion. Labels of unknown items and criteria, or of a text that has
+    changed since, are skipped with a notice.
 
-    With `disputed`, the labels decide: they become the ground truth of the criteria in dispute. The item's
-    metadata records under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file
-    (`source`), why (`reason`), from which votes (`votes`) and in place of which label (`before`). If the
-    people who decide disagree, nothing is set, and a notice says so.
+    With `disputed`, the labels become the ground truth of the disputed criteria. The item's metadata records
+    under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file (`source`), why
+    (`reason`), based on which votes (`votes`), and which label was replaced (`before`). If adjudicators
+    disagree, no label is set, and a notice is added.
 
     Args:
-        dataset: The dataset that the labels belong to.
-        paths: The files.
-        disputed: The items handed out for adjudication, from `disputed_items`.
+        dataset: Dataset that the labels belong to.
+        paths: Label files (JSON lines).
+        disputed: Items that were labelled for adjudication, as returned by `disputed_items`.
 
     Raises:
-        DatasetError: If a file has errors, labels do not fit their criteria, or none belongs to the dataset.
-        ArgumentError: If an item's metadata holds something else under those names.
+        DatasetError: If a file has errors, labels do not match their criteria, or no label belongs to the
+            dataset.
+        ArgumentError: If an item's metadata already uses these keys for other data.
     """
     merging = _Merging(dataset)
     kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))
@@ -159,13 +160,13 @@ def merge_labels(
 
 
 def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
-    """Return what earlier merges noted under a key of an item's metadata, which may be a user's own."""
+    """Return the records of earlier merges under a metadata key, which may contain other data."""
     kept = item.metadata.get(key, {})
     if isinstance(kept, Mapping) and all(isinstance(one, Mapping) for one in kept.values()):
         return kept
     raise ArgumentError(
-        f"the metadata of item {item_id!r} has {key!r}, {shortened(kept)}, under which merging notes where "
-        "labels come from; give yours another name"
+        f"the metadata key {key!r} of item {item_id!r} is reserved for the sources of merged labels; got "
+        f"{shortened(kept)}. Rename the key"
     )
 
 
@@ -176,7 +177,7 @@ class _Merging:
         self.notices: list[str] = []
 
     def fitting(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
-        """Return the labels that belong to the dataset; those whose criterion cannot read them are errors."""
+        """Return the labels that belong to the dataset; raise errors for labels with invalid values."""
         faults, fitting = Faults(", ".join(files)), []
         left_out: Counter[str] = Counter()
         for label in labels:
@@ -192,9 +193,9 @@ class _Merging:
                 faults.add((), f"{label.source}: item {label.item_id!r}: {error}")
                 continue
             fitting.append(label)
-        self.notices += [f"left out: {count} labels {reason}" for reason, count in left_out.items()]
+        self.notices += [f"skipped {count} labels {reason}" for reason, count in left_out.items()]
         if not fitting and not faults:
-            told = "; ".join(self.notices) or "they hold no labels"
+            told = "; ".join(self.notices) or "the files contain no labels"
             faults.add((), f"no label belongs to an item of the dataset: {told}")
         faults.raise_as(DatasetError)
         return fitting
@@ -212,7 +213,7 @@ class _Merging:
         return None
 
     def last(self, labels: Sequence[Label]) -> list[Label]:
-        """Return the last label of each rater on each cell, by time, then by place."""
+        """Return each rater's last label for each criterion of an item, by time and then by order."""
         found: dict[tuple[str, _Cell], list[Label]] = {}
         for label in labels:
             found.setdefault((label.rater, _Cell(label.item_id, label.criterion)), []).append(label)
@@ -250,7 +251,7 @@ class _Merging:
 
     def _replaced(self, label: Label, before: Json, older: bool) -> None:
         given, known = f"{shortened(label.value)} ({label.source})", shortened(before)
-        what = f"is older than {known}, which stays" if older else f"takes the place of {known}"
+        what = f"is older than {known}, which is kept" if older else f"replaces {known}"
         cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
         self.notices.append(f"{cell}: {given} {what}")
 
@@ -260,7 +261,7 @@ class _Merging:
         return dict(given or {})
 
     def in_dispute(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[Label]:
-        """Return the labels on cells that were handed out, one each; what contradicts itself is left out."""
+        """Return one label for each disputed criterion of an item; contradictory labels are skipped."""
         cells: dict[_Cell, list[Label]] = {}
         outside = 0
         for label in labels:
@@ -269,18 +270,18 @@ class _Merging:
             else:
                 outside += 1
         if outside:
-            self.notices.append(f"left out: {outside} labels on what was not in dispute")
+            self.notices.append(f"skipped {outside} labels of criteria that were not in dispute")
         kept = []
         for cell, given in cells.items():
             if any(one.value != given[0].value for one in given):
                 told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
-                self.notices.append(f"not decided: {cell.criterion!r} of {cell.item_id!r}, since {told}")
+                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {told}")
             else:
                 kept.append(given[-1])
         return kept
 
     def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
-        """Return the items with the labels as ground truth, and with what each comes from."""
+        """Return the items with the labels as ground truth, and with the sources of the labels."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]

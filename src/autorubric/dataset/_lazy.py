@@ -1,4 +1,4 @@
-"""Items that stay in their file until they are asked for."""
+"""Sequences of items that are read from a file on access."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from autorubric.dataset._item import DataItem
 from autorubric.errors import DatasetError
 
 _MOST_FAULTS = 100
-"""After so many faults the rest of a file is not read."""
+"""Number of errors after which the rest of a file is not read."""
 
 
 class Rows(Protocol):
     """The rows of a file, by position.
 
     Attributes:
-        source: The file's name in errors.
+        source: Name of the file in error messages.
     """
 
     source: str
@@ -33,24 +33,24 @@ class Rows(Protocol):
     def __getitem__(self, position: int, /) -> Any: ...
 
     def place(self, position: int) -> FilePath:
-        """Return the place of the row, for errors."""
+        """Return the path of the row inside the file, for error messages."""
         ...
 
     def line_of(self, position: int) -> int | None:
-        """Return the row's line in the file; None if the format has none."""
+        """Return the line number of the row; None if the format has no lines."""
         ...
 
 
 ReadRow = Callable[[Any, int, Faults], DataItem | None]
-"""From a row and its position to an item; faults are noted, and then there is none."""
+"""Function that parses a row at a position as an item; if there are errors, it adds them and returns None."""
 
 
 class KnownLine(NamedTuple):
     """The line of an item in a copy of the dataset.
 
     Attributes:
-        line: The line.
-        item_id: The item's own id; None if it has none.
+        line: Bytes of the line.
+        item_id: Id of the item; None if it has no id.
     """
 
     line: bytes
@@ -58,14 +58,14 @@ class KnownLine(NamedTuple):
 
 
 class LazyItems(Sequence[DataItem]):
-    """A dataset's items, read from a file each time they are asked for, in the memory of one.
+    """The items of a dataset, which are read from a file on each access, one at a time.
 
-    Going through them checks what reading the whole file would check: that ids are unique too. All faults
-    from the first one on are reported.
+    Iteration performs the same checks as reading the whole file, including that ids are unique. If an item
+    has errors, they are reported together with those of the following items.
 
     Args:
-        rows: The rows of the file.
-        read: Makes an item of a row.
+        rows: Rows of the file.
+        read: Function that converts a row to an item.
         distinct: Whether the ids are known to be unique.
     """
 
@@ -89,7 +89,7 @@ class LazyItems(Sequence[DataItem]):
         return self._one(at) if isinstance(at, int) else [self._one(each) for each in at]
 
     def _one(self, position: int) -> DataItem:
-        # Whoever asks for an item asks several things of it, one after the other.
+        # The same item is usually accessed several times in succession.
         if self._last is not None and self._last[0] == position:
             return self._last[1]
         faults = self._faults(position)
@@ -103,7 +103,7 @@ class LazyItems(Sequence[DataItem]):
         return (one for one in self._walk(lambda position, row: None) if isinstance(one, DataItem))
 
     def _walk(self, known: Callable[[int, Any], KnownLine | None]) -> Iterator[DataItem | bytes]:
-        """Yield each item; in its place its line in a copy, where that is known to hold no errors."""
+        """Yield each item or, if it is known to have no errors, its line in a copy."""
         ids = None if self._distinct else IdIndex(lambda position: self[position].id or str(position))
         rows = enumerate(self.rows)
         for position, row in rows:
@@ -128,9 +128,9 @@ class LazyItems(Sequence[DataItem]):
         item_id = item.id or str(position)
         before = ids.add(item_id, position)
         if before is not None:
-            message = f"the id {item_id!r} is also that of item {before}; ids must be unique"
+            message = f"the id {item_id!r} is already used by item {before}; ids must be unique"
             place = (*self.rows.place(position), "id")
-            faults.add(place, f"{message}; an item without an id gets its position")
+            faults.add(place, f"{message}, and the default id is the item's position")
         return item
 
     def _raise_all(self, first: Faults, rest: Iterator[tuple[int, Any]], ids: IdIndex | None) -> NoReturn:
@@ -145,11 +145,11 @@ class LazyItems(Sequence[DataItem]):
         raise DatasetError(self.rows.source, found)
 
     def ids(self) -> Iterator[str]:
-        """Yield the items' ids, or positions as texts."""
+        """Yield the items' ids, or their positions as strings."""
         return (item.id or str(position) for position, item in enumerate(self))
 
     def part(self, positions: range) -> LazyItems:
-        """Return the items at some positions, with the ids that they have here."""
+        """Return the items at these positions; items keep the ids that they have here."""
 
         def read(row: Any, position: int, faults: Faults) -> DataItem | None:
             item = self._read(row, positions[position], faults)
@@ -171,7 +171,7 @@ class LazyItems(Sequence[DataItem]):
 
 
 class _PartRows:
-    """Every n-th row of a file."""
+    """The rows of a file at some positions."""
 
     def __init__(self, rows: Rows, positions: range) -> None:
         self.source = rows.source
@@ -189,22 +189,22 @@ class _PartRows:
         return self._rows[self._positions[position]]
 
     def place(self, position: int) -> FilePath:
-        """Return the place of the row, for errors."""
+        """Return the path of the row inside the file, for error messages."""
         return self._rows.place(self._positions[position])
 
     def line_of(self, position: int) -> int | None:
-        """Return the row's line in the file; None if the format has none."""
+        """Return the line number of the row; None if the format has no lines."""
         return self._rows.line_of(self._positions[position])
 
 
 class LineRows:
-    """The lines of a JSON lines file, as bytes, found by their offsets.
+    """The lines of a JSON lines file as bytes, located by their offsets.
 
     Args:
-        path: The file.
+        path: Path of the file.
         starts: Offset of each line that is not blank; see `line_starts`.
-        header: How many of them come before the first item.
-        substitutes: Lines in the place of those of the file, by number from 0.
+        header: Number of lines before the first item.
+        substitutes: Lines that replace lines of the file, by line number from 0.
     """
 
     def __init__(
@@ -236,11 +236,11 @@ class LineRows:
         return file.readline(MAX_LINE_BYTES)
 
     def place(self, position: int) -> FilePath:
-        """Return the place of the row, for errors."""
+        """Return the path of the row inside the file, for error messages."""
         return (position + self._header,)
 
     def line_of(self, position: int) -> int:
-        """Return the row's line in the file, from 1, blank lines counted."""
+        """Return the line number of the row, from 1, including blank lines."""
         left, lines = self._starts[position + self._header], 1
         with self._path.open("rb") as file:
             while left and (chunk := file.read(min(left, 1 << 20))):
@@ -250,13 +250,13 @@ class LineRows:
 
 
 def line_starts(path: Path) -> array[int]:
-    """Return the offset of each line of a file that is not blank.
+    """Return the byte offset of each line of a file that is not blank.
 
     Raises:
-        DatasetError: If it is not a regular file, or a line is too long.
-        OSError: If it cannot be read.
+        DatasetError: If `path` is not a regular file, or a line is too long.
+        OSError: If the file cannot be read.
     """
-    # Four bytes a line where the file lets them be enough.
+    # Four bytes per line are sufficient for files smaller than 4 GiB.
     starts, offset = array("I" if path.stat().st_size < 1 << 32 else "Q"), 0
     for line in bounded_lines(path, error=DatasetError):
         if not line.isspace():

@@ -1,4 +1,4 @@
-"""Long tables of labels, one row a label, and how ratings are taken from them."""
+"""Reading of label tables with one row per label, and conversion of these labels to ratings."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _NO_RATING: Final = ("", "NA", "INVALID")
 
 
 class LongRow(NamedTuple):
-    """One label.
+    """One row of a long label table.
 
     Attributes:
-        item_id: The item.
-        criterion: The criterion's name.
-        rater: The rater.
-        rater_type: The type of the rater, `human` or `llm`; empty if the table has none.
-        value: The label as written.
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the rater.
+        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
+        value: Raw text of the label.
         sample: Index of the rater's pass, from 0.
-        reason: The rater's reason; empty if the table has none.
-        confidence: Probability on [0, 1] that the label is right; None if the table has none.
-        line: Its line in the file.
+        reason: The rater's reason; empty if the table has no reasons.
+        confidence: Probability on [0, 1] that the label is correct; None if the table has no confidences.
+        line: Line number in the file.
     """
 
     item_id: str
@@ -47,16 +47,16 @@ class LongRow(NamedTuple):
 
 
 def read_long_table(path: str | Path) -> list[LongRow]:
-    """Read the labels of a CSV file, one row a label or one column a rater.
+    """Read labels from a CSV file with one row per label or one column per rater.
 
     A long table has the columns `item_id, criterion, rater, value` and may have `rater_type, sample, reason,
-    confidence`; other columns are ignored. A wide table has `item_id` (or `id`), perhaps `criterion`, and
-    neither `rater` nor `value`: each other column is a person, and an empty cell is not a label. Without
-    `criterion`, the criterion is empty: the only one of the item's rubric.
+    confidence`; other columns are ignored. A wide table has `item_id` (or `id`), optionally `criterion`, and
+    neither `rater` nor `value`; every other column belongs to a person, and empty cells are skipped. Without
+    a `criterion` column, the criterion is an empty string, for items whose rubric has a single criterion.
 
     Raises:
-        DatasetError: The file cannot be read, columns are missing, or a sample or confidence is invalid; all
-            errors are reported.
+        DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
+            All errors are reported.
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     if Path(path).suffix.lower() == ".jsonl":
@@ -74,7 +74,7 @@ def read_long_table(path: str | Path) -> list[LongRow]:
     if not {"rater", "value"} & set(table.columns):
         faults.add(
             (),
-            "not a table of labels; give one row per label (item_id, criterion, rater, value) or one column "
+            "not a table of labels; use one row per label (item_id, criterion, rater, value) or one column "
             f"per person (item_id, criterion and names). Columns: {', '.join(table.columns)}",
         )
         faults.raise_as(DatasetError)
@@ -99,7 +99,7 @@ def read_long_table(path: str | Path) -> list[LongRow]:
 
 
 def _given_labels(path: str | Path, faults: Faults) -> list[LongRow]:
-    """Read the labels given in `autorubric view`; of several for one cell the last one counts."""
+    """Read the labels saved by `autorubric view`; a later label replaces an earlier one."""
     rows = {}
     for line, text in enumerate(read_text(path, error=DatasetError).splitlines(), 1):
         try:
@@ -112,7 +112,7 @@ def _given_labels(path: str | Path, faults: Faults) -> list[LongRow]:
                 rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
             case _:
                 faults.add(
-                    (line,), "not a label; a line is an object with item_id, criterion, rater and value"
+                    (line,), "each line must be a JSON object with item_id, criterion, rater and value"
                 )
     faults.raise_as(DatasetError)
     return list(rows.values())
@@ -121,7 +121,7 @@ def _given_labels(path: str | Path, faults: Faults) -> list[LongRow]:
 def _sample(text: str, line: int, faults: Faults) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
-    faults.add((line,), f"{text!r} is not a sample; give its index, a whole number from 0 up")
+    faults.add((line,), f"sample must be a non-negative integer; got {text!r}")
     return 0
 
 
@@ -134,15 +134,15 @@ def _confidence(text: str, line: int, faults: Faults) -> float | None:
         confidence = -1.0
     if 0.0 <= confidence <= 1.0:
         return confidence
-    faults.add((line,), f"{text!r} is not a confidence; give a number from 0 to 1, or nothing")
+    faults.add((line,), f"confidence must be a number from 0 to 1, or empty; got {text!r}")
     return None
 
 
 def label_of(criterion: BaseCriterion, text: str) -> Json:
-    """Return the label in a cell: its text, or the JSON in it if the criterion only reads that.
+    """Return the label in a cell, which is decoded from JSON if only the decoded value is a valid label.
 
     Raises:
-        ReplyError: If it is not a label of the criterion.
+        ReplyError: If the cell does not contain a label of the criterion.
     """
     try:
         criterion.parse_truth(text)
@@ -166,11 +166,11 @@ def attach_ratings(
     raters: Collection[str] | None,
     rater_type: str | None,
 ) -> dict[str, DataItem]:
-    """Return the items with the ratings of a long table added, by id.
+    """Return the items by id, with the ratings of a long table added.
 
     Raises:
-        DatasetError: The table cannot be read, none of its rows is wanted, or labels do not fit; all errors
-            are reported.
+        DatasetError: If the table cannot be read, has no matching rows, or contains invalid labels. All
+            errors are reported.
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
     wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
@@ -210,7 +210,7 @@ def _wanted(
     kept = [row for row in chosen if row.item_id in items]
     if not kept and not faults:
         given = sorted({row.item_id for row in chosen})[:3]
-        faults.add((), f"no row of type {rater_type!r} is on an item of the dataset; rows are on {given!r} …")
+        faults.add((), f"no row of type {rater_type!r} belongs to a dataset item; table ids: {given!r} …")
     return kept
 
 
@@ -227,7 +227,7 @@ def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion, f
             return label_of(criterion, label)
         criterion.parse_truth(label)
     except ReplyError as error:
-        faults.add((row.line,), f"item {row.item_id!r}: {error}; labels={{{row.value!r}: …}} maps it")
+        faults.add((row.line,), f"item {row.item_id!r}: {error}. Map it with labels={{{row.value!r}: …}}")
         return None
     return label
 

@@ -1,4 +1,4 @@
-"""From the data of a file to a dataset's parts, with every error on the way."""
+"""Parsing of a dataset's parts from the data of a file, with all errors collected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 FORMAT: Final = 1
-"""The newest format of dataset files that this version reads and the one it writes."""
+"""Newest version of the dataset file format that can be read, and the version that is written."""
 
 HEADER_KEYS: Final = ("format", "name", "prompt", "reference_submission", "metadata", "rubric")
 
@@ -43,11 +43,11 @@ class _Placed(NamedTuple):
 
 
 class DatasetReader:
-    """Reads the parts of one dataset; rubrics in files beside it are read once each.
+    """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once.
 
     Args:
-        faults: Collects every error.
-        folder: Where a file with a rubric, named in the dataset, is looked for; None allows none.
+        faults: Collects all errors.
+        folder: Folder in which rubric files are searched; None allows no rubric files.
     """
 
     def __init__(self, faults: Faults, folder: Path | None = None) -> None:
@@ -66,13 +66,13 @@ class DatasetReader:
         """Return the parts of a dataset.
 
         Args:
-            header: The values that its items share.
-            items: The items, each with its place.
-            header_at: The place of the header.
-            rubric: Takes the place of the header's.
+            header: Data that the items share.
+            items: The items, each with its path in the file.
+            header_at: Path of the header in the file.
+            rubric: Rubric that replaces the one in the header.
 
         Raises:
-            DatasetError: If there are errors; all are reported.
+            DatasetError: If there are errors. All errors are reported.
         """
         shared = self.shared(header, header_at=header_at, rubric=rubric)
         read = [
@@ -87,20 +87,20 @@ class DatasetReader:
     def shared(
         self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
     ) -> Contents:
-        """Return what the items of a dataset share, without items; arguments as for `contents`."""
+        """Return the shared data of a dataset without its items; for the arguments, see `contents`."""
         shared = self._header(header, header_at)
         return shared if rubric is None else shared._replace(rubric=rubric)
 
     @property
     def rubric_files(self) -> int:
-        """How many rubrics were read so far from files that the dataset names."""
+        """Number of rubrics read so far from files that the dataset names."""
         return len(self._rubrics)
 
     def _header(self, given: Mapping[str, Json], at: FilePath) -> Contents:
         fault = format_fault(given.get("format", 1), FORMAT)
         if fault:
             self.faults.add((*at, "format"), fault)
-            # Of another format's keys this version knows nothing.
+            # The keys of another format version are unknown.
             self.faults.raise_as(DatasetError)
         for key in given:
             if key not in HEADER_KEYS:
@@ -116,7 +116,7 @@ class DatasetReader:
 
     def _metadata(self, given: Json, at: FilePath) -> dict[str, Json]:
         if not isinstance(given, Mapping | None):
-            self.faults.add(at, f"metadata is a mapping; got {shortened(given)}")
+            self.faults.add(at, f"metadata must be a mapping; got {shortened(given)}")
             return {}
         try:
             return dict(as_json(given or {}))
@@ -128,15 +128,15 @@ class DatasetReader:
         text = given.get(key)
         if text is None or isinstance(text, str):
             return text
-        self.faults.add((*at, key), f"{key} is a text; got {shortened(text)}")
+        self.faults.add((*at, key), f"{key} must be a string; got {shortened(text)}")
         return None
 
     def item(self, given: Json, at: FilePath) -> DataItem | None:
-        """Return one item; None if it has errors."""
+        """Parse one item; return None if it has errors."""
         if isinstance(given, DataItem):
             return given
         if not isinstance(given, Mapping):
-            self.faults.add(at, f"an item is a mapping with 'submission'; got {shortened(given)}")
+            self.faults.add(at, f"an item must be a mapping with 'submission'; got {shortened(given)}")
             return None
         before = len(self.faults)
         rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
@@ -148,7 +148,7 @@ class DatasetReader:
         return item if len(self.faults) == before else None
 
     def rubric(self, given: Json, at: FilePath) -> Rubric | None:
-        """Return the rubric in the file, or in a file that it names; None if missing or invalid."""
+        """Return the rubric in the data, or in a file that the data names; None if missing or invalid."""
         if given is None or isinstance(given, Rubric):
             return given
         if not isinstance(given, str):
@@ -159,17 +159,17 @@ class DatasetReader:
 
     def _rubric_file(self, name: str, at: FilePath) -> Rubric | None:
         if self._folder is None:
-            message = f"{name!r} names a file, which only a dataset in a file can do; give the rubric"
+            message = f"{name!r} is a file name, which is supported only in dataset files; pass the rubric"
             self.faults.add(at, message)
             return None
         try:
             path = (self._folder / name).resolve()
-        # A NUL, and links that lead round in a circle.
+        # The name contains a NUL, or there is a cycle of symbolic links.
         except (OSError, ValueError, RuntimeError) as error:
             self.faults.add(at, f"{name!r} is not a path: {error}")
             return None
         if Path(name).is_absolute() or not path.is_relative_to(self._folder.resolve()):
-            self.faults.add(at, f"{name!r} lies outside the dataset's folder; name a file in it or below it")
+            self.faults.add(at, f"{name!r} is outside the dataset's folder; use a file in or below it")
             return None
         try:
             return Rubric.from_file(path)
@@ -180,19 +180,19 @@ class DatasetReader:
 
 
 def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults) -> None:
-    """Note ids that occur twice and labels that do not fit their rubric."""
+    """Report duplicate ids and labels that do not match their rubric."""
     first: dict[str, int] = {}
     for path, position, item in read:
         item_id = item.id or str(position)
         if item_id in first:
-            message = f"the id {item_id!r} is also that of item {first[item_id]}; ids must be unique"
-            faults.add((*path, "id"), f"{message}; an item without an id gets its position")
+            message = f"the id {item_id!r} is already used by item {first[item_id]}; ids must be unique"
+            faults.add((*path, "id"), f"{message}, and the default id is the item's position")
         first.setdefault(item_id, position)
         check_labels(item, item_id, rubric, faults, path)
 
 
 def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Faults, at: FilePath) -> None:
-    """Note labels of an item that do not fit its rubric, or that of its dataset."""
+    """Report labels of an item that do not match its own rubric or that of the dataset."""
     own = item.rubric or rubric
     for fault in label_faults(item, own) if own else ():
         faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}")

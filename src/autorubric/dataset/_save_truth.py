@@ -1,4 +1,4 @@
-"""Labels of single cells, saved into the file that a dataset was read from."""
+"""Saving individual labels into the file that a dataset was read from."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
     from autorubric.dataset._dataset import RubricDataset
 
 Cells = Mapping[int, Mapping[str, Json]]
-"""Labels by the item's position and the criterion's name."""
+"""Labels by item position and criterion name."""
 
 _WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", ".csv")
 
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
-    """Check that `save_truth` can write the file.
+    """Check that `save_truth` can write to the file.
 
     Raises:
-        ArgumentError: If it is not a JSON, JSON lines, YAML or CSV file, or its keys are not those of the
-            dataset format.
+        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or does not have the keys of
+            the dataset format.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITABLE or (suffix != ".csv" and dataset.field_map):
         what = "a file whose keys are not those of the dataset format" if suffix in _WRITABLE else suffix
         raise ArgumentError(
-            f"{path}: labels cannot be saved into {what}; leave it out, and use `autorubric labels merge`"
+            f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
         )
 
 
 def save_truth(
     dataset: RubricDataset, path: str | Path, cells: Cells, fields: FieldMap | None = None
 ) -> None:
-    """Save a dataset's new labels into the file that it was read from.
+    """Save new labels of a dataset into the file that it was read from.
 
-    In a CSV file only the values of the labels' cells change; quotes are written where they are needed. A
-    criterion without a column gets `truth.<criterion>`. Other files are written whole.
+    In a CSV file, only the cells of these labels change, apart from unneeded quotes. If a criterion has no
+    column, the column `truth.<criterion>` is added. Files in other formats are rewritten completely.
 
     Args:
-        dataset: The dataset with the labels.
-        path: The file, in which nothing else has changed since it was read.
+        dataset: Dataset that contains the labels.
+        path: Path of the file, which must not have changed since it was read.
         cells: The new labels.
-        fields: The columns that the file was read by, if it is a CSV file with columns of other names.
+        fields: Mapping of columns with which a CSV file in another format was read.
 
     Raises:
-        DatasetError: If the CSV file has another number of rows than the dataset.
+        DatasetError: If the number of rows in the CSV file differs from the number of items.
         FileError: If the file cannot be written.
     """
     if Path(path).suffix.lower() != ".csv":
@@ -63,7 +63,7 @@ def save_truth(
         return
     table = read_csv(path)
     if len(table.rows) != len(dataset):
-        message = f"{len(table.rows)} rows, and {len(dataset)} when it was read; the label was not saved"
+        message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
         raise DatasetError(str(path), [Fault(path="", message=message)])
     columns, rows = list(table.columns), [row.cells for row in table.rows]
     for place, labels in cells.items():
@@ -78,7 +78,7 @@ def save_truth(
     writer = csv.DictWriter(out, columns, restval="", delimiter=delimiter_of(text), lineterminator=ends)
     writer.writeheader()
     writer.writerows(rows)
-    # Excel reads a file without its mark in another encoding.
+    # Without the byte order mark, Excel would use another encoding.
     mark = "\ufeff" if Path(path).read_bytes().startswith(BOM_UTF8) else ""
     write_text_atomic(path, mark + out.getvalue())
 

@@ -1,4 +1,4 @@
-"""Items of a dataset, with the values that they share."""
+"""Items of a dataset and the data that they share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.values import Json
 
 
 class SharingItems:
-    """Items that share a prompt, a rubric and a reference, in memory or read on access."""
+    """Items that share a prompt, a rubric and a reference answer, in memory or read on access."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class SharingItems:
         """Create a dataset of these items.
 
         Raises:
-            DatasetError: If the rubric or items have errors, ids repeat, or labels do not fit their rubric;
-                all are reported.
+            DatasetError: If the rubric or items have errors, ids are not unique, or labels do not match their
+                rubric. All errors are reported.
         """
         header = {
             "prompt": prompt,
@@ -74,19 +74,19 @@ class SharingItems:
 
     @property
     def field_map(self) -> FieldMap | None:
-        """The mapping of columns by which the dataset was read from a table.
+        """Mapping of columns with which the dataset was read.
 
-        None if it was not read from a table, or from a table in the dataset format.
+        None if the dataset was not read from a table, or if the table was in the dataset format.
         """
         return self._fields
 
     def columns_line(self) -> str | None:
-        """Return `field_map` in one line, with the columns kept as metadata; None without one."""
+        """Describe `field_map` and the metadata columns in one line; return None if there is no mapping."""
         return None if self._fields is None else described(self._fields, self._columns)
 
     @property
     def items(self) -> Sequence[DataItem]:
-        """The items, in order; `add_item` appends one."""
+        """The items, in order; use `add_item` to append an item."""
         return self._items
 
     def __len__(self) -> int:
@@ -103,10 +103,10 @@ class SharingItems:
 
         Args:
             submission: The submission, or a complete item.
-            **fields: The other fields of a `DataItem`.
+            **fields: Other fields of the `DataItem`, if `submission` is not a complete item.
 
         Raises:
-            DatasetError: If the item has errors or its id is taken; the dataset is then unchanged.
+            DatasetError: If the item has errors or its id is already used; the dataset is then unchanged.
         """
         given = submission if isinstance(submission, DataItem) else {"submission": submission, **fields}
         reader = DatasetReader(Faults("RubricDataset.add_item"))
@@ -115,7 +115,7 @@ class SharingItems:
         if self._ids is None:
             self._ids = {self.item_id(i) for i in range(len(self))}
         if item_id in self._ids:
-            reader.faults.add(("id",), f"the dataset has an item {item_id!r}; ids are unique")
+            reader.faults.add(("id",), f"the dataset already has an item {item_id!r}; ids must be unique")
             reader.faults.raise_as(DatasetError)
         self._ids.add(item_id)
         if not isinstance(self._items, list):
@@ -124,7 +124,7 @@ class SharingItems:
         return item
 
     def item_id(self, i: int) -> str:
-        """Return the item's id, or its position as text if it has none."""
+        """Return the item's id, or its position as a string if it has no id."""
         return self._items[i].id or str(range(len(self))[i])
 
     def item_ids(self) -> Iterator[str]:
@@ -133,21 +133,21 @@ class SharingItems:
         return items.ids() if isinstance(items, LazyItems) else map(self.item_id, range(len(self)))
 
     def get_item_rubric(self, i: int) -> Rubric:
-        """Return the item's own rubric, or the dataset's.
+        """Return the item's own rubric, or else the dataset's.
 
         Raises:
-            ArgumentError: If neither has one.
+            ArgumentError: If neither the item nor the dataset has a rubric.
         """
         rubric = self._rubric_of(i)
         if rubric is None:
             raise ArgumentError(
-                f"item {self.item_id(i)!r} has no rubric, and neither does the dataset; use --rubric FILE "
+                f"neither item {self.item_id(i)!r} nor the dataset has a rubric; use --rubric FILE "
                 "(rubric= in Python)"
             )
         return rubric
 
     def rubrics(self) -> Iterator[Rubric]:
-        """Return the shared rubric, then the items' own rubrics in order."""
+        """Yield the shared rubric, then the items' own rubrics in order."""
         if self.rubric is not None:
             yield self.rubric
         yield from (item.rubric for item in self._items if item.rubric is not None)
@@ -157,53 +157,54 @@ class SharingItems:
         return self.rubric if own is None else own
 
     def get_item_prompt(self, i: int) -> str | None:
-        """Return the item's own prompt, or the dataset's."""
+        """Return the item's own prompt, or else the dataset's."""
         own = self._items[i].prompt
         return self.prompt if own is None else own
 
     def get_item_reference_submission(self, i: int) -> str | None:
-        """Return the item's own model answer, or the dataset's."""
+        """Return the item's own reference answer, or else the dataset's."""
         own = self._items[i].reference_submission
         return self.reference_submission if own is None else own
 
     def item_truth(self, i: int) -> dict[str, Json] | None:
-        """Return the item's labels by criterion name, as given; None if it has none.
+        """Return the item's ground-truth labels by criterion name; None if it has no labels.
 
-        If `ground_truth` lacks a label, the item's `ratings` determine it, by the rule of `with_truth`.
-        Without a rule, the label is the median on an ordinal scale (the lower of two middle options), the
-        mean of numbers (or their lower median if the mean is not an allowed answer), and otherwise the most
-        frequent label, missing in case of a tie. Ratings are compared after parsing (`yes` is `MET`), and
-        CANNOT_ASSESS is left out. NA is a label like any other; on an ordinal scale it is the label if more
-        raters say NA than give an answer. Criteria without a label are left out.
+        A label that is missing from `ground_truth` is determined from `ratings` by the rule of `with_truth`.
+        By default, it is the median on an ordinal scale (the lower of two middle options), the mean of
+        numbers (or their lower median if the mean is not an allowed answer), and otherwise the most frequent
+        label, if there is no tie. Ratings are compared after parsing (`yes` is `MET`), and CANNOT_ASSESS is
+        ignored. NA counts like any other label; on an ordinal scale it is chosen if more raters say NA than
+        give an answer. Criteria without a label are omitted.
 
         Raises:
-            ArgumentError: If the rule of `with_truth` needs an order, or values, that a criterion lacks.
+            ArgumentError: If the rule of `with_truth` requires an order, or values, that a criterion does not
+                have.
         """
         return truth_of(self._items[i], self._rubric_of(i), self._truth_rule)
 
     def with_truth(self, rule: TruthRule) -> Self:
-        """Return the dataset with another rule that combines the labels of several raters.
+        """Return a copy of the dataset with another rule for combining the labels of several raters.
 
-        Datasets derived from it keep the rule; files do not store it.
+        Datasets derived from the copy keep the rule, but files do not store it.
 
         Args:
             rule: `"mode"`, `"majority"` (more than half of the raters), `"median"` or `"mean"`. The last two
-                need ordered options (`"mean"` also values), and always give a label.
+                require ordered options (`"mean"` also values), and always result in a label.
 
         Raises:
-            ArgumentError: If there is no such rule.
+            ArgumentError: If the rule is unknown.
         """
         if rule not in get_args(TruthRule):
-            raise ArgumentError(f"truth={rule!r}; give one of {list(get_args(TruthRule))}")
+            raise ArgumentError(f"truth must be one of {list(get_args(TruthRule))}; got {rule!r}")
         return self._of(self._contents()._replace(truth_rule=rule))
 
     def item_ratings(self, i: int) -> dict[str, dict[str, Json]]:
-        """Return the item's labels by rater and criterion name, as given, without missing ones."""
+        """Return the item's unparsed ratings by rater and criterion name, without missing labels."""
         rubric = self._rubric_of(i)
         return {rater: by_name(labels, rubric) for rater, labels in self._items[i].ratings.items()}
 
     def item_fingerprint(self, i: int) -> str:
-        """Return the SHA-256 of what a judge sees of the item: submission, prompt and reference."""
+        """Return the SHA-256 of the item's data for judges: submission, prompt and reference answer."""
         return canonical_sha256(
             seen_by_judges(self._items[i], self.get_item_prompt(i), self.get_item_reference_submission(i))
         )
@@ -215,18 +216,18 @@ class SharingItems:
 
     @property
     def criterion_names(self) -> tuple[str, ...]:
-        """Names of the criteria of the shared rubric, or else of the items' rubrics, in order."""
+        """Names of the criteria in the shared rubric or, without one, in the items' rubrics, in order."""
         rubrics = [self.rubric] if self.rubric is not None else self.rubrics()
         return tuple(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
 
     @property
     def num_criteria(self) -> int:
-        """Number of names in `criterion_names`."""
+        """Number of distinct criterion names; see `criterion_names`."""
         return len(self.criterion_names)
 
     @property
     def total_positive_weight(self) -> float:
-        """Sum of the positive weights of the dataset's rubric.
+        """Sum of the positive weights in the dataset's rubric; see `Rubric.total_positive_weight`.
 
         Raises:
             ArgumentError: If the dataset has no rubric.
@@ -245,15 +246,15 @@ class SharingItems:
         normalize: bool = True,
         rubric: Rubric | None = None,
     ) -> float | None:
-        """Return the score of labels under `rubric`, or the dataset's; see `Rubric.compute_score`.
+        """Compute the score of labels with `rubric` or the dataset's rubric; see `Rubric.compute_score`.
 
         Raises:
-            ArgumentError: If there is no rubric, or the labels do not fit it.
+            ArgumentError: If there is no rubric, or the labels do not match the rubric.
         """
         return self._own_rubric(rubric).compute_score(verdicts, normalize)
 
     def subset(self, positions: Iterable[int]) -> Self:
-        """Return the dataset of the items at these positions; items keep the ids that they have here."""
+        """Return a dataset of the items at these positions; items keep the ids that they have here."""
         items = {(at := self.item_id(i)): self._items[i].model_copy(update={"id": at}) for i in positions}
         return type(self)._of(self._contents()._replace(items=list(items.values())))
 

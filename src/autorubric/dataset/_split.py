@@ -1,4 +1,4 @@
-"""Dividing a dataset into parts: positions of items, by label, by stratum or by group."""
+"""Division of item positions into parts by label, stratum or group."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from autorubric.dataset._dataset import RubricDataset
 
 _NOTHING = 1e-9
-"""What is left of a share of items by rounding errors."""
+"""Tolerance for rounding errors in shares of items."""
 
 
 class DatasetSplit(NamedTuple):
-    """A dataset in three parts.
+    """A dataset split into three parts.
 
     Attributes:
-        train: Items to fit on, or to draw few-shot examples from.
-        dev: Items to tune prompts and rubrics on.
-        test: Items to measure on, once.
+        train: Items for fitting and for few-shot examples.
+        dev: Items for tuning prompts and rubrics.
+        test: Items for the final evaluation.
     """
 
     train: RubricDataset
@@ -33,7 +33,7 @@ class DatasetSplit(NamedTuple):
 
 
 def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
-    """Return how many of `n_items` each part gets: its share rounded, by the largest remainder.
+    """Return the size of each part: its share of `n_items`, rounded by the largest remainder method.
 
     Raises:
         ArgumentError: If the shares are not positive or do not sum to 1, or a part would be empty.
@@ -42,19 +42,19 @@ def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
     if not all(numbers) or abs(math.fsum(shares) - 1) > _NOTHING:
         shown = ", ".join(map(repr, shares))
         total = f", which sum to {math.fsum(shares):g}" if all(numbers) else ""
-        raise ArgumentError(f"shares {shown}{total}; give shares above 0 that sum to 1")
+        raise ArgumentError(f"shares must be positive and sum to 1; got {shown}{total}")
     sizes = _roundings(n_items, shares)[0]
     if 0 in sizes:
         shown = ", ".join(map(str, sizes))
         raise ArgumentError(
-            f"{n_items} items in shares of {', '.join(f'{one:g}' for one in shares)} are {shown} items; "
-            "give more items or other shares, so that no part is empty"
+            f"shares of {', '.join(f'{one:g}' for one in shares)} split {n_items} items into {shown}; "
+            "use more items or other shares, so that no part is empty"
         )
     return sizes
 
 
 def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
-    """Return the ways to round each part's share up or down, the largest remainders up first."""
+    """Return all ways to round the parts' shares up or down, beginning with the largest remainders up."""
     exact = [n_items * share for share in shares]
     whole = [math.floor(one + _NOTHING) for one in exact]
     rest = [one - down for one, down in zip(exact, whole, strict=True)]
@@ -68,11 +68,11 @@ def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
 
 
 def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], seed: int) -> list[list[int]]:
-    """Return positions of each part; of each stratum a part has its share, rounded up or down.
+    """Return the positions in each part; a part has its share of each stratum, rounded up or down.
 
-    Rounding each stratum by itself would change the sizes of the parts. Which part gets what is left of a
-    stratum is therefore a flow: strata have items left over, parts have room, and each part takes at most one
-    of a stratum. It exists for the sizes of `sizes_of` or for other roundings of them (controlled rounding).
+    Rounding each stratum separately would change the sizes of the parts. The items that remain after rounding
+    down are therefore assigned by a flow, in which a part takes at most one further item of each stratum. A
+    solution exists for the sizes of `sizes_of` or for other roundings of the shares (controlled rounding).
 
     References:
         L. H. Cox: A Constructive Procedure for Unbiased Controlled Rounding. JASA 82(398), 1987.
@@ -86,7 +86,7 @@ def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], se
     for row in rows:
         rng.shuffle(row)
     whole = [[math.floor(len(row) * share + _NOTHING) for share in shares] for row in rows]
-    # A part whose share of a stratum is a whole number takes no more of it.
+    # A part whose share of a stratum is a whole number takes no further item of the stratum.
     open_to = [
         [at for at, share in enumerate(shares) if len(row) * share - whole[i][at] > _NOTHING]
         for i, row in enumerate(rows)
@@ -146,11 +146,11 @@ def _place(
 def grouped_positions(
     groups: Sequence[Hashable], labels: Sequence[Sequence[Hashable]], shares: Sequence[float], seed: int
 ) -> list[list[int]]:
-    """Return the positions of each part; no group is in two parts.
+    """Return the positions in each part without dividing a group.
 
-    The largest groups go first, each to the part that lacks most of what it holds: of the items, and of each
-    label, counted as shares of all items and of all with that label. Sizes are therefore met only as closely
-    as the groups allow.
+    Groups are assigned in order of size, each to the part that is missing most of the group's items and
+    labels, counted as shares of all items and of all items with a label. Part sizes are therefore met only as
+    closely as the groups allow.
 
     Raises:
         ArgumentError: If there are fewer groups than parts.
@@ -160,7 +160,7 @@ def grouped_positions(
         members.setdefault(group, []).append(position)
     if len(members) < len(shares):
         raise ArgumentError(
-            f"{len(members)} groups cannot fill {len(shares)} parts; give at least {len(shares)}"
+            f"{len(members)} groups cannot fill {len(shares)} parts; at least {len(shares)} are required"
         )
     totals = Counter(label for held in labels for label in held)
     rng = random.Random(seed)
@@ -183,22 +183,21 @@ def grouped_positions(
         lack[best].subtract(held)
     for part in parts:
         if not part:
-            # The smallest group of the part with most groups; the order is that of falling size.
+            # The smallest group of the part with the most groups; groups are in order of decreasing size.
             part.append(max(parts, key=len).pop())
     return [sorted(position for row in part for position in row) for part in parts]
 
 
 def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], seed: int) -> list[list[int]]:
-    """Return the positions of each part, with labels as equally frequent in all parts as possible.
+    """Return the positions in each part, with label frequencies as equal in all parts as possible.
 
-    Iterative stratification for items with several labels: the rarest label that is still to be placed goes
-    first, and each of its items goes to the part that lacks that label most. Without labels the split is
-    random.
+    This is iterative stratification for items with several labels: the items with the rarest remaining label
+    are assigned first, each to the part that is missing that label most. Without labels the split is random.
 
     Args:
-        labels: The labels of each item, each once and in a fixed order; an item without any is placed last.
-        sizes: How many items each part gets, exactly.
-        seed: Decides among equals.
+        labels: Distinct labels of each item in a fixed order; items without labels are assigned last.
+        sizes: Exact number of items in each part.
+        seed: Random seed for breaking ties.
 
     References:
         K. Sechidis, G. Tsoumakas, I. Vlahavas: On the Stratification of Multi-Label Data. ECML PKDD 2011,
@@ -210,7 +209,7 @@ def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], 
     remaining = Counter(label for held in labels for label in held)
     left = order
     while remaining:
-        # `min` takes the first among equals, and a Counter keeps the order of the items: no chance here.
+        # `min` takes the first of equal labels, and a Counter keeps their order, so this is deterministic.
         rarest = min(remaining, key=lambda label: remaining[label])
         for position in [position for position in left if rarest in labels[position]]:
             parts.place(position, rarest)
@@ -223,7 +222,7 @@ def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], 
 
 
 class _Parts:
-    """The parts, with the room that is left in each and the labels that it still lacks."""
+    """The parts of a split, with the remaining room and the missing labels of each part."""
 
     def __init__(
         self, labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], rng: random.Random
@@ -236,7 +235,7 @@ class _Parts:
         self._lack = [{label: n * size / len(labels) for label, n in totals.items()} for size in sizes]
 
     def place(self, position: int, label: Hashable | None) -> None:
-        """Put an item into the part that lacks `label` most; among equals, the one with more room."""
+        """Assign an item to the part that is missing `label` most; if tied, the one with the most room."""
         ranks = [
             (self._lack[part].get(label, 0.0), self._room[part], self._rng.random())
             for part in range(len(self.members))

@@ -1,4 +1,4 @@
-"""Dataset files: JSON, JSON lines and YAML here, tables in `_tables`."""
+"""Reading and writing dataset files; `_tables` handles tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SUFFIXES: Final = {
 
 
 def contents_of_text(given: str | Path) -> Contents:
-    """Return the dataset of a JSON text, or of the file that a path or a line ending in `.json` names."""
+    """Return the dataset in JSON text, or in the file given by a path or a line that ends in `.json`."""
     path = text_or_path(given, "json")
     if path is not None:
         return contents_of_file(path, None)
@@ -52,9 +52,9 @@ def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap |
     """Return the dataset in a file; the suffix determines the format.
 
     Args:
-        path: The file.
-        rubric: Takes the place of the file's.
-        fields: Which column or key is which, where they are not named as the house names them.
+        path: Path of the file.
+        rubric: Rubric that replaces the one in the file.
+        fields: Mapping of columns or keys, if they differ from the dataset format.
     """
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form == "csv":
@@ -90,7 +90,7 @@ def _refuse_loss(path: str | Path, contents: Contents) -> None:
 
 
 def contents_of_mapping(given: Mapping[str, Any]) -> Contents:
-    """Return the dataset of a mapping as JSON files hold it."""
+    """Return the dataset in a mapping with the structure of JSON dataset files."""
     return _contents(Document(data=given, source="RubricDataset.from_dict"), None, None)
 
 
@@ -103,7 +103,7 @@ def _contents(
         data, at = {"items": data}, ()
     if not isinstance(data, Mapping) or not isinstance(data.get("items"), list):
         keys = ", ".join(("items", *HEADER_KEYS))
-        message = f"a dataset is a list of items, or a mapping with a list 'items'; keys are {keys}"
+        message = f"a dataset must be a list of items, or a mapping with a list 'items'; keys: {keys}"
         raise DatasetError(document.source, [Fault(path="", message=message)])
     header = {key: value for key, value in data.items() if key != "items"}
     placed: Iterable[tuple[FilePath, Json]] = (
@@ -122,14 +122,14 @@ def _chosen_rows(
     *,
     guess: bool,
 ) -> tuple[Iterable[tuple[FilePath, Json]], FieldMap | None]:
-    """Return the rows as items, and the mapping by which they became so; None for rows of the format.
+    """Return the rows in the dataset format, and the mapping that was applied or None.
 
     Args:
-        placed: The rows and their places.
-        fields: The mapping given.
-        rubric: The dataset's rubric.
-        faults: Collects the errors.
-        guess: Whether keys of likely names are looked for; not in a file with a header of the format.
+        placed: The rows, each with its path in the file.
+        fields: The caller's mapping of keys.
+        rubric: Rubric of the dataset.
+        faults: Collects all errors.
+        guess: Whether to detect keys with likely names; this is not done in files with a header.
     """
     chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
     return (placed, None) if chosen is None else (mapped_rows(placed, chosen, rubric, faults), chosen)
@@ -149,11 +149,11 @@ def _contents_of_lines(
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
-    """Return the dataset of a Hugging Face `datasets.Dataset`, recognised by its methods.
+    """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes.
 
     Raises:
-        ArgumentError: If it is not a Hugging Face dataset.
-        DatasetError: If columns are missing, or rows have errors; all are reported.
+        ArgumentError: If `given` is not a Hugging Face dataset.
+        DatasetError: If columns are missing or rows have errors. All errors are reported.
     """
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
@@ -161,7 +161,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
 
 
 def header_of(contents: Contents) -> dict[str, Json]:
-    """Return the values that the items share, as files hold them, without missing ones."""
+    """Return the shared data in the format of dataset files, without missing values."""
     head = {
         "name": contents.name,
         "metadata": contents.metadata or None,
@@ -173,18 +173,18 @@ def header_of(contents: Contents) -> dict[str, Json]:
 
 
 def header_snapshot(contents: Contents) -> dict[str, Json]:
-    """Return what the items share, for a store: unregistered checks by their qualified names."""
+    """Return the shared data for storage, with unregistered checks as qualified names."""
     rubric = contents.rubric
     stored = {"rubric": rubric.snapshot()} if rubric is not None else {}
     return {**header_of(contents._replace(rubric=None)), **stored}
 
 
 def mapping_of(contents: Contents) -> dict[str, Json]:
-    """Return the dataset as a mapping that JSON and YAML files hold."""
+    """Return the dataset as a mapping with the structure of JSON and YAML files."""
     return {**header_of(contents), "items": [item.to_dict() for item in contents.items]}
 
 
 def lines_of(contents: Contents) -> str:
-    """Return the dataset as JSON lines: what the items share, then an item a line."""
+    """Return the dataset as JSON lines: a header with the shared data, then one item per line."""
     rows = [header_of(contents), *(item.to_dict() for item in contents.items)]
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Datasets whose items stay in their file: JSON lines and Parquet read row by row, and the copy of a run."""
+"""Datasets that are read row by row: JSON lines and Parquet files, and the copy in a run folder."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class StreamedItems(LazyItems):
     """The items of a JSON lines or Parquet file.
 
     Args:
-        path: The file.
-        rows: Its rows.
-        read: Makes an item of a row.
-        alone: Returns whether everything read so far is in the file itself.
-        as_stored: The line that a row would be in a copy if nothing was wrong with it, where that can be
-            told without making an item of it.
+        path: Path of the file.
+        rows: Rows of the file.
+        read: Function that converts a row to an item.
+        alone: Function that returns whether all data read so far comes from the file itself.
+        as_stored: Function that returns the line of a valid row in a copy, or None if this requires
+            converting the row to an item.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class StreamedItems(LazyItems):
         self._as_stored = as_stored
 
     def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """Yield the line of each item in a copy, and the rubric that it brings.
+        """Yield the line of each item in a copy, together with the item's own rubric.
 
-        Items whose line is in an earlier copy are not made again, where that says that they need not be.
+        Rows whose line is in an earlier copy with the same shared data are not converted to items again.
 
         Raises:
             DatasetError: If the file has errors.
@@ -86,7 +86,7 @@ class StreamedItems(LazyItems):
             yield line, one.rubric
 
     def source_sha256(self) -> str | None:
-        """SHA-256 of the file; None if items name rubric files beside it."""
+        """Return the SHA-256 of the file; None if items refer to rubric files."""
         if not self._alone():
             return None
         with self._path.open("rb") as file:
@@ -94,10 +94,10 @@ class StreamedItems(LazyItems):
 
 
 def can_stream(path: Path) -> bool:
-    """Return whether a file can be read row by row: JSON lines in the dataset format, or Parquet.
+    """Return whether a file can be read row by row, as Parquet and JSON lines in the dataset format can.
 
-    JSON lines whose first row has other keys are not in the format: the keys of all rows are needed to
-    choose among them.
+    If the first row of a JSON lines file has other keys, the result is False, because a mapping of keys is
+    chosen from the keys of all rows.
     """
     form = SUFFIXES.get(path.suffix.lower())
     # What is not a file, such as a pipe, is reported when it is read.
@@ -107,17 +107,17 @@ def can_stream(path: Path) -> bool:
         with path.open("rb") as file:
             first = _parsed(file.readline())
     except (OSError, SyntaxFault):
-        # Reported when the file is read.
+        # The error is reported when the file is read.
         return True
     known = {"format", *DataItem.model_fields}
     return not isinstance(first, Mapping) or "format" in first or set(first) <= known
 
 
 def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
-    """Return the dataset in a JSON lines or Parquet file, its items read as they are asked for.
+    """Return the dataset in a JSON lines or Parquet file, whose items are read on access.
 
     Raises:
-        DatasetError: If the file cannot be read, or what its items share has errors.
+        DatasetError: If the file cannot be read, or its shared data has errors.
     """
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     with reading(path, error=DatasetError):
@@ -127,19 +127,19 @@ def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
 def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
     starts = line_starts(path)
     if not starts:
-        raise DatasetError(str(path), [Fault(path="", message="it is empty")])
+        raise DatasetError(str(path), [Fault(path="", message="the file is empty")])
     rows = LineRows(path, starts, 0)
     faults = Faults(str(path), lambda at: rows.line_of(0))
     try:
         first = _parsed(rows[0])
     except SyntaxFault:
-        # Told with the other faults of the items, when they are read.
+        # The error is reported with those of the other items when they are read.
         first = None
     header, header_lines = (first, 1) if isinstance(first, Mapping) and "format" in first else ({}, 0)
     reader = DatasetReader(faults, path.parent)
     shared = reader.shared(header, header_at=(0,), rubric=rubric)
     faults.raise_as(DatasetError)
-    # The header's own rubric is known; those that items name may change unseen.
+    # The header's rubric has been read, but rubric files named by items may change unnoticed.
     known = reader.rubric_files if rubric is None else 0
     rows = LineRows(path, starts, header_lines)
 
@@ -166,11 +166,11 @@ def _parsed(row: bytes) -> Json:
 def _as_stored(row: bytes) -> KnownLine | None:
     try:
         given = parse_json(row.decode("utf-8"))
-        # A rubric may be the name of a file, whatever it was before.
+        # A rubric may be the name of a file, which may have changed.
         if isinstance(given, dict) and "rubric" not in given:
             return KnownLine(line_of(given), given.get("id"))
     except (SyntaxFault, ValueError, RecursionError):
-        # Told by whoever reads the row.
+        # The error is reported when the row is read.
         pass
     return None
 
@@ -185,7 +185,7 @@ def _item(
 
 
 class _ParquetRows:
-    """The rows of a Parquet file, in batches; to go back is to begin again."""
+    """The rows of a Parquet file, read in batches; accessing an earlier row starts from the beginning."""
 
     def __init__(self, path: Path, count: int) -> None:
         self.source = str(path)
@@ -204,7 +204,7 @@ class _ParquetRows:
                 rows = batch.to_pylist() if batch is not None else []
             read += len(rows)
             if read > self._count or (batch is None and read < self._count):
-                raise no_parquet(self.source, f"it holds other than the {self._count} rows that it tells of")
+                raise no_parquet(self.source, f"its metadata states {self._count} rows, which is wrong")
             if batch is None:
                 return
             yield from rows
@@ -213,18 +213,18 @@ class _ParquetRows:
         if position < self._next or not self._next:
             self._cursor, self._next = self.__iter__(), 0
         skipped = position - self._next
-        # A look that fails ends the cursor, and the next one begins again.
+        # If reading fails, the cursor is exhausted, and the next access starts again.
         self._next = 0
         row = next(islice(self._cursor, skipped, None))
         self._next = position + 1
         return row
 
     def place(self, position: int) -> FilePath:
-        """Return the place of the row, for errors."""
+        """Return the path of the row inside the file, for error messages."""
         return ("rows", position)
 
     def line_of(self, position: int) -> None:
-        """None: the format has no lines."""
+        """Return None, because the format has no lines."""
 
 
 def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
@@ -237,7 +237,7 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
     tables.check_columns(columns if named is None else named.columns)
     count = file.metadata.num_rows
     if count < 0:
-        raise no_parquet(path, f"it tells of {count} rows")
+        raise no_parquet(path, f"its metadata states {count} rows")
     rows, reader = _ParquetRows(path, count), DatasetReader(faults)
 
     def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
@@ -251,10 +251,10 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
 
 
 class CopiedItems(LazyItems):
-    """The items of a dataset's copy, whose lines begin with the id."""
+    """The items of a dataset's copy, in which each line begins with the item's id."""
 
     def ids(self) -> Iterator[str]:
-        """Yield the items' ids, or positions as texts; read from the first bytes of each line."""
+        """Yield the items' ids, or their positions as strings, from the first bytes of each line."""
         for position, row in enumerate(self.rows):
             found = _FIRST_ID.match(row)
             try:
@@ -263,39 +263,39 @@ class CopiedItems(LazyItems):
                 elif b"\\" in found[1]:
                     yield json.loads(found[1])
                 else:
-                    # What is not escaped stands as it is in what a copy is: ASCII.
+                    # A copy is ASCII, in which unescaped ids need no decoding.
                     yield found[1][1:-1].decode("ascii")
             except ValueError:
-                fault = Fault(path=f"[{position + 1}]", message="its id is damaged")
+                fault = Fault(path=f"[{position + 1}]", message="the id of the item is damaged")
                 raise DatasetError("the copy of the dataset", [fault]) from None
 
 
 def line_of(given: Json) -> bytes:
-    """Return a line of a dataset's copy."""
+    """Encode data as a line of a dataset's copy."""
     return _encode(given).encode("ascii") + b"\n"
 
 
 def stored_contents(
     path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
 ) -> Contents:
-    """Return the dataset whose copy is in a file: a line for what the items share, then an item a line.
+    """Return the dataset in a copy, which has a line for the shared data and then one line per item.
 
-    Checks that it names need not be registered in this process.
+    The checks of the dataset need not be registered in this process.
 
     Args:
-        path: The file.
-        starts: Offsets of its lines, where they are not in order; from the file otherwise.
-        substitutes: Lines in the place of those of the file, by number from 0.
+        path: Path of the file.
+        starts: Offsets of the lines if they are not in order; None determines them from the file.
+        substitutes: Lines that replace lines of the file, by line number from 0.
 
     Raises:
         DatasetError: If the copy is damaged, or a newer version wrote it.
-        OSError: If it cannot be read.
+        OSError: If the file cannot be read.
     """
     starts = line_starts(path) if starts is None else starts
     found = _stored(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))
     if not isinstance(found, Mapping) or "format" not in found:
-        faults.add((), "the first line is not a header of a dataset")
+        faults.add((), "the first line is not a dataset header")
     faults.raise_as(DatasetError)
     header = dict(found or {})
     if header.get("rubric") is not None:

@@ -1,13 +1,13 @@
-"""Datasets as tables: one row an item, for CSV, Parquet and DataFrames.
+"""Datasets as tables with one row per item, for CSV, Parquet and DataFrames.
 
 Columns are `id, submission, description, prompt, reference_submission`, `truth.<criterion>` and `meta.<key>`.
-A table has no rubric, no name and no metadata.
+A table does not contain a rubric, or the name and metadata of the dataset.
 
-An empty cell means no text, no label or no key. What a cell cannot hold as it is, an empty text or a
-structured submission, stands as JSON in a column beside it: `submission_json`, `prompt_json` or
-`reference_submission_json`. In files a label is written as the rubric reads it, and a metadata value as
-itself if it is a text that is not JSON, else as JSON. A DataFrame holds the values themselves and needs
-neither rule.
+An empty cell is a missing text, label or key. Values that a cell cannot represent, such as an empty string or
+a structured submission, are stored as JSON in a separate column: `submission_json`, `prompt_json` or
+`reference_submission_json`. In files, labels are written in the form that the rubric parses, and metadata
+values as JSON unless they are strings that are not valid JSON. DataFrames contain the values themselves, so
+that these rules do not apply.
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMa
 
 @contextmanager
 def reading_parquet(path: str | Path) -> Iterator[None]:
-    """Turn what goes wrong in reading a Parquet file's rows into a `DatasetError`."""
+    """Convert errors in reading the rows of a Parquet file to a `DatasetError`."""
     try:
         yield
-    # Damaged texts and dates in it are ValueErrors, as pyarrow's own errors are.
+    # Damaged texts and dates raise ValueErrors, which are the base of pyarrow's own errors.
     except (OSError, ValueError, OverflowError) as error:
         raise no_parquet(path, error) from None
 
 
 def open_parquet(path: str | Path) -> Any:
-    """Return a Parquet file, its rows unread.
+    """Open a Parquet file without reading its rows.
 
     Raises:
-        DatasetError: If there is none, or it is damaged.
+        DatasetError: If the file does not exist or is damaged.
         MissingDependencyError: If pyarrow is not installed.
     """
     pyarrow = load_pyarrow()
@@ -100,7 +100,7 @@ def open_parquet(path: str | Path) -> Any:
 
 
 def parquet_columns(file: Any, faults: Faults) -> list[str]:
-    """Return the columns of a Parquet file; note a repeated name as an error."""
+    """Return the column names of a Parquet file; report repeated names as errors."""
     columns: list[str] = file.schema_arrow.names
     for column in sorted({name for name in columns if columns.count(name) > 1}):
         faults.add((), f"the column {column!r} appears twice; names must be unique")
@@ -108,8 +108,8 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
 
 
 def no_parquet(path: str | Path, why: object) -> DatasetError:
-    """Return the error of a Parquet file that cannot be read."""
-    return DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {why}")])
+    """Return the error for a Parquet file that cannot be read."""
+    return DatasetError(str(path), [Fault(path="", message=f"not a valid Parquet file: {why}")])
 
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
@@ -131,17 +131,17 @@ def _plain(cell: Any) -> Any:
 
 
 def _plain_or_date(cell: Any) -> Any:
-    """Return a cell of a caller's frame; an unrequested date is not an error."""
+    """Convert a cell of a mapped DataFrame, in which dates become strings."""
     return cell.isoformat() if isinstance(cell, (date, time)) else _plain(cell)
 
 
 class TableReader:
-    """Rows to items.
+    """A converter of table rows to items.
 
     Args:
-        faults: Collects every error.
-        rubric: The dataset's rubric.
-        texts: Whether cells are as files hold them.
+        faults: Collects all errors.
+        rubric: Rubric of the dataset.
+        texts: Whether cells are strings as in files.
     """
 
     def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
@@ -152,15 +152,15 @@ class TableReader:
     def read(
         self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], fields: FieldMap | None = None
     ) -> Contents:
-        """Return the dataset of a table.
+        """Return the dataset in a table.
 
         Args:
-            columns: Its columns.
-            rows: Its rows; each has all columns.
-            fields: Which column is which; columns of likely names are found without it.
+            columns: Column names.
+            rows: Rows, each of which has all columns.
+            fields: Mapping of columns; for missing fields, columns with likely names are detected.
 
         Raises:
-            DatasetError: If there are errors; all are reported.
+            DatasetError: If there are errors. All errors are reported.
         """
         given, rows = columns, list(rows)
         cells = rows
@@ -177,10 +177,10 @@ class TableReader:
         return contents._replace(fields=chosen, columns=given)
 
     def renaming(self, fields: FieldMap, columns: Sequence[str]) -> Renaming:
-        """Return how the table's columns become those of the dataset format.
+        """Return the renaming of the table's columns to those of the dataset format.
 
         Raises:
-            DatasetError: If columns are missing; all are reported.
+            DatasetError: If columns are missing. All missing columns are reported.
         """
         named = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
         if "submission" not in fields and "submission" not in named.columns:
@@ -189,7 +189,7 @@ class TableReader:
         return named
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Raise the errors of a table's columns, if there are any."""
+        """Raise an error if the submission column is missing or a label column has no criterion."""
         if "submission" not in columns:
             self.faults.add((), missing_submission(columns))
         for column in columns:
@@ -198,11 +198,11 @@ class TableReader:
             if column.startswith(TRUTH) and name not in names:
                 hint = nearest_key(name, names)
                 self.faults.add((), f"column {column!r}: the rubric has no criterion {name!r}; {hint}")
-        # Every row would repeat these.
+        # Otherwise every row would repeat these errors.
         self.faults.raise_as(DatasetError)
 
     def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
-        """Return the fields of the item in the row at `at`."""
+        """Return the fields of the item in a row; `at` is the path of the row."""
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
@@ -216,7 +216,7 @@ class TableReader:
             elif column.endswith(_TWIN):
                 fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
             else:
-                # Ids that are numbers are read so from frames and Parquet files.
+                # In DataFrames and Parquet files, ids may be numbers.
                 whole = column == "id" and isinstance(cell, int)
                 fields[column] = str(cell) if whole else cell
         return {**fields, "ground_truth": labels or None, "metadata": metadata}
@@ -224,15 +224,15 @@ class TableReader:
     def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
         beside = column.removesuffix(_TWIN)
         if cells.get(beside) not in (None, ""):
-            self.faults.add(at, f"{column} and {beside} are both filled; leave one of them empty")
+            self.faults.add(at, f"{column} and {beside} both have a value; leave one of them empty")
         try:
             return parse_json(cells[column])
         except (SyntaxFault, TypeError, RecursionError) as error:
-            self.faults.add(at, f"{error}; {column} holds JSON; put a plain text into {beside}")
+            self.faults.add(at, f"{error}; {column} must contain JSON. Use {beside} for plain text")
             return None
 
     def _label(self, name: str, cell: Any) -> Json:
-        """Return a label as the rubric reads it: the text, unless only the JSON in it is a label."""
+        """Return a label, which is decoded from JSON if only the decoded value is valid for the rubric."""
         if not self._texts or not isinstance(cell, str) or self._rubric is None:
             return cell
         criterion = self._rubric.by_name(name)
@@ -241,14 +241,14 @@ class TableReader:
                 answer = criterion.parse_truth(label)
             except ReplyError:
                 continue
-            # A number in a file is a text; other kinds of label are kept as they stand.
+            # A number in a file is a string and is converted; other labels are not changed.
             code = None if answer is None else answer.code
             return label if label is not cell or code is None or isinstance(code, str) else code
         return cell
 
 
 def _from_text(cell: Any) -> Json:
-    """Return a cell of a file: the JSON in it, else the text."""
+    """Decode a cell of a file as JSON, or return its text if it is not JSON."""
     if not isinstance(cell, str):
         return cell
     try:
@@ -258,21 +258,21 @@ def _from_text(cell: Any) -> Json:
 
 
 def _to_text(given: Json) -> str:
-    """Return the cell that `_from_text` reads as `given`."""
+    """Encode a value as a cell that `_from_text` decodes."""
     if isinstance(given, str) and given and _from_text(given) is given:
         return given
     return json.dumps(given, ensure_ascii=False)
 
 
 class Table(NamedTuple):
-    """A dataset's table: its columns and rows; a cell that a row lacks is empty."""
+    """A dataset as a table; a cell that is missing in a row is empty."""
 
     columns: list[str]
     rows: list[dict[str, Any]]
 
 
 def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
-    """Return the table of a dataset; with `texts`, every cell is a text as files hold it."""
+    """Convert a dataset to a table; with `texts`, every cell is a string for a file."""
     rows = [_row(item, item_id, contents, texts) for item, item_id in zip(contents.items, ids, strict=True)]
     used = dict.fromkeys(column for row in rows for column in row)
     twins = [column for column in TABLE_COLUMNS if column in _FIXED or column in used]
@@ -314,10 +314,10 @@ def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
 
 
 def parquet_of(table: Table) -> bytes:
-    """Return the content of a Parquet file with this table; every column holds texts.
+    """Encode a table as a Parquet file in which every column contains strings.
 
     Raises:
-        ArgumentError: If a text holds half a character.
+        ArgumentError: If a string contains an unpaired surrogate.
         MissingDependencyError: If pyarrow is not installed.
     """
     pyarrow = load_pyarrow()
@@ -328,14 +328,14 @@ def parquet_of(table: Table) -> bytes:
         }
     except UnicodeEncodeError as error:
         half = error.object[error.start]
-        raise ArgumentError(f"a text holds half a character, {half!r}, which no file can carry") from None
+        raise ArgumentError(f"cannot write half a character, {half!r}, to a file") from None
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
     return buffer.getvalue()
 
 
 def frame_of(table: Table) -> pd.DataFrame:
-    """Return the table as a DataFrame of objects; None if a cell is empty."""
+    """Convert a table to a DataFrame with columns of type object and None for empty cells."""
     import pandas as pd
 
     cells = {column: [row.get(column) for row in table.rows] for column in table.columns}

@@ -1,4 +1,4 @@
-"""Labels of items: by name, checked against a rubric, and one label from what several raters said."""
+"""Labels of items: access by criterion, validation with a rubric, and combination of several raters."""
 
 from __future__ import annotations
 
@@ -16,41 +16,39 @@ from autorubric.rubric import Rubric
 from autorubric.values import Answer, Json, Level, Submission
 
 TruthRule: TypeAlias = Literal["mode", "majority", "median", "mean"]
-"""How several raters' labels become one:
+"""Rule for combining the labels of several raters.
 
-- `"mode"`: the label given most often; none where two lead.
-- `"majority"`: the label of more than half of the raters; else none.
-- `"median"`: the middle label; of two middle options the lower one, of two middle numbers their mean. Every
-  cell with an answer has one.
-- `"mean"`: the option nearest to the mean value, the lower of two equally near ones; of numbers their mean.
-  Every cell with an answer has one.
+- `"mode"`: the most frequent label; no label in case of a tie.
+- `"majority"`: the label of more than half of the raters; otherwise no label.
+- `"median"`: the middle label, which is the lower of two middle options or the mean of two middle numbers.
+- `"mean"`: the mean of numbers, or the option nearest to the mean value (the lower of two equally near ones).
 
-NA is a label like others for the first two; for the last two it is the label where more raters say NA than
-give an answer. CANNOT_ASSESS is no vote.
+The last two rules always result in a label if a rater gave an answer. CANNOT_ASSESS is ignored. NA counts
+like any other label for the first two rules; for the last two, it must outnumber the answers to be chosen.
 """
 
 _NEAR = 1e-12
 
 
 def _default_rule(level: Level) -> TruthRule:
-    """Return the default rule: the median of an ordinal scale, the mean of numbers, else the mode."""
+    """Return the default rule: the median on ordinal scales, the mean of numbers, and otherwise the mode."""
     return "median" if level == "ordinal" else "mean" if level == "interval" else "mode"
 
 
 def truth_answer(
     answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
 ) -> Answer | None:
-    """Return the one of several raters' answers to a criterion of categories; None if a tie leaves none.
+    """Combine several raters' answers to a categorical criterion; return None if the rule selects none.
 
     Args:
-        answers: What raters said; CANNOT_ASSESS is no vote.
-        level: The level of the criterion.
-        options: Its declared answers.
-        rule: How answers become one; None takes that of the level.
-        name: The criterion, for messages.
+        answers: Answers of the raters; CANNOT_ASSESS is ignored.
+        level: Measurement level of the criterion.
+        options: Declared answers of the criterion.
+        rule: Rule for combining answers; None uses the default rule of the level.
+        name: Name of the criterion, for error messages.
 
     Raises:
-        ArgumentError: If the rule needs an order, or values, that the criterion lacks.
+        ArgumentError: If the rule requires an order, or values, that the criterion does not have.
     """
     votes = [one for one in answers if not one.cannot_assess]
     rule = rule or _default_rule(level)
@@ -76,8 +74,8 @@ def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> l
     if level not in ("binary", "ordinal") or not scale or (rule == "mean" and not valued):
         needs = "values on every option" if rule == "mean" else "ordered options"
         raise ArgumentError(
-            f"truth={rule!r}: criterion {name!r} ({level}) lacks {needs}; use 'mode' or 'majority', or leave "
-            "truth out, which takes the median of ordinal scales, the mean of numbers, else the mode"
+            f"truth={rule!r} requires {needs}, which criterion {name!r} ({level}) lacks; use 'mode' or "
+            "'majority', or omit truth to use the default rule of each criterion"
         )
     return sorted(scale, key=lambda one: one.value or 0.0) if valued else scale
 
@@ -97,7 +95,7 @@ def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
 
 
 def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
-    """Return the one of several raters' numbers; None if a tie leaves none. `numbers` is not empty."""
+    """Combine the numbers of one or more raters; return None if the rule selects none."""
     match rule:
         case "mode" | "majority":
             (number, n), *others = Counter(numbers).most_common(2)
@@ -110,7 +108,7 @@ def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | No
 
 
 def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> list[tuple[str, str]]:
-    """Return the item's labels for stratifying: criterion and category, or quarter of [0, 1]."""
+    """Return the strata of an item: each criterion with its category, or with a quarter of [0, 1]."""
     strata = []
     for name, label in (truth_of(item, rubric, rule) or {}).items():
         answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None
@@ -122,11 +120,11 @@ def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None
 
 
 class LabelFault(NamedTuple):
-    """A label that does not fit the rubric.
+    """An error about a label that does not match the rubric.
 
     Attributes:
-        path: Where, from the item down.
-        message: The error's text.
+        path: Path of the label inside the item.
+        message: Error message.
     """
 
     path: FilePath
@@ -134,22 +132,22 @@ class LabelFault(NamedTuple):
 
 
 def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
-    """Return labels by criterion name, without those that are None.
+    """Return labels by criterion name, without missing labels.
 
     Raises:
-        ArgumentError: If they are in a rubric's order and there is no rubric.
+        ArgumentError: If the labels are in the order of a rubric and there is no rubric.
     """
     if isinstance(labels, Mapping):
         named = dict(labels)
     elif rubric is None:
-        raise ArgumentError("labels in the order of a rubric need a rubric; give one, or give labels by name")
+        raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
     else:
         named = dict(zip(rubric.names, labels, strict=True))
     return {name: label for name, label in named.items() if label is not None}
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
-    """Return the item's labels by name, from its ratings if `ground_truth` has none; None without labels."""
+    """Return the item's labels by name, with missing ones combined from ratings; None if there are none."""
     known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
@@ -167,14 +165,14 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
 
 
 def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
-    """Return one label from those of several raters; None if a tie leaves none, or nobody could assess.
+    """Combine the labels of several raters; return None if the rule selects none or nobody could assess.
 
-    Labels are compared by what the criterion reads in them, so `yes` and `MET` are one. A number that is not
-    an allowed answer gives way to the lower median. A criterion in parts has a label where each of its parts
-    has one. Without a criterion there is no scale, and labels are compared as they are.
+    Labels are compared after parsing, so that `yes` and `MET` are equal. A number that is not an allowed
+    answer is replaced by the lower median. A criterion with parts has a label if each of its parts has one.
+    Without a criterion there is no scale, and unparsed labels are compared.
 
     Raises:
-        ArgumentError: If the rule needs an order, or values, that the criterion lacks.
+        ArgumentError: If the rule requires an order, or values, that the criterion does not have.
     """
     if criterion is None:
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
@@ -189,7 +187,7 @@ def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRu
     numbers = [code for code in codes if isinstance(code, (int, float)) and not isinstance(code, bool)]
     if criterion.level == "interval" and numbers and len(numbers) == len(codes):
         return _allowed(truth_number(numbers, rule), numbers, criterion)
-    # Numbers with an NA among them are compared as labels, like texts.
+    # Numbers mixed with NA are compared as labels.
     of_level: Level = "nominal" if criterion.level == "interval" else criterion.level
     options = criterion.answers() if of_level in ("binary", "ordinal", "nominal") else ()
     return _agreed_code(answers, of_level, options, rule, criterion.name or "")
@@ -226,25 +224,28 @@ def _code(answer: Answer) -> Json:
 
 
 def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
-    """Yield what in the item's ground truth, ratings and reasons does not fit its rubric."""
+    """Yield an error for each invalid entry in the item's ground truth, ratings and reasons."""
     if item.ground_truth is not None:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
         yield from _faults_in(item, labels, rubric, ("ratings", rater))
     for name in item.reasons:
         if name not in rubric.names:
-            yield LabelFault(("reasons", name), f"no criterion {name!r}; {nearest_key(name, rubric.names)}")
+            hint = nearest_key(name, rubric.names)
+            yield LabelFault(("reasons", name), f"unknown criterion {name!r}; {hint}")
 
 
 def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
-    """Return the criterion for the item, whose candidates its labels may name."""
+    """Return the criterion adapted to the item, whose candidates labels may name."""
     return criterion.facing(Submission.parse(item.submission))
 
 
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
     if isinstance(labels, list) and len(labels) != len(rubric):
         names = ", ".join(rubric.names)
-        message = f"{len(labels)} labels for {len(rubric)} criteria; give one each, or null: {names}"
+        message = (
+            f"got {len(labels)} labels for {len(rubric)} criteria; use a label or null for each: {names}"
+        )
         yield LabelFault(at, message)
         return
     given: Iterable[tuple[int | str, Json]] = (
@@ -253,7 +254,7 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
     for key, label in given:
         name = key if isinstance(key, str) else rubric.names[key]
         if name not in rubric.names:
-            yield LabelFault((*at, name), f"no criterion {name!r}; {nearest_key(name, rubric.names)}")
+            yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, rubric.names)}")
             continue
         try:
             facing(rubric.by_name(name), item).parse_truth(label)

@@ -1,4 +1,4 @@
-"""Integrations with other products: tests, training, tracing, MCP, Ray; each is loaded at first use."""
+"""Integrations with pytest, training libraries, OpenTelemetry, MCP and Ray, each loaded on first use."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ __getattr__ = loading("autorubric.integrations", _HOMES)
 
 
 def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:
-    """Return the grader with an OpenTelemetry span for each graded text and each vote.
+    """Wrap a grader so that it records OpenTelemetry spans for graded texts and calls of judges.
 
     Spans are children of the span that is current when grading starts. The span of a text (`grade`) has a
-    `gen_ai.evaluation.result` event for each criterion, and a child span for each call of a judge, with the
+    `gen_ai.evaluation.result` event for each criterion and a child span for each call of a judge, with the
     attributes of the GenAI semantic conventions. The result can be used wherever a `Grader` is accepted, and
     run folders do not change. Only functions that inspect a `CriterionGrader` (`estimate`, `red_team`,
     `RubricThreshold`) need the original grader.
 
     Args:
-        grader: The grader.
-        content: Whether to record prompts, replies and reasons in spans; these contain the graded texts.
-        tracer_provider: An `opentelemetry.trace.TracerProvider`; None for the global one at the time of
+        grader: The grader to wrap.
+        content: Whether to record prompts, replies and reasons, which contain the graded texts.
+        tracer_provider: An `opentelemetry.trace.TracerProvider`; None for the global provider at the time of
             grading.
 
     Raises:
@@ -62,7 +62,7 @@ def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None
 
 
 def build_mcp_server(tools: ToolServer) -> Any:
-    """Return an `mcp.server.lowlevel.Server` with the tools; it runs over any transport of the MCP SDK.
+    """Create an `mcp.server.lowlevel.Server` for the tools, to run over any transport of the MCP SDK.
 
     Raises:
         MissingDependencyError: If the package `mcp` is not installed.
@@ -74,22 +74,22 @@ def serve_mcp(tools: ToolServer, http: HttpAddress | None = None) -> None:
     """Serve the tools until the client disconnects (stdio) or the process is stopped (HTTP).
 
     Args:
-        tools: The tools to serve.
+        tools: Configuration of the tools to serve.
         http: Address for streamable HTTP; None for stdio.
 
     Raises:
         MissingDependencyError: If the package `mcp` is not installed.
-        ArgumentError: If the address is not a loopback address and there is no token.
+        ArgumentError: If the server cannot listen on the address.
     """
     _loaded_mcp().serve(tools, http)
 
 
 def http_address(host: str, port: int, token: str | None) -> HttpAddress:
-    """Return the address for streamable HTTP.
+    """Create the address on which `serve_mcp` serves streamable HTTP.
 
     Raises:
         MissingDependencyError: If the package `mcp` is not installed.
-        ArgumentError: If the address is not a loopback address and there is no token, or the token is too
+        ArgumentError: If there is no token and the address is not a loopback address, or if the token is too
             short.
     """
     address: HttpAddress = _loaded_mcp().HttpAddress(host=host, port=port, token=token)
@@ -104,9 +104,9 @@ def _loaded(module: str, what: str, package: str, distribution: str) -> Any:
     try:
         return import_module(f"autorubric.integrations.{module}")
     except ImportError as error:
-        # Late, as this package's own names are.
+        # Imported late, like the other names of this package.
         from autorubric.errors import MissingDependencyError
 
         raise MissingDependencyError(
-            f"{what} needs the package {package} ({error}); pip install {distribution}"
+            f"{what} requires the package {package!r} ({error}); run: pip install {distribution}"
         ) from error

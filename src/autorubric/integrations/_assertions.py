@@ -1,4 +1,4 @@
-"""Assertions that a text meets a rubric, for pytest, unittest, or any other code."""
+"""Assertions that a text meets a rubric, for pytest, unittest and other code."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     reference_submission: str | None = None,
     item_id: str | None = None,
 ) -> EnsembleEvaluationReport:
-    """Assert that a text scores at least `min_score`, and return its report.
+    """Assert that a text scores at least `min_score` and return its report.
 
-    Works in any test, including inside a running event loop, which it blocks; use
-    `await assert_rubric_async(…)` to avoid blocking.
+    The function works in any test. Inside a running event loop it blocks the loop; use
+    `await assert_rubric_async(…)` to avoid this.
 
     Args:
-        text: The text to judge; any value accepted by `Rubric.grade`.
-        rubric: A rubric, its file, a mapping or list as `Rubric.from_dict` reads it, or that as JSON.
-        min_score: The lowest score that passes; None for that of the test's `rubric` marker.
-        max_lost: Largest share of the verdicts, on [0, 1], that may be lost or assumed; None for that of the
-            test's marker, or 0.05. A criterion without a readable answer from any judge is always an error.
-        grader: The grader; None for the pytest run's grader (`--rubric-judge`), which is the offline
-            `LexicalJudge` by default and always outside of pytest.
+        text: The text to judge: any value accepted by `Rubric.grade`.
+        rubric: A rubric, the path of a rubric file, data accepted by `Rubric.from_dict`, or a JSON string.
+        min_score: The lowest passing score; None to use the `rubric` marker of the test.
+        max_lost: Maximum proportion of verdicts, on [0, 1], that may be lost or assumed; None to use the
+            `rubric` marker, or else 0.05. A criterion on which every judge failed is always an error.
+        grader: The grader. None uses the grader of the pytest run (`--rubric-judge`), or the offline
+            `LexicalJudge` if no judge was configured and outside of pytest.
         query: The question that the text answers.
-        reference_submission: A good answer to compare with.
-        item_id: The text's id, used to look up recorded votes.
+        reference_submission: A good answer for comparison.
+        item_id: Id of the text, used to look up recorded votes.
 
     Raises:
-        AssertionError: If the score is lower; the message lists criteria, votes and reasons.
-        NotJudgedError: If there is no score, all judges of a criterion failed, or more verdicts than
-            `max_lost` were lost or assumed; this is a test error, not a failure.
-        ArgumentError: If `min_score` is missing or not a number, `max_lost` is not a share, or `text` or
+        AssertionError: If the score is too low. The message lists criteria, votes and reasons.
+        NotJudgedError: If there is no score, all judges of a criterion failed, or too many verdicts were lost
+            or assumed. Pytest reports an error and not a failure.
+        ArgumentError: If `min_score` is missing or not a number, `max_lost` is not on [0, 1], or `text` or
             `rubric` is invalid.
     """
     __tracebackhide__ = True
@@ -72,7 +72,7 @@ async def assert_rubric_async(  # noqa: PLR0913 - as above
     reference_submission: str | None = None,
     item_id: str | None = None,
 ) -> EnsembleEvaluationReport:
-    """Assert as `assert_rubric` does, in asynchronous tests."""
+    """Assert that a text scores at least `min_score`; the asynchronous version of `assert_rubric`."""
     __tracebackhide__ = True
     asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
     return asked.passed(await asked.report())
@@ -123,7 +123,7 @@ class _Asked:
             raise NotJudgedError(f"the text could not be judged: {shown(why or '', 2000)}")
         if report.verdicts.exceeds(self.max_lost):
             told = "; ".join(report.verdicts.messages())
-            raise NotJudgedError(f"{shown(told, 2000)}; more than max_lost={self.max_lost:g} of the verdicts")
+            raise NotJudgedError(f"{shown(told, 2000)}; this exceeds the limit max_lost={self.max_lost:g}")
         if report.score < self.min_score:
             raise AssertionError(failure_message(report, self.min_score, self.task.submission.text or ""))
         return report
@@ -135,12 +135,12 @@ def _least(min_score: float | None) -> float:
         min_score = None if test is None else test.marked.get("min_score")
     if min_score is None:
         raise ArgumentError(
-            "there is no min_score; give it to assert_rubric, or mark the test: "
+            "min_score is missing; pass it to assert_rubric or mark the test with "
             "@pytest.mark.rubric(min_score=0.7)"
         )
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
         raise ArgumentError(
-            f"min_score={min_score!r} is not a score; give a number, on [0, 1] where normalised"
+            f"min_score must be a finite number, on [0, 1] for normalized scores; got {min_score!r}"
         )
     return float(min_score)
 
@@ -152,7 +152,7 @@ def _most(max_lost: float | None) -> float:
     if max_lost is None:
         return MAX_LOST
     if isinstance(max_lost, bool) or not isinstance(max_lost, int | float) or not 0 <= max_lost <= 1:
-        raise ArgumentError(f"max_lost={max_lost!r} is not a share; give a number from 0 to 1")
+        raise ArgumentError(f"max_lost must be a number from 0 to 1; got {max_lost!r}")
     return float(max_lost)
 
 
@@ -170,17 +170,17 @@ def _grader(given: Grader | None) -> Grader:
 
 @cache
 def _warn_of_word_matching() -> None:
-    """Warn once per process that texts are compared by their words."""
+    """Warn once per process that texts are graded by comparing words."""
     warnings.warn(
-        "assert_rubric got no grader and compares words (LexicalJudge), a baseline and not a judge; give "
-        "grader=CriterionGrader(…), or pytest --rubric-judge MODEL",
+        "assert_rubric has no grader and uses LexicalJudge, a baseline that only compares words; pass "
+        "grader=CriterionGrader(…) or run pytest --rubric-judge MODEL",
         UserWarning,
         stacklevel=5,
     )
 
 
 def _samples(grader: Grader) -> int:
-    """Return the number of samples after which a judge gives fresh ones; 0 if all judges are offline."""
+    """Return the number of sample indices that one repeat uses; 0 if all judges are offline."""
     if not isinstance(grader, CriterionGrader):
         return 1
     return max((seat.samples for seat in grader.seats if not seat.is_offline), default=0)

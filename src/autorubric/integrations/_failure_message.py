@@ -1,4 +1,4 @@
-"""Failure messages of tests with a low score: limited in length and free of terminal control characters."""
+"""Failure messages for low scores, limited in length and without terminal control characters."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _TEXT: Final = 400
 
 
 def failure_message(report: EvaluationReport, min_score: float, text: str) -> str:
-    """Return the score and its causes: criteria with votes and reasons, largest losses first.
+    """Describe a low score: list criteria with votes and reasons, starting with the largest losses.
 
     Args:
-        report: The report on the text, with a score.
-        min_score: The score required.
-        text: The text.
+        report: The report on the text, which must have a score.
+        min_score: The lowest passing score.
+        text: The graded text.
     """
     judges = dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes)
     score, least = _two_apart(report.score or 0.0, min_score)
-    lines = [f"score {score}, below the minimum of {least}; judged by {_list(list(judges))}"]
+    lines = [f"score {score} is below the minimum of {least}; judged by {_list(list(judges))}"]
     if report.length_penalty:
-        lines.append(f"{report.length_penalty:.3f} is taken off for its length")
+        lines.append(f"the score includes a length penalty of {report.length_penalty:.3f}")
     ordered = sorted(report.report, key=_lost, reverse=True)
     for place, criterion in enumerate(ordered):
         if sum(map(len, lines)) > _LONGEST:
-            lines.append(f"  … and {len(ordered) - place} more criteria, which cost no more than these")
+            lines.append(f"  … and {len(ordered) - place} more criteria with equal or smaller losses")
             break
         lines += _criterion_lines(criterion)
     lines.append(f"text: {shown(text, _TEXT)}")
@@ -38,14 +38,14 @@ def failure_message(report: EvaluationReport, min_score: float, text: str) -> st
 
 
 def shown(text: str, most: int) -> str:
-    """Return a text on one line, cut to `most` characters, with control characters escaped."""
+    """Return the text on one line, truncated to `most` characters, with control characters escaped."""
     line = " ".join(text[: 4 * most].split())
     safe = printable(line)
     return safe if len(safe) <= most and len(text) <= 4 * most else f"{safe[: most - 1]}…"
 
 
 def _two_apart(score: float, least: float) -> tuple[str, str]:
-    """Format both numbers with enough decimals to tell them apart, at least three."""
+    """Format two numbers with at least three decimals, and with as many as are needed to tell them apart."""
     for digits in range(3, 17):
         if f"{score:.{digits}f}" != f"{least:.{digits}f}":
             break
@@ -53,7 +53,7 @@ def _two_apart(score: float, least: float) -> tuple[str, str]:
 
 
 def _lost(criterion: EnsembleCriterionReport) -> float:
-    """Return the maximum that the criterion takes off the weighted sum."""
+    """Return the amount by which the criterion lowers the weighted sum."""
     weight = criterion.criterion.weight
     if criterion.score_value is None:
         return 0.0
@@ -63,7 +63,7 @@ def _lost(criterion: EnsembleCriterionReport) -> float:
 def _criterion_lines(criterion: EnsembleCriterionReport) -> list[str]:
     answer = criterion.decision.answer
     label = answer.label if answer else None
-    # A panel that abstained has an answer with nothing in it.
+    # The answer of a panel that abstained is empty.
     said = label or (criterion.status if criterion.final_answer is None else criterion.final_answer)
     weight = f"weight {criterion.criterion.weight:g}"
     head = f"  {_answer(said)}  {shown(criterion.name, _NAME)} ({weight}): "

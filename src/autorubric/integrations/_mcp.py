@@ -1,4 +1,4 @@
-"""Serves the tools over MCP with the official SDK: stdio, and streamable HTTP on the loopback address.
+"""An MCP server for the tools that uses the official SDK, over stdio or streamable HTTP.
 
 This is the only module that imports `mcp`.
 """
@@ -39,7 +39,7 @@ from autorubric.integrations._mcp_tools import TOOLS, ServedTool
 from autorubric.tool import Progress
 
 PATH: Final = "/mcp"
-"""URL path of streamable HTTP."""
+"""URL path of the streamable HTTP endpoint."""
 
 _SHORTEST_TOKEN: Final = 16
 _NAMES_OF_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -48,15 +48,15 @@ _TOOLS: Final[Mapping[str, ServedTool]] = {tool.name: tool for tool in TOOLS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """The address of streamable HTTP, and the token that clients need.
+    """The address for streamable HTTP and the token that clients must send.
 
     Attributes:
-        host: Host name or address to listen on.
-        port: The port; 0 for any free port.
-        token: Token that clients send as `Authorization: Bearer …`; None requires no token.
+        host: Host name or IP address to listen on.
+        port: TCP port; 0 for any free port.
+        token: Token that clients send as `Authorization: Bearer …`; None if no token is required.
 
     Raises:
-        ArgumentError: If the address is not a loopback address and there is no token, or the token is too
+        ArgumentError: If there is no token and the address is not a loopback address, or if the token is too
             short.
     """
 
@@ -67,11 +67,11 @@ class HttpAddress:
     def __post_init__(self) -> None:
         if self.token is None and not self.is_loopback:
             raise ArgumentError(
-                f"{self.host!r} can be reached from elsewhere, and there is no token; set one, or listen on "
-                "127.0.0.1"
+                f"{self.host!r} can be reached from other machines and requires a token; set a token or "
+                "listen on 127.0.0.1"
             )
         if self.token is not None and (len(self.token) < _SHORTEST_TOKEN or not self.token.isascii()):
-            raise ArgumentError(f"the token is to have at least {_SHORTEST_TOKEN} characters, all ASCII")
+            raise ArgumentError(f"the token must consist of at least {_SHORTEST_TOKEN} ASCII characters")
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ class HttpAddress:
 
 
 def build_server(tools: ToolServer) -> Server[Any, Any]:
-    """Return a server with the tools; it runs over any transport of the SDK."""
+    """Create a server for the tools, to run over any transport of the SDK."""
     server: Server[Any, Any] = Server("autorubric", version=VERSION)
 
     async def list_tools(_: types.ListToolsRequest) -> types.ServerResult:
@@ -100,7 +100,7 @@ def build_server(tools: ToolServer) -> Server[Any, Any]:
         async with _progress(server, tools.heartbeat) as on_progress:
             return types.ServerResult(await _called(tools, request.params, on_progress))
 
-    # Not by the SDK's decorators: what they make of an error has no structured content.
+    # The SDK's decorators are not used, because their error results have no structured content.
     server.request_handlers[types.ListToolsRequest] = list_tools
     server.request_handlers[types.CallToolRequest] = call_tool
     return server
@@ -124,10 +124,10 @@ async def _called(
 ) -> types.CallToolResult:
     tool = _TOOLS.get(params.name)
     if tool is None:
-        told = types.TextContent(type="text", text=f"no tool {params.name!r}; there are {', '.join(_TOOLS)}")
+        told = types.TextContent(type="text", text=f"unknown tool {params.name!r}; use {', '.join(_TOOLS)}")
         return types.CallToolResult(content=[told], isError=True)
     outcome = await tool.call(tools, params.arguments or {}, on_progress)
-    # The protocol asks for the JSON as text too: a client may show a model nothing but text.
+    # The protocol also asks for the JSON as text, because some clients pass only text to the model.
     texts = (outcome.line, json.dumps(outcome.content, ensure_ascii=False))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text) for text in texts],
@@ -138,7 +138,7 @@ async def _called(
 
 @contextlib.asynccontextmanager
 async def _progress(server: Server[Any, Any], heartbeat: float) -> AsyncIterator[Progress | None]:
-    """Send progress to a client that asked for it, and heartbeats between steps."""
+    """Send progress notifications, and heartbeats between steps, if the client requested progress."""
     context = server.request_context
     token = context.meta.progressToken if context.meta is not None else None
     if token is None:
@@ -161,12 +161,12 @@ async def _progress(server: Server[Any, Any], heartbeat: float) -> AsyncIterator
         while True:
             await anyio.sleep(heartbeat)
             done, steps, what = step
-            # Progress has to grow, and the next step is not reached.
+            # Progress must increase although the next step is not yet reached.
             step = ((done + math.floor(done) + 1) / 2, steps, what)
             try:
                 await send(*step)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return  # nobody listens any more
+                return  # the client has disconnected
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(beat)
@@ -175,7 +175,7 @@ async def _progress(server: Server[Any, Any], heartbeat: float) -> AsyncIterator
 
 
 def serve(tools: ToolServer, http: HttpAddress | None = None) -> None:
-    """Serve until the client disconnects (stdio) or the process is stopped (HTTP)."""
+    """Serve the tools until the client disconnects (stdio) or the process is stopped (HTTP)."""
     asyncio.run(_serve_stdio(tools) if http is None else serve_http(tools, http))
 
 
@@ -183,21 +183,21 @@ async def _serve_stdio(tools: ToolServer) -> None:
     server = build_server(tools)
     wire = anyio.wrap_file(TextIOWrapper(sys.stdout.buffer, encoding="utf-8"))
     lines: Any = _lines_of_stdin()
-    # Whatever else a library may print would break the protocol.
+    # Anything that a library prints to stdout would break the protocol.
     with contextlib.redirect_stdout(sys.stderr):
         async with stdio_server(lines, wire) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
-    """Yield the lines of standard input in such a way that Ctrl-C does not wait for the next line.
+    """Yield the lines of standard input in a way that lets Ctrl-C stop the process at once.
 
-    The SDK's own reader uses a thread that the process waits for on exit.
+    The SDK's reader uses a thread that the process waits for on exit.
     """
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def read() -> None:
-        # A descriptor of its own: at its end the interpreter takes the lock of `sys.stdin`.
+        # A separate descriptor is used, because the interpreter locks `sys.stdin` on exit.
         with os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace") as stdin:
             for line in stdin:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
@@ -213,7 +213,7 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
 
 
 async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
-    """Serve streamable HTTP and print the address to stderr, because port 0 means any free port."""
+    """Serve the tools over streamable HTTP and print the URL, with the actual port, to stderr."""
     manager = StreamableHTTPSessionManager(build_server(tools), security_settings=_security(address))
     config = uvicorn.Config(
         guarded(manager.handle_request, address.token),
@@ -230,11 +230,11 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
 
 
 def _security(address: HttpAddress) -> TransportSecuritySettings:
-    """Return settings that accept only local host names, so that web pages cannot reach the server.
+    """Return settings that prevent web pages from reaching a server on a loopback address.
 
-    With a token, any host name is accepted, because a web page does not know the token.
+    Such a server accepts local host names only; on other addresses, the token protects the server.
     """
-    # A client leaves out the port that goes without saying.
+    # Clients omit the default port.
     names = [f"{name}{port}" for name in _NAMES_OF_LOOPBACK | {address.name} for port in (":*", "")]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=address.is_loopback,
@@ -252,7 +252,7 @@ def _listening(address: HttpAddress) -> socket.socket:
 
 
 def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
-    """Return the application at its path, restricted to clients with the token."""
+    """Wrap an application so that it is served at `PATH`, to clients that send the token."""
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -271,9 +271,9 @@ def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
 
 
 async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Pass a request to the application if its body can be a JSON-RPC message; reject any other.
+    """Pass a request to the application if its body may be a JSON-RPC message; otherwise reject it.
 
-    The SDK raises its own exceptions for some invalid bodies and misinterprets others.
+    The SDK raises unhandled exceptions for some invalid bodies and misinterprets others.
     """
     try:
         body = await Request(scope, receive).body()
@@ -298,18 +298,18 @@ async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
 
 
 def _body_fault(body: bytes) -> tuple[int, str] | None:
-    """Return the JSON-RPC error code and message for an invalid body; None if it can be a message."""
+    """Return the JSON-RPC error code and message for an invalid body; None if the body may be valid."""
     try:
         message = parse_structured(body.decode("utf-8"), "json").data
     except UnicodeDecodeError as error:
-        return types.PARSE_ERROR, f"Parse error: the body is not UTF-8: {error.reason} at byte {error.start}"
+        return types.PARSE_ERROR, f"Parse error: invalid UTF-8: {error.reason} at byte {error.start}"
     except FileError as error:
         return types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
     if not isinstance(message, dict):
-        return types.INVALID_REQUEST, "Invalid request: the body is not a JSON object"
+        return types.INVALID_REQUEST, "Invalid request: the body must be a JSON object"
     key = message.get("id", 0)
     if isinstance(key, bool) or not isinstance(key, str | int):
-        return types.INVALID_REQUEST, "Invalid request: the id is neither a string nor an integer"
+        return types.INVALID_REQUEST, "Invalid request: the id must be a string or an integer"
     return None
 
 

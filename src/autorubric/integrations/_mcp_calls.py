@@ -1,4 +1,4 @@
-"""A call of a served tool: its time limit, its errors, and its line in the audit log."""
+"""Calls of served tools, with their time limits, errors and audit log lines."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServer:
-    """The served tools and their limits.
+    """The configuration of the served tools.
 
     Attributes:
-        providers: The evaluators.
-        root: The folder to which rubric files, run folders and datasets are confined.
-        timeout: Maximum number of seconds for a call.
-        heartbeat: Seconds between heartbeats to a client that asked for progress.
+        providers: The available evaluators.
+        root: The folder that must contain all rubric files, run folders and datasets.
+        timeout: Maximum duration of a call in seconds.
+        heartbeat: Seconds between heartbeats to a client that requested progress.
     """
 
     providers: ProviderTable
@@ -31,7 +31,7 @@ class ToolServer:
 
     @property
     def files(self) -> Workspace:
-        """Return the workspace to which files named by agents are confined."""
+        """Return the workspace that must contain all files named by agents."""
         return Workspace.at(str(self.root))
 
 
@@ -40,8 +40,8 @@ class Outcome:
     """The result of a call.
 
     Attributes:
-        content: The structured content; `ok` says whether the call succeeded.
-        line: The same on one line.
+        content: The structured content, whose key `ok` tells whether the call succeeded.
+        line: A summary of the content on one line.
     """
 
     content: Mapping[str, Json]
@@ -54,7 +54,7 @@ class Outcome:
 
 
 class NobodyError(AutorubricError):
-    """Raised if no provider could answer."""
+    """Raised if every provider failed."""
 
 
 @dataclass(kw_only=True)
@@ -62,11 +62,11 @@ class Call:
     """The state of a running call.
 
     Attributes:
-        seconds: Maximum number of seconds.
-        noted: Additional fields of its audit line.
-        named: The provider named in the call; None if it named none.
-        failed: Providers that failed, each with the error.
-        started: Start time, by `time.perf_counter`.
+        seconds: Maximum duration in seconds.
+        noted: Additional fields of the audit line.
+        named: The provider named in the call; None if the call did not name a provider.
+        failed: Errors by the names of the providers that failed.
+        started: Start time, measured by `time.perf_counter`.
     """
 
     seconds: float
@@ -77,15 +77,15 @@ class Call:
 
     @property
     def ends(self) -> float:
-        """Return the deadline, by `time.perf_counter`."""
+        """Return the deadline, measured by `time.perf_counter`."""
         return self.started + self.seconds
 
     def reasons(self) -> dict[str, str]:
-        """Return the providers that failed, each with the reason."""
+        """Return error messages by the names of the providers that failed."""
         return {name: f"{type(error).__name__}: {error}" for name, error in self.failed.items()}
 
     def nobody(self) -> NobodyError:
-        """Return the error for a call in which every provider failed."""
+        """Create the error for a call in which every provider failed."""
         if self.named is not None:
             return NobodyError(unavailable(self.named, self.reasons()[self.named]))
         told = "; ".join(f"{name}: {why}" for name, why in self.reasons().items())
@@ -96,20 +96,20 @@ class Call:
         if self.named is not None:
             return unavailable(self.named, f"no answer within {self.seconds:g} s")
         before = "".join(f"; {name}: {why}" for name, why in self.reasons().items())
-        return f"it took more than {self.seconds:g} s{before}"
+        return f"the call took more than {self.seconds:g} s{before}"
 
 
 async def answered(tool: str, server: ToolServer, work: Callable[[Call], Awaitable[Outcome]]) -> Outcome:
-    """Run a call and write its audit line; errors become an answer that reports them.
+    """Run a call and write its audit line; an error is returned as an outcome that reports it.
 
     Args:
-        tool: The tool's name.
-        server: Sets the time limit and the path of the log.
+        tool: Name of the tool.
+        server: The configuration with the time limit and the path of the audit log.
         work: The function that performs the call.
     """
     call, log = Call(seconds=server.timeout), server.providers.audit_path
     try:
-        # Where nothing can be written down nothing is done.
+        # The call must not run if the audit log is not writable.
         if log is not None:
             append_line(log, None)
         try:
@@ -124,7 +124,7 @@ async def answered(tool: str, server: ToolServer, work: Callable[[Call], Awaitab
 
 
 async def _outcome(call: Call, work: Callable[[Call], Awaitable[Outcome]]) -> tuple[Outcome, str | None]:
-    """Return the result of the work, and the kind of error that it ended with."""
+    """Run the work and return the outcome with its error code; None if the call succeeded."""
     try:
         async with asyncio.timeout(call.seconds):
             return await work(call), None
@@ -136,7 +136,7 @@ async def _outcome(call: Call, work: Callable[[Call], Awaitable[Outcome]]) -> tu
         return _refused(str(raised)), "request"
     except AutorubricError as raised:
         return _refused(str(raised)), "failed"
-    # An agent is told of a bug too, and goes on.
+    # A bug is also reported to the agent, so that it can continue.
     except Exception as raised:
         return _refused(f"Unexpected {type(raised).__name__}: {raised}"), "internal"
 

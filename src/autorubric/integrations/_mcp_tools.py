@@ -1,4 +1,4 @@
-"""The tools served to agents: their schemas and their implementation, independent of the protocol."""
+"""The tools served to agents, with schemas and implementations that do not depend on the protocol."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTool:
-    """A served tool.
+    """A tool that is served to agents.
 
     Attributes:
-        name: Its name in the protocol.
-        title: Its display name.
-        description: Its description, for models.
-        input_schema: The JSON schema of its arguments.
-        output_schema: The JSON schema of its structured content.
-        call: Performs a call; never raises unless it is cancelled.
+        name: The tool's name in the protocol.
+        title: The display name.
+        description: The description for models.
+        input_schema: JSON schema of the arguments.
+        output_schema: JSON schema of the structured content.
+        call: The function that performs a call; it only raises if the call is cancelled.
     """
 
     name: str
@@ -66,31 +66,31 @@ ArgumentsT = TypeVar("ArgumentsT", bound=_Arguments)
 
 
 class GradeArguments(_Arguments):
-    """Arguments of `grade`."""
+    """The arguments of the tool `grade`."""
 
     text: str = Field(description="The text to grade, at most 500 KB.")
     rubric: str | dict[str, Any] | list[Any] = Field(
-        description="The rubric: the path of a rubric file below the server's folder, or the rubric itself."
+        description="The rubric: the path of a rubric file in the server's folder, or the rubric itself."
     )
-    provider: str = Field(default="auto", description="Who judges: auto, or a name of the provider table.")
-    query: str | None = Field(default=None, description="What the text answers.")
-    reference: str | None = Field(default=None, description="A good answer to compare with.")
+    provider: str = Field(default="auto", description="The judge: auto, or a name of the provider table.")
+    query: str | None = Field(default=None, description="The question that the text answers.")
+    reference: str | None = Field(default=None, description="A good answer for comparison.")
 
     @field_validator("text", "query", "reference")
     @classmethod
     def _check_size(cls, text: str | None) -> str | None:
         if text is not None and len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-            raise ValueError("it exceeds the maximum size (500KB)")
+            raise ValueError("the text exceeds the maximum size (500 KB)")
         return text
 
 
 class MetricsArguments(_Arguments):
-    """Arguments of `compute_metrics`."""
+    """The arguments of the tool `compute_metrics`."""
 
-    run: str = Field(description="The run's folder, below the server's folder.")
-    dataset: str | None = Field(default=None, description="A labelled dataset, if not the run's own labels.")
-    bootstrap: bool = Field(default=False, description="Give intervals by resampling items.")
-    per_judge: bool = Field(default=False, description="Give each judge's figures too.")
+    run: str = Field(description="The run folder, inside the server's folder.")
+    dataset: str | None = Field(default=None, description="A labelled dataset; default: the run's labels.")
+    bootstrap: bool = Field(default=False, description="Also compute bootstrap intervals over items.")
+    per_judge: bool = Field(default=False, description="Also compute the metrics of each judge.")
 
 
 async def _critique(
@@ -135,16 +135,16 @@ async def _grade(server: ToolServer, arguments: Mapping[str, Any], on_progress: 
 
 
 async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
-    """Return the report of one provider.
+    """Grade with one provider and return the report.
 
     Raises:
-        JudgeError: If the provider judged nothing.
+        JudgeError: If the provider cannot grade or every judgment failed.
     """
     if provider.fault:
         raise JudgeError(provider.fault)
     if not isinstance(provider.evaluator, str | LLMConfig | Judge):
-        raise JudgeError(f"provider {provider.name!r} is not a model and no judge, and cannot grade")
-    # What could not be judged is told as that, and never counts as an answer.
+        raise JudgeError(f"provider {provider.name!r} cannot grade: it is neither a model nor a judge")
+    # A criterion that could not be judged is reported as such and never counts as an answer.
     async with CriterionGrader(judges=[provider.evaluator], on_failure="exclude") as grader:
         report = await rubric.grade(
             asked.text, grader, query=asked.query, reference_submission=asked.reference
@@ -164,7 +164,7 @@ def _graded_outcome(provider: str, report: EnsembleEvaluationReport, failed: Map
 
 
 def _judged(provider: str, report: EnsembleEvaluationReport) -> dict[str, Json]:
-    """Return the audit fields of a grading."""
+    """Return the fields of the audit line that describe a grading."""
     usage = report.token_usage
     return {
         "provider": provider,
@@ -208,7 +208,7 @@ async def _metrics(server: ToolServer, arguments: Mapping[str, Any], on_progress
 
 
 def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool) -> dict[str, Json]:
-    # Late: figures load what the other tools can do without.
+    # Imported late: metrics load packages that the other tools do not need.
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult
 
@@ -216,7 +216,7 @@ def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool)
     result = EvalResult.from_experiment(run)
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
-        raise ArgumentError("the run has no labels to measure against; give a labelled dataset")
+        raise ArgumentError("the run has no labels to compare with; pass a labelled dataset")
     return {
         "metrics": found.to_dict(),
         "verdicts": result.verdicts.to_dict(),
@@ -253,8 +253,8 @@ TOOLS: Final = (
         name="grade",
         title="grade",
         description=(
-            "Grade a text against a rubric: for each criterion an answer with its reason, and one score from "
-            "0 to 1."
+            "Grade a text against a rubric. Returns an answer with a reason for each criterion and a score "
+            "from 0 to 1."
         ),
         input_schema=plain_schema(GradeArguments.model_json_schema()),
         output_schema=_answer_schema(
@@ -269,8 +269,8 @@ TOOLS: Final = (
         name="compute_metrics",
         title="compute_metrics",
         description=(
-            "Measure how far the judges of a stored run agree with the labels that people gave: accuracy, "
-            "kappa and further figures, in all and for each criterion. Asks no judge."
+            "Measure how far the judges of a stored run agree with the labels given by people: accuracy, "
+            "kappa and other metrics, overall and per criterion. No judge is called."
         ),
         input_schema=plain_schema(MetricsArguments.model_json_schema()),
         output_schema=_answer_schema(
@@ -286,14 +286,14 @@ TOOLS: Final = (
 
 
 def tool_named(name: str) -> ServedTool:
-    """Return the tool with this name.
+    """Return the tool with a given name.
 
     Raises:
-        ArgumentError: If there is no such tool.
+        ArgumentError: If there is no tool with this name.
     """
     found = next((one for one in TOOLS if one.name == name), None)
     if found is None:
-        raise ArgumentError(f"no tool {name!r}; there are {', '.join(one.name for one in TOOLS)}")
+        raise ArgumentError(f"unknown tool {name!r}; use one of {', '.join(one.name for one in TOOLS)}")
     return found
 
 
@@ -305,14 +305,14 @@ async def call_tool(
     root: str | Path = ".",
     timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
 ) -> dict[str, Json]:
-    """Return a tool's answer to a model's call, as over MCP: `{"ok": false, "error": …}` if it fails.
+    """Call a tool as over MCP and return the result; `{"ok": false, "error": …}` if the call fails.
 
     Args:
         name: The tool: `critique_evaluate`, `grade` or `compute_metrics`.
-        arguments: The model's arguments.
-        providers: Evaluators by name, a `ProviderTable`, or the path of one.
-        root: The folder to which rubric files, run folders and datasets are confined.
-        timeout: Maximum number of seconds for the call.
+        arguments: The arguments written by the model.
+        providers: Evaluators by name, a `ProviderTable`, or the path of a provider table.
+        root: The folder that must contain all rubric files, run folders and datasets.
+        timeout: Maximum duration of the call in seconds.
 
     Raises:
         ArgumentError: If the tool, the table or the folder does not exist.

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of grading; the only module that imports opentelemetry.
+"""OpenTelemetry spans for grading. This is the only module that imports opentelemetry.
 
 Attributes and the event follow the semantic conventions for generative AI, version 1.37
-(https://opentelemetry.io/docs/specs/semconv/gen-ai/); additional names start with `autorubric.…`.
+(https://opentelemetry.io/docs/specs/semconv/gen-ai/). Additional names start with `autorubric.`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _PROVIDERS: Final = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-"""Prefixes of model names whose provider names differ in the conventions."""
+"""Provider names of the semantic conventions, by model name prefix."""
 
 
 class TracedGrader(Grader):
-    """A grader that records spans; created by `traced`.
+    """A grader that records spans, as created by `traced`.
 
     Args:
-        grader: The grader.
+        grader: The wrapped grader.
         content: Whether to record prompts, replies and reasons in spans.
-        provider: The tracer provider; None for the global one.
+        provider: The tracer provider; None for the global provider.
     """
 
     def __init__(self, grader: Grader, content: bool, provider: TracerProvider | None) -> None:
@@ -53,20 +53,20 @@ class TracedGrader(Grader):
         self._provider = provider
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the grader; in another process, spans use that process's global provider."""
+        """Pickle the grader without its tracer provider; another process uses its global provider."""
         return type(self), (self._grader, self._content, None)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """Return the models that the grader may ask."""
+        """Return the models that the grader may call."""
         return self._grader.models
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """Aggregate the votes under the grader's policy; records no span."""
+        """Aggregate the votes under the grader's policy without recording a span."""
         return self._grader.aggregate(task, votes)
 
     def describe(self) -> GraderDescription:
-        """Return the grader's description; tracing does not change it."""
+        """Return the description of the wrapped grader."""
         return self._grader.describe()
 
     async def aclose(self) -> None:
@@ -76,13 +76,13 @@ class TracedGrader(Grader):
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """Return the grader's votes on the task, inside a separate span.
+        """Return the grader's votes on a task and record them in a separate span.
 
         Raises:
-            AutorubricError: If the grader raises it.
+            AutorubricError: If the wrapped grader raises an error.
         """
         tracer = trace.get_tracer("autorubric", tracer_provider=self._provider)
-        # Messages of errors may quote replies, so that of an error only the type is told.
+        # Error messages may quote replies, so only the type of an error is recorded.
         with tracer.start_as_current_span(
             "grade", attributes=_item(task), record_exception=False, set_status_on_exception=False
         ) as span:
@@ -98,7 +98,7 @@ class TracedGrader(Grader):
             return votes
 
     def _judges(self) -> Mapping[str, LLMConfig]:
-        """Return the models by the ids of their judges."""
+        """Return the models by judge id."""
         seats = self._grader.seats if isinstance(self._grader, CriterionGrader) else ()
         return {seat.judge_id: seat.config for seat in seats if seat.config is not None}
 
@@ -114,10 +114,10 @@ class TracedGrader(Grader):
 
 
 class _CallSpans:
-    """A listener of one grading that records a span for each call of a judge.
+    """A listener for one grading that records a span for each call of a judge.
 
-    A vote contains the duration of its call, so no event is needed at the start, and grading without a
-    listener does no extra work.
+    A vote contains the duration of its call, so no event is needed when the call starts, and grading without
+    a listener does no extra work.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class _CallSpans:
         self._failed: tuple[tuple[str, str], ...] = ()
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Record a vote."""
+        """Record a span for a vote, unless the vote belongs to a request that already has a span."""
         if self._inner is not None:
             self._inner.vote_cast(event)
         if event.vote.status != "not_asked" and not self._is_shared(event):
@@ -141,7 +141,7 @@ class _CallSpans:
         exchanged = event.exchanged
         if exchanged is None or event.vote.status != "failed":
             return exchanged is not None and exchanged.shared_with is not None
-        # Votes that failed together have the very same messages.
+        # Votes that failed together share one messages object.
         is_known = bool(exchanged.messages) and exchanged.messages is self._failed
         self._failed = exchanged.messages
         return is_known
@@ -230,9 +230,9 @@ def _message(role: str, content: str) -> dict[str, Any]:
 
 
 def _result(criterion: EnsembleCriterionReport, content: bool) -> dict[str, Any]:
-    """Return the attributes of a criterion's event."""
+    """Return the attributes of the event for a criterion."""
     answer = criterion.decision.answer
-    # What was not judged has no words of its own; a number that was has its value and needs none.
+    # A criterion that was not judged is labelled with its status; a number needs no label.
     words = answer.label if answer else None
     if words is None and criterion.status != "answered":
         words = criterion.status

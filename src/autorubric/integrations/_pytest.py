@@ -1,7 +1,7 @@
-"""The pytest plugin: options, the `rubric` marker, the `rubric_grader` fixture, outcomes.
+"""The pytest plugin: options, the `rubric` marker, the `rubric_grader` fixture and test outcomes.
 
-Every pytest run in the environment loads this module, so it imports only light modules of the library; the
-modules that grade are loaded by the first test that needs them.
+Every pytest run in the environment loads this module, so it imports only lightweight modules of the library.
+The modules that grade are loaded by the first test that needs them.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 _MARKER = "rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0): grades texts with assert_rubric"
 _SETTINGS = (
-    ("api_base", "URL", "address of the models"),
-    ("api_key_env", "NAME", "environment variable that holds the models' key"),
-    ("cache_dir", "DIR", "folder that keeps the models' replies"),
+    ("api_base", "URL", "base URL of the models' API"),
+    ("api_key_env", "NAME", "environment variable that contains the API key"),
+    ("cache_dir", "DIR", "folder of the model response cache"),
 )
 _PANEL: pytest.StashKey[Panel] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; they can also be set in the ini file, which gives no permission to ask models."""
-    group = parser.getgroup("autorubric", "texts graded against rubrics")
+    """Add the options, which can also be set in the ini file but then do not permit calls to models."""
+    group = parser.getgroup("autorubric", "grading of texts against rubrics")
     group.addoption(
         "--rubric-judge",
         action="append",
         metavar="J",
-        help="judge to grade with, and permission to call models: a model's name, lexical, supervised:TRAIN "
-        "or recorded:CSV#RATER; repeat it for a panel (ini: rubric_judge, without the permission)",
+        help="judge to grade with: a model name, lexical, supervised:TRAIN or recorded:CSV#RATER; also "
+        "permits calls to models; repeat the option for a panel (ini: rubric_judge, without the permission)",
     )
     for name, metavar, text in _SETTINGS:
         option = f"rubric_{name}"
@@ -53,25 +53,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the `rubric` marker."""
     config.addinivalue_line("markers", _MARKER)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Close the resources of the run's grader."""
+    """Close the grader of the pytest run."""
     if _PANEL in config.stash:
         config.stash[_PANEL].close()
 
 
 @pytest.fixture(scope="session")
 def rubric_grader(pytestconfig: pytest.Config) -> Grader:
-    """Return the run's grader: from `--rubric-judge` or the ini's `rubric_judge`; offline by default."""
+    """Return the grader set by `--rubric-judge` or the ini option `rubric_judge`; offline by default."""
     return _panel(pytestconfig).grader()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Set the running test for assertions."""
+    """Make the running test available to assertions."""
     marker = item.get_closest_marker("rubric")
     enter_test(TestInProgress(partial(_panel, item.config), dict(marker.kwargs) if marker else {}))
     try:
@@ -81,7 +81,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Reject a marker with invalid arguments."""
+    """Reject a `rubric` marker with invalid arguments."""
     marker = item.get_closest_marker("rubric")
     if marker is not None:
         _runs().check_marker(item, marker)
@@ -89,7 +89,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
-    """Run the body of a test as often as its marker says."""
+    """Run the body of a test as often as specified by its `rubric` marker."""
     test = current_test()
     if test is None or test.repeating or test.marked.get("repeats", 1) == 1:
         return None
@@ -102,7 +102,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add metrics to a test that graded, and report a judge's failure as an error."""
+    """Add metrics to the report of a test that graded, and report failures of judges as errors."""
     report = yield
     test = current_test()
     if call.when != "call" or test is None:
@@ -113,7 +113,7 @@ def pytest_runtest_makereport(
         item.user_properties += figures
         report.user_properties += figures
     if is_unjudged:
-        # Failed reports of the call are failures in JUnit files, whatever `pytest_report_teststatus` says.
+        # JUnit files list failed reports of the call as failures, even if `pytest_report_teststatus` differs.
         report.when = "setup"
     return report
 
@@ -124,7 +124,7 @@ def _is_judge_error(error: BaseException) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the repeated tests, each once."""
+    """List each repeated test with its pass rate and mean score."""
     told = [
         (report.nodeid, dict(report.user_properties))
         for outcome in ("passed", "failed")
@@ -146,7 +146,7 @@ def _told(figures: dict[str, Any]) -> str:
 
 
 def _panel(config: pytest.Config) -> Panel:
-    """Return the run's own grader, created at first use."""
+    """Return the grader of the pytest run, created on first use."""
     if _PANEL not in config.stash:
         config.stash[_PANEL] = _runs().panel_of(config)
     return config.stash[_PANEL]

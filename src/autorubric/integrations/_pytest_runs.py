@@ -1,4 +1,4 @@
-"""The parts of the pytest plugin used by tests that grade: the run's grader, repeats, metrics."""
+"""The parts of the pytest plugin that only grading tests need: the grader, repeats and metrics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SHOWN_FAILURES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The run's own grader.
+    """The grader of a pytest run.
 
     Attributes:
         own: The grader.
-        named: Its judges, as they were named.
-        has_leave: Whether models may be asked: the command line names one.
-        is_default: Whether no judge was named.
+        named: The names of its judges, as passed by the user.
+        has_leave: Whether models may be called, because the command line names a model.
+        is_default: Whether no judge was named, so that the default judge is used.
     """
 
     own: CriterionGrader
@@ -40,15 +40,15 @@ class Panel:
     is_default: bool
 
     def grader(self) -> CriterionGrader:
-        """Return the grader; skip the test if it may not be used."""
+        """Return the grader; skip the test if models may not be called."""
         self.demand_leave(self.own)
         return self.own
 
     def demand_leave(self, grader: Grader) -> None:
-        """Skip the test if a grader asks models without permission on the command line."""
+        """Skip the test if a grader calls models and the command line does not permit this."""
         if grader.models and not self.has_leave:
             models = ", ".join(dict.fromkeys(model.model for model in grader.models))
-            pytest.skip(f"it asks {models}, which may cost money; give --rubric-judge MODEL to allow it")
+            pytest.skip(f"calls to {models} may cost money; pass --rubric-judge MODEL to allow them")
 
     def close(self) -> None:
         """Close the grader's connections and files."""
@@ -56,10 +56,10 @@ class Panel:
 
 
 def panel_of(config: pytest.Config) -> Panel:
-    """Return the grader named on the command line, or else in the ini file.
+    """Create the grader that is specified on the command line, or else in the ini file.
 
     Raises:
-        UsageError: If the name is not a judge.
+        UsageError: If a name does not refer to a judge.
     """
     given: list[str] | None = config.getoption("--rubric-judge")
     named = (config.getini("rubric_judge") if given is None else given) or [_DEFAULT]
@@ -93,20 +93,20 @@ def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
     """Check the arguments of the marker.
 
     Raises:
-        ArgumentError: If an argument is invalid; the message says which, and what is allowed.
+        ArgumentError: If an argument is invalid.
     """
     where = f"@pytest.mark.rubric of {item.name}"
     if marker.args or set(marker.kwargs) - set(_ARGUMENTS):
         given = [*map(repr, marker.args), *(set(marker.kwargs) - set(_ARGUMENTS))]
-        raise ArgumentError(f"{where}: {', '.join(given)}; give {', '.join(_ARGUMENTS)}, all by name")
+        raise ArgumentError(f"{where}: invalid {', '.join(given)}; use keywords {', '.join(_ARGUMENTS)}")
     repeats, rate = marker.kwargs.get("repeats", 1), marker.kwargs.get("min_pass_rate", 1.0)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise ArgumentError(f"{where}: repeats={repeats!r}; give a whole number from 1 up")
+        raise ArgumentError(f"{where}: repeats must be a positive integer; got {repeats!r}")
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0.0 < rate <= 1.0:
-        raise ArgumentError(f"{where}: min_pass_rate={rate!r}; give a share above 0, up to 1")
+        raise ArgumentError(f"{where}: min_pass_rate must be greater than 0 and at most 1; got {rate!r}")
     if repeats > 1 and _is_unittest(item):
         raise ArgumentError(
-            f"{where}: repeats={repeats}, and a method of unittest.TestCase runs once; use a test function"
+            f"{where}: repeats={repeats} is not supported for unittest.TestCase; use a test function"
         )
 
 
@@ -116,11 +116,11 @@ def _is_unittest(item: pytest.Item) -> bool:
 
 
 def repeat(function: pytest.Function, test: TestInProgress) -> None:
-    """Run the body of a test as often as its marker says; all repeats share the same fixtures.
+    """Run the body of a test as often as specified by its marker; all repeats share the same fixtures.
 
     Raises:
         Failed: If too few repeats passed.
-        BaseException: If any other error of the body, including a `JudgeError`, immediately.
+        BaseException: If the body raises an error that is not a failure, such as a `JudgeError`.
     """
     repeats: int = test.marked["repeats"]
     rate: float = test.marked.get("min_pass_rate", 1.0)
@@ -132,23 +132,23 @@ def repeat(function: pytest.Function, test: TestInProgress) -> None:
         except (AssertionError, pytest.fail.Exception) as failure:
             failures.append((attempt, str(failure)))
     test.passed = (repeats - len(failures), repeats)
-    # As many as make the share, whatever the rounding of `rate * repeats`.
+    # Rounding of `rate * repeats` must not require an additional pass.
     wanted = ceil(rate * repeats - 1e-9)
     if repeats - len(failures) < wanted:
         line = pass_line(*test.passed, *_interval(*test.passed))
-        told = [f"{line}; at least {wanted} of {repeats} are wanted"]
+        told = [f"{line}; at least {wanted} of {repeats} must pass"]
         told += [f"repeat {attempt + 1}: {text}" for attempt, text in failures[:_SHOWN_FAILURES]]
         if len(failures) > _SHOWN_FAILURES:
-            told.append(f"… and {len(failures) - _SHOWN_FAILURES} more that failed")
+            told.append(f"… and {len(failures) - _SHOWN_FAILURES} more failures")
         pytest.fail("\n".join(told), pytrace=False)
 
 
 def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, object]]:
-    """Return the properties of a test that graded, for JUnit files and other plugins.
+    """Return the properties of a grading test, for JUnit files and other plugins.
 
     Args:
-        test: The test.
-        passed: Whether it passed; None if it could not be judged, or was skipped.
+        test: The test, which has at least one report.
+        passed: Whether the test passed; None if it could not be judged or was skipped.
     """
     scores = [report.score for report in test.reports if report.score is not None]
     costs = [one.completion_cost for one in test.reports if one.completion_cost is not None]
@@ -166,7 +166,7 @@ def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, obj
 
 
 def _interval(passed: int, repeats: int) -> tuple[float, float]:
-    # Late: it loads numpy and scipy, which only a test that is repeated needs.
+    # Imported late: only repeated tests need numpy and scipy.
     from autorubric.metrics import wilson
 
     rate = wilson(passed, repeats)

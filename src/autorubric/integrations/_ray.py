@@ -1,9 +1,9 @@
-"""Runs on a Ray cluster: batches of items are sent to actors, which report votes as they are cast.
+"""The executor for Ray clusters, which sends batches of items to actors that report votes as they are cast.
 
-This is the only module that imports `ray`. It is found by `executor="ray"` under the entry point group
-`autorubric.executors`. Each actor opens its own connections from the grader's specs; one more actor enforces
-the limits and the budget of all. Votes are written to the run folder by the calling process, as in a local
-run.
+This is the only module that imports `ray`. `executor="ray"` finds the executor through the entry point group
+`autorubric.executors`. Each actor opens its own connections from the grader's specs, and one further actor
+enforces the limits and the budget for all of them. As in a local run, the calling process writes the votes
+to the run folder.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ try:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
     raise MissingDependencyError(
-        f"executor='ray' needs the package ray ({error}); pip install ray"
+        f"executor='ray' requires the package 'ray' ({error}); run: pip install ray"
     ) from error
 
 _BATCH: Final = 8
 """Number of items sent to a worker at a time."""
 _AHEAD: Final = 64
-"""Maximum number of items per worker, if the run does not specify it."""
+"""Maximum number of concurrent items per worker, if the run does not specify a maximum."""
 _MANY_WAIT: Final = 1_000_000
 """Maximum number of pending calls to the keeper."""
 _SUSPECT: Final = 2
-"""After this many worker deaths, an item is graded alone to find out whether it causes them."""
+"""After this many worker deaths, an item is graded alone to find out whether the item causes them."""
 _DEADLY: Final = 3
 """After this many worker deaths, an item is abandoned."""
 _STILLBORN: Final = 5
 """After this many consecutive workers that died before they started, the run ends."""
 _FAREWELL_SECONDS: Final = 5.0
 _KEEPER_DIED: Final = (
-    "executor='ray': the process that keeps limits and budget died; run again under the same name to go on"
+    "executor='ray': the process that enforces limits and budget died; run again with the same name to resume"
 )
 
 
 class RayExecutor:
-    """An executor on a Ray cluster: the one that this process is connected to, or one started for the run.
+    """An executor that uses the Ray cluster to which this process is connected, or starts a local one.
 
     Args:
-        config: Options of the run; `max_concurrent_items` is the number of items graded concurrently by all
-            workers together.
+        config: Options of the run. `max_concurrent_items` limits the number of items that all workers
+            together grade concurrently.
     """
 
     def __init__(self, config: EvalConfig) -> None:
@@ -71,13 +71,13 @@ class RayExecutor:
         """Yield the result of grading each item, as specified by `Executor`.
 
         Raises:
-            ArgumentError: If the grader, or an object in it, cannot be sent to another process.
+            ArgumentError: If the grader or one of its objects cannot be sent to another process.
             RunError: If workers cannot be started.
         """
         pieces = iter(work)
         first = next(pieces, None)
         if first is None:
-            # A cluster is not begun for nothing.
+            # Without items, no cluster is started.
             return
         async with _cluster():
             crew = _Crew(self._config, chain([first], pieces), grader, listener)
@@ -92,12 +92,12 @@ class RayExecutor:
 
 @asynccontextmanager
 async def _cluster() -> AsyncIterator[None]:
-    """Connect to Ray; start it, and stop it at the end, if it is not running."""
+    """Use the running Ray instance, or start one and stop it at the end."""
     if ray.is_initialized():
         yield
         return
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # In a thread, since it takes seconds; and there Ray leaves this process's signal handlers alone.
+    # In a thread, because starting takes seconds and Ray does not replace signal handlers there.
     begin = partial(ray.init, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     begun = asyncio.ensure_future(asyncio.to_thread(begin))
     try:
@@ -113,9 +113,9 @@ class _Piece:
     """An item that is being graded.
 
     Attributes:
-        work: The item.
+        work: The item with its stored votes.
         told: Votes reported by workers.
-        deaths: Number of workers that died while grading it.
+        deaths: Number of workers that died while grading the item.
     """
 
     work: ItemWork
@@ -123,7 +123,7 @@ class _Piece:
     deaths: int = 0
 
     def to_send(self) -> ItemWork:
-        """Return the item, with the votes reported so far."""
+        """Return the item with the votes reported so far."""
         if not self.told:
             return self.work
         stored = {name: list(votes) for name, votes in self.work.stored.items()}
@@ -135,14 +135,14 @@ class _Piece:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Hand:
-    """The run's view of a worker.
+    """A worker as seen by the calling process.
 
     Attributes:
-        name: Its name.
-        actor: Its handle.
-        under_way: Its items, by item id.
-        call: The last call to it; None if it is idle.
-        has_begun: Whether its process has started.
+        name: Name of the worker.
+        actor: Handle of its Ray actor.
+        under_way: Items that the worker is grading, by item id.
+        call: The current call to the worker; None if the worker is idle.
+        has_begun: Whether the worker's process has started.
     """
 
     name: str
@@ -153,7 +153,7 @@ class _Hand:
 
 
 class _Crew:
-    """The workers of one run, and the keeper of its limits."""
+    """The workers of one run and the keeper of its limits."""
 
     def __init__(self, config: EvalConfig, work: Iterable[ItemWork], grader: Grader, listener: Listener):
         self._work = iter(work)
@@ -185,7 +185,7 @@ class _Crew:
         return any(hand.call is not None for hand in self._hands)
 
     async def next(self) -> list[GradedItem]:
-        """Wait until a worker reports something, and return the finished items.
+        """Wait for the next report of a worker and return the finished items.
 
         Raises:
             RunError: If workers cannot be started.
@@ -224,7 +224,7 @@ class _Crew:
         ray.kill(self._keeper)
 
     def _hire(self) -> None:
-        """Start workers for the waiting items."""
+        """Start workers for the items that are waiting."""
         starting = sum(not hand.has_begun for hand in self._hands)
         while len(self._hands) < self._most and self._is_there(starting * _BATCH + 1):
             self._hired += 1
@@ -243,7 +243,7 @@ class _Crew:
             starting += 1
 
     def _is_there(self, count: int) -> bool:
-        """Return whether this many items wait for a worker, after fetching more if needed."""
+        """Return whether at least `count` items are waiting, fetching more items if needed."""
         more = count - len(self._waiting) - len(self._suspects)
         if more > 0:
             self._waiting.extend(_Piece(work=work) for work in islice(self._work, more))
@@ -269,7 +269,7 @@ class _Crew:
             self._listener.vote_cast(event)
         budget = budget_in_force()
         if budget is not None and budget.stop_reason is not None:
-            # What the workers have is finished; they learn nothing of the stop.
+            # The workers are not notified and finish the items that they have.
             self._hand_out_no_more()
         if parcel.unfinished:
             for item_id in parcel.unfinished:
@@ -282,7 +282,7 @@ class _Crew:
         return found
 
     async def _tell_budget(self) -> None:
-        """Report the spending to the run, so that it stops handing out items when the budget is used up."""
+        """Report the spending to the run, and stop handing out items if the budget is used up."""
         spending: Spending = await _kept(self._keeper.spending.remote())
         budget = budget_in_force()
         if isinstance(budget, SpendingLimit):
@@ -295,12 +295,12 @@ class _Crew:
         self._suspects.clear()
 
     async def _lost(self, hand: _Hand, why: BaseException) -> list[GradedItem]:
-        """Return a dead worker's items to the queue, and return the items that are abandoned."""
+        """Requeue the items of a dead worker, and return the items that are abandoned."""
         self._hands.remove(hand)
         await _kept(self._keeper.bury.remote(hand.name))
         self._stillborn += not hand.has_begun
         if self._stillborn >= _STILLBORN:
-            raise RunError(f"executor='ray': {self._stillborn} workers in a row could not be started: {why}")
+            raise RunError(f"executor='ray': {self._stillborn} consecutive workers failed to start: {why}")
         given_up = []
         for piece in hand.under_way.values():
             piece.deaths += 1
@@ -315,7 +315,7 @@ def _given_up(piece: _Piece) -> GradedItem:
     return GradedItem.of_error(
         piece.work.task,
         piece.work.position,
-        f"RunError: {piece.deaths} worker processes died while they graded it",
+        f"RunError: {piece.deaths} worker processes died while grading the item",
         votes_cast=len(piece.told),
     )
 
@@ -324,7 +324,7 @@ async def _kept(reference: Any) -> Any:
     """Return the result of a call to the keeper.
 
     Raises:
-        RunError: If the keeper is dead.
+        RunError: If the keeper's process has died.
     """
     try:
         return await _answer(reference)
@@ -336,8 +336,8 @@ async def _answer(reference: Any) -> Any:
     """Return the result of a call to an actor.
 
     Raises:
-        RayActorError: If the actor is dead.
-        RunError: If the keeper is dead.
+        RayActorError: If the actor's process has died.
+        RunError: If the keeper's process has died.
         Exception: The error that the call raised.
     """
     try:

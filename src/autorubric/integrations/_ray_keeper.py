@@ -1,11 +1,11 @@
-"""The process that enforces limits and budget for all workers of a Ray run, and its messages.
+"""The process that enforces limits and budget for all workers of a Ray run, and the messages to it.
 
-A worker sends requests and results in blocks: everything that comes up during a call goes into the next one.
-A busy worker therefore calls rarely, and a worker with few requests sends small blocks. Requests in a block
-are still granted one by one, in order of arrival and for one use, so limits, including learned ones, are
+A worker sends its messages in blocks: messages that arise during a call are sent with the next call. A busy
+worker therefore calls rarely, and a worker with few requests sends small blocks. Requests in a block are
+still granted one by one, in order of arrival and for a single use, so limits, including learned limits, are
 enforced as exactly as in one process.
 
-Nothing here imports Ray.
+This module does not import Ray.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from autorubric.rate_limit import Limits, Slot, local_limiter
 
 
 class SlotAsked(NamedTuple):
-    """A worker asks for a slot for a request.
+    """A message in which a worker asks for a slot for a request to a model.
 
     Attributes:
-        number: The worker's unique number of this question.
-        provider: The provider.
-        limits: The limits.
+        number: Number of the question, unique for the worker.
+        provider: Provider of the model.
+        limits: Rate limits for the provider.
         tokens: Estimated number of tokens.
     """
 
@@ -37,14 +37,14 @@ class SlotAsked(NamedTuple):
 
 
 class SlotEnded(NamedTuple):
-    """A request has ended, or its slot is no longer needed.
+    """A message that a request has ended or that its slot is no longer needed.
 
     Attributes:
-        number: As in `SlotAsked`.
-        is_answered: Whether it was answered.
+        number: Number of the `SlotAsked` message.
+        is_answered: Whether the request was answered.
         tokens: Tokens counted by the provider; None if unknown.
-        is_throttled: Whether the provider rejected it.
-        retry_after: Seconds to wait, if the provider says so.
+        is_throttled: Whether the provider rejected the request because of its rate limit.
+        retry_after: Seconds to wait as requested by the provider; None if not specified.
     """
 
     number: int
@@ -55,11 +55,11 @@ class SlotEnded(NamedTuple):
 
 
 class CostAsked(NamedTuple):
-    """A worker asks to reserve a request in the budget.
+    """A message in which a worker asks to reserve a request in the budget.
 
     Attributes:
-        number: The worker's unique number of this question.
-        cost: Estimate in US dollars; 0 if cost is not counted.
+        number: Number of the question, unique for the worker.
+        cost: Estimated cost in US dollars; 0 if the budget does not limit cost.
     """
 
     number: int
@@ -67,11 +67,11 @@ class CostAsked(NamedTuple):
 
 
 class CostSettled(NamedTuple):
-    """A reserved request was paid for, or is no longer needed.
+    """A message that a reserved request was sent and paid for, or is no longer needed.
 
     Attributes:
-        number: As in `CostAsked`.
-        cost: Its cost in US dollars; None if it was not sent.
+        number: Number of the `CostAsked` message.
+        cost: Cost of the request in US dollars; None if it was not sent.
     """
 
     number: int
@@ -83,11 +83,11 @@ Told = Asked | SlotEnded | CostSettled
 
 
 class Answer(NamedTuple):
-    """The answer to a question.
+    """The keeper's answer to a question.
 
     Attributes:
         number: Number of the question.
-        error: Why it was not granted, for example because the budget is used up; None if it was granted.
+        error: The reason for refusing, for example that the budget is used up; None if granted.
     """
 
     number: int
@@ -95,19 +95,19 @@ class Answer(NamedTuple):
 
 
 class _NotAnsweredError(Exception):
-    """Raised if a request ended without an answer."""
+    """Passed to a slot if its request ended without an answer."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Account:
-    """A worker's open questions and resources.
+    """The open questions and the resources of a worker.
 
     Attributes:
         asking: Open questions, by number.
         held: Slots, by number.
         reserved: Reservations in the budget, by number.
-        answers: Answers not yet delivered to the worker.
-        has_news: Set if there are answers, or there will be no more.
+        answers: Answers that have not been delivered to the worker.
+        has_news: An event that is set if there are answers, or if there will be no more answers.
     """
 
     asking: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Keeper:
         self._dead: set[str] = set()
 
     async def tell(self, worker: str, block: Iterable[Told]) -> list[Answer]:
-        """Process a worker's messages, and return the answers that are available immediately."""
+        """Process a worker's messages and return the answers that are available immediately."""
         if worker in self._dead:
             return []
         account = self._accounts.setdefault(worker, _Account())
@@ -155,12 +155,12 @@ class Keeper:
                     await self._settle(account, told.number, told.cost)
                 case _:
                     assert_never(told)
-        # What need not wait has its answer after one turn of the event loop.
+        # Questions that need not wait are answered after one turn of the event loop.
         await asyncio.sleep(0)
         return account.taken()
 
     async def answers(self, worker: str) -> list[Answer]:
-        """Return the answers to a worker's questions when there are any; none if the worker was removed."""
+        """Wait for answers to a worker's questions and return them; empty if the worker was removed."""
         account = self._accounts.get(worker)
         if account is None:
             return []
@@ -168,7 +168,7 @@ class Keeper:
         return account.taken()
 
     async def spending(self) -> Spending:
-        """Return the amount spent so far."""
+        """Return the number of requests and the amount spent so far."""
         return self._budget.spending
 
     async def bury(self, worker: str) -> None:
@@ -180,7 +180,7 @@ class Keeper:
         for number in [*account.asking, *account.held]:
             await self._release(account, SlotEnded(number))
         for number, cost in list(account.reserved.items()):
-            # It may have been answered, and paid for, all the same.
+            # The request may nevertheless have been answered and paid for.
             await self._settle(account, number, cost)
         account.has_news.set()
 
@@ -197,7 +197,7 @@ class Keeper:
             else:
                 await self._budget.reserve(asked.cost)
                 account.reserved[asked.number] = asked.cost
-        # Whatever it is, it belongs to the one who waits for the answer.
+        # Any error is passed on to the worker that waits for the answer.
         except Exception as error:
             account.answer(Answer(asked.number, error))
         else:

@@ -1,4 +1,4 @@
-"""Limits and budget in a worker of a Ray run: requested from the keeper in blocks."""
+"""The limits and the budget in a worker of a Ray run, which are requested from the keeper in blocks."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from autorubric.integrations._ray_keeper import (
 from autorubric.rate_limit import Limits, Slot
 
 BLOCK: Final = 64
-"""Maximum number of a worker's pending requests to one provider at the keeper, so that workers take turns."""
+"""Maximum number of pending slot requests per worker and provider, so that workers take turns."""
 
 
 class Line:
     """The message channel between a worker and the keeper.
 
-    One call is in progress at a time; messages that come up during it go into the next one. If it leaves
-    questions open, a second call waits for their answers.
+    One call is in progress at a time; messages that arise during a call are sent with the next call. If
+    questions remain open after a call, a second call waits for their answers.
 
     Args:
-        worker: The worker's name.
-        keeper: The keeper's handle.
+        worker: Name of the worker.
+        keeper: Actor handle of the keeper.
     """
 
     def __init__(self, worker: str, keeper: Any) -> None:
@@ -53,7 +53,7 @@ class Line:
             withdrawal: Creates the message that is sent if the answer is no longer needed.
 
         Raises:
-            Exception: The keeper's error answer, or the reason why it cannot be reached.
+            Exception: If the keeper refuses the request or cannot be reached.
         """
         if self._broken is not None:
             raise self._broken
@@ -69,7 +69,7 @@ class Line:
         return number
 
     def tell(self, told: Told) -> None:
-        """Send a message to the keeper, after all earlier ones; does nothing if it cannot be reached."""
+        """Send a message to the keeper after all earlier messages; do nothing if it cannot be reached."""
         if self._broken is not None:
             return
         self._block.append(told)
@@ -106,13 +106,13 @@ class Line:
                 granted.set_exception(error)
 
     def _break(self, error: Exception) -> None:
-        """Let all pending and future questions fail with the error of the call to the keeper."""
+        """Fail all pending and future questions with the error of a call to the keeper."""
         self._broken = error
         self._heard([Answer(number, error) for number in self._open])
 
 
 class KeptLimits:
-    """The rate limit authority of a worker's process: the keeper.
+    """The rate limit authority of a worker process, which delegates to the keeper.
 
     Args:
         line: The channel to the keeper.
@@ -123,7 +123,7 @@ class KeptLimits:
         self._turns: dict[str, asyncio.Semaphore] = {}
 
     def gate(self, provider: str, limits: Limits) -> _KeptGate:
-        """Return a gate that hands out slots for requests to the provider."""
+        """Return a gate that grants slots for requests to the provider."""
         turns = self._turns.get(provider)
         if turns is None:
             turns = self._turns[provider] = asyncio.Semaphore(BLOCK)
@@ -140,12 +140,12 @@ class _KeptGate:
         self.limits = limits
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Wait until the keeper admits the request."""
+        """Return a context manager that waits until the keeper grants a slot for the request."""
         return _KeptSlot(self, tokens)
 
 
 class _KeptSlot:
-    """A slot that the keeper counts."""
+    """A slot that is granted and counted by the keeper."""
 
     __slots__ = ("_gate", "_is_throttled", "_number", "_retry_after", "_spent", "_tokens")
 
@@ -173,20 +173,20 @@ class _KeptSlot:
         self._gate.line.tell(ended)
 
     def spent(self, tokens: int) -> None:
-        """Record the tokens that the provider counted."""
+        """Record the number of tokens counted by the provider."""
         self._spent = tokens
 
     def throttled(self, retry_after: float | None) -> None:
-        """Record that the provider rejected the request."""
+        """Record that the provider rejected the request because of its rate limit."""
         self._is_throttled, self._retry_after = True, retry_after
 
 
 class KeptBudget:
-    """The budget of a worker, enforced by the keeper.
+    """The budget of a worker, which is enforced by the keeper.
 
     Args:
         line: The channel to the keeper.
-        counts_cost: Whether it needs the cost of requests.
+        counts_cost: Whether the budget limits cost and therefore needs the cost of requests.
     """
 
     def __init__(self, line: Line, *, counts_cost: bool) -> None:
@@ -204,11 +204,11 @@ class KeptBudget:
         number = await self._line.ask(
             lambda number: CostAsked(number, cost), lambda number: CostSettled(number, None)
         )
-        # Which of several that reserved the same is settled first makes no difference.
+        # Among requests that reserved equal amounts, the order of settling does not matter.
         self._open.setdefault(cost, []).append(number)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the request's cost in US dollars; None if it was not sent."""
+        """Replace a reservation with the request's actual cost in US dollars; None if it was not sent."""
         numbers = self._open[reserved]
         self._line.tell(CostSettled(numbers.pop(), cost))
         if not numbers:

@@ -1,6 +1,6 @@
-"""Code that runs in the workers of a Ray run: grades items and reports votes as they arrive.
+"""The workers of a Ray run, which grade items and report votes as they are cast.
 
-Nothing here imports Ray: a worker talks to the keeper through the handle that it receives.
+This module does not import Ray: a worker calls the keeper through the handle that it receives.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from autorubric.llm import spending_within
 from autorubric.rate_limit import set_authority
 
 _GATHERED: Final = 0.02
-"""Seconds for which a worker collects events before it reports them."""
+"""Number of seconds for which a worker collects events before it reports them."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Parcel:
-    """Events in a worker since the last call.
+    """The events in a worker since its last report.
 
     Attributes:
         votes: Votes that were cast.
-        done: Items that are finished.
-        unfinished: Ids of items that are unfinished because of the budget.
+        done: Results of the items that were finished.
+        unfinished: Ids of the items that could not be finished because the budget was used up.
     """
 
     votes: list[VoteCast] = field(default_factory=list)
@@ -44,11 +44,11 @@ class Worker:
     """A worker that grades items in a separate process.
 
     Args:
-        name: The worker's name.
-        grader: The grader; opens its own connections here.
-        keeper: The keeper's handle.
-        budget: Whether the budget counts cost; None for no budget.
-        keeps_exchanges: Whether to keep requests and replies.
+        name: Name of the worker.
+        grader: The grader, which opens its own connections in the worker process.
+        keeper: Actor handle of the keeper.
+        budget: Whether the budget limits cost; None if there is no budget.
+        keeps_exchanges: Whether to keep prompts and replies in the reported votes.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Worker:
         set_authority(KeptLimits(line))
 
     async def begin(self) -> Parcel:
-        """Return an empty parcel as soon as the process has started."""
+        """Return an empty parcel once the process has started."""
         return Parcel()
 
     async def exchange(self, batch: Iterable[ItemWork]) -> Parcel:
-        """Start these items, and return the next events as soon as there are any.
+        """Start grading a batch of items, then wait for events and return them.
 
         Raises:
             Exception: If grading an item raised an error other than an `AutorubricError`.
@@ -88,11 +88,11 @@ class Worker:
         return parcel
 
     async def close(self) -> None:
-        """Release the resources of the judges."""
+        """Release the resources of the grader's judges."""
         await self._grader.aclose()
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Record a vote."""
+        """Add a vote to the next parcel."""
         self._parcel.votes.append(event if self._keeps_exchanges else event._replace(exchanged=None))
         self._happened.set()
 
@@ -100,11 +100,11 @@ class Worker:
         try:
             with spending_within(self._budget):
                 done = await grade_item(work, self._grader, self)
-            # Only now, since the parcel of before may be on its way.
+            # The parcel is looked up now, because it may have been replaced during grading.
             self._parcel.done.append(done)
         except BudgetError:
             self._parcel.unfinished.append(work.task.item_id)
-        # Whatever it is, it belongs to the driver.
+        # Any other error is passed on to the calling process.
         except BaseException as error:
             self._bug = error
         self._happened.set()

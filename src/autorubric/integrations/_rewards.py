@@ -1,4 +1,4 @@
-"""Rubrics as reward functions for training, in the format of TRL and of verifiers."""
+"""Reward functions based on rubrics for training with TRL or verifiers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Submission
 
 Reward: TypeAlias = Callable[..., list[float | None]]
-"""`(prompts, completions, **columns) -> list[float | None]`."""
+"""A function `(prompts, completions, **columns) -> list[float | None]`."""
 
 AsyncReward: TypeAlias = Callable[..., Awaitable[list[float | None]]]
-"""The same as `Reward`, as a coroutine function."""
+"""A coroutine function with the parameters and result of `Reward`."""
 
 VerifiersReward: TypeAlias = Callable[..., Awaitable[float]]
-"""`async (prompt, completion, answer, state, **kwargs) -> float`."""
+"""A coroutine function `(prompt, completion, answer, state, **kwargs) -> float`."""
 
 _log = logger_of(__name__)
 
@@ -38,23 +38,23 @@ def as_reward(
     reference_column: str = "reference",
     rubric_column: str = "rubric",
 ) -> Reward:
-    """Return a reward function for TRL: `(prompts, completions, **columns) -> list[float | None]`.
+    """Create a reward function for TRL: `(prompts, completions, **columns) -> list[float | None]`.
 
-    All completions of a call are graded concurrently, within the limits of the grader's models and with their
-    retries, in one event loop that is reused across calls, with its connections. Threads and forked processes
-    may share the function. Prompts and completions are texts or conversations (lists of `{"role",
-    "content"}`); other columns are lists of the same length, and unused ones are ignored.
+    All completions of a call are graded concurrently, subject to the rate limits and retries of the grader's
+    models. The event loop and its connections are reused across calls, and threads and forked processes may
+    share the function. Prompts and completions are strings or conversations (lists of `{"role", "content"}`).
+    Other columns are lists of the same length; unused columns are ignored.
 
-    A completion without a full judgment (no score, or a criterion on which every judge failed) gets None,
-    which TRL excludes from the update, and never 0; the logger `autorubric.integrations._rewards` reports the
-    reason.
+    A completion without a full judgment (no score, or a criterion on which every judge failed) gets None and
+    never 0. TRL excludes such completions from the update. The logger `autorubric.integrations._rewards`
+    reports the reason.
 
     Args:
-        rubric: The rubric; None if every row has its own.
+        rubric: The rubric; None if every row has its own rubric.
         grader: The grader.
-        name: The function's `__name__`, under which TRL logs the reward.
-        reference_column: Column with the references that judges compare with; it may be missing.
-        rubric_column: Column with rubrics, as mappings, lists of criteria or JSON texts; None in a row
+        name: `__name__` of the function, under which TRL logs the reward.
+        reference_column: Name of the column with reference answers for the judges. The column may be missing.
+        rubric_column: Name of the column with rubrics as mappings, lists of criteria or JSON. None in a row
             selects `rubric`. The column may be missing if `rubric` is set.
 
     Raises:
@@ -78,9 +78,9 @@ def as_async_reward(
     reference_column: str = "reference",
     rubric_column: str = "rubric",
 ) -> AsyncReward:
-    """Return `as_reward` as a coroutine function that grades in the caller's event loop.
+    """Create a reward function for TRL that is a coroutine function and grades in the caller's event loop.
 
-    Arguments and errors are the same as for `as_reward`.
+    The arguments and errors are those of `as_reward`.
     """
     group = _Group(_given(rubric), grader, reference_column, rubric_column)
 
@@ -96,19 +96,19 @@ def as_async_reward(
 def as_verifiers_reward(
     rubric: RubricLike | None, grader: Grader, *, name: str = "rubric_reward"
 ) -> VerifiersReward:
-    """Return a reward function for verifiers: `async (prompt, completion, answer, state, **kwargs) -> float`.
+    """Create a reward function for verifiers: `async (prompt, completion, answer, state, **kwargs) -> float`.
 
-    `answer` is the reference, if it is not empty; `info["rubric"]`, if present, overrides `rubric`. The
+    A non-empty `answer` is used as the reference, and `info["rubric"]`, if present, overrides `rubric`. The
     judgment is stored in `state["rubric_report"]`, in the format of `EvaluationReport.to_dict`.
 
-    verifiers expects a float and converts exceptions and None to 0.0. A completion without a full judgment
-    therefore gets NaN, the only float that cannot be averaged as a score, and `state["rubric_error"]`
-    contains the reason: drop such rollouts (`math.isnan(reward)`) before training on them.
+    The verifiers library expects a float and converts exceptions and None to 0.0. A completion without a full
+    judgment therefore gets NaN, which cannot be mistaken for a score, and `state["rubric_error"]` contains
+    the reason. Drop such rollouts (`math.isnan(reward)`) before training.
 
     Args:
-        rubric: The rubric; None if every row has its own.
+        rubric: The rubric; None if every row has its own rubric.
         grader: The grader.
-        name: The function's `__name__`, under which verifiers logs the reward.
+        name: `__name__` of the function, under which verifiers logs the reward.
 
     Raises:
         RubricError: If `rubric` has errors.
@@ -132,13 +132,13 @@ def as_verifiers_reward(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """One completion.
+    """One completion with its prompt.
 
     Attributes:
-        prompt: The prompt: a text, or a conversation.
-        completion: The completion: a text, or a conversation.
-        reference: A good answer to compare with.
-        rubric: The row's own rubric; None for that of the call.
+        prompt: The prompt, as a string or a conversation.
+        completion: The completion, as a string or a conversation.
+        reference: A good answer for comparison.
+        rubric: The rubric of the row; None to use the rubric of the reward function.
     """
 
     prompt: Any
@@ -149,7 +149,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Graded:
-    """The result of grading a row: a score, or the reason why there is none."""
+    """The result of grading a row: a score, or the reason why there is no score."""
 
     score: float | None
     error: str | None = None
@@ -158,7 +158,7 @@ class _Graded:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A grading of the completions of one call."""
+    """The grading of the completions of one call."""
 
     rubric: Rubric | None
     grader: Grader
@@ -168,19 +168,19 @@ class _Group:
     async def scores(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> list[float | None]:
-        """Return the score of each completion; None for those without a full judgment.
+        """Return the score of each completion; None for a completion without a full judgment.
 
         Raises:
-            ArgumentError: If columns differ in length, or there is no rubric.
+            ArgumentError: If columns differ in length or there is no rubric.
         """
         size = len(completions)
         references = _column(columns, self.reference_column, size)
         rubrics = _column(columns, self.rubric_column, size)
         if len(prompts) != size:
-            raise ArgumentError(f"there are {len(prompts)} prompts and {size} completions; give one for each")
+            raise ArgumentError(f"prompts and completions differ in length: {len(prompts)} and {size}")
         if self.rubric is None and self.rubric_column not in columns:
             raise ArgumentError(
-                f"there is no rubric: give one to as_reward, or a column {self.rubric_column!r} of them"
+                f"no rubric: pass a rubric to as_reward, or add a column {self.rubric_column!r} with rubrics"
             )
         rows = [
             _Row(prompt=prompt, completion=completion, reference=reference, rubric=rubric)
@@ -195,7 +195,7 @@ class _Group:
 async def _graded(row: _Row, default: Rubric | None, grader: Grader) -> _Graded:
     try:
         if row.rubric is None and default is None:
-            raise ArgumentError("the row has no rubric, and the reward function has none either")
+            raise ArgumentError("neither the row nor the reward function has a rubric")
         rubric = default if row.rubric is None else rubric_of_row(row.rubric)
         assert rubric is not None
         report = await grader.grade(
@@ -213,7 +213,7 @@ async def _graded(row: _Row, default: Rubric | None, grader: Grader) -> _Graded:
 
 
 def _unscored(why: str, report: EnsembleEvaluationReport | None) -> _Graded:
-    _log.warning("a completion has no reward: %s", why)
+    _log.warning("a completion received no reward: %s", why)
     return _Graded(None, why, report)
 
 
@@ -226,13 +226,13 @@ def _column(columns: Mapping[str, Any], name: str, size: int) -> Sequence[Any]:
     if given is None:
         return [None] * size
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != size:
-        raise ArgumentError(f"column {name!r} is not a list of {size}, one for each completion")
+        raise ArgumentError(f"column {name!r} must be a list of length {size}, with one value per completion")
     return given
 
 
 def _info_of(info: Any) -> Mapping[str, Any]:
     if isinstance(info, str):
-        # Data sets keep it as JSON.
+        # Datasets store the info as JSON.
         try:
             info = json.loads(info)
         except ValueError:
@@ -241,17 +241,17 @@ def _info_of(info: Any) -> Mapping[str, Any]:
 
 
 def _text_of(given: Any) -> str:
-    """Return a text unchanged, the content of a one-turn conversation, or all turns of a longer one.
+    """Return the text of a string, of a one-turn conversation, or of all turns of a longer conversation.
 
     Raises:
-        ArgumentError: If it is neither a text nor a conversation.
+        ArgumentError: If the value is neither a string nor a conversation.
     """
     if isinstance(given, str):
         return given
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, Sequence) or not all(isinstance(turn, Mapping) for turn in given):
-        raise ArgumentError(f"{type(given).__name__} is neither a text nor a list of messages")
+        raise ArgumentError(f"expected a string or a list of messages; got {type(given).__name__}")
     turns = [{"role": str(turn.get("role", "")), "content": _content(turn)} for turn in given]
     if len(turns) <= 1:
         return turns[0]["content"] if turns else ""

@@ -1,4 +1,4 @@
-"""Rubric arguments of tests and training, and the check whether a report is a full judgment of a text."""
+"""Parsing of rubric arguments, and the check whether a report is a full judgment of a text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from autorubric.rubric import Rubric
 from autorubric.types import EnsembleCriterionReport, EvaluationReport
 
 RubricLike: TypeAlias = "Rubric | Mapping[str, Any] | Sequence[Any]"
-"""A rubric, or a mapping or list that `Rubric.from_dict` reads."""
+"""A rubric, or a mapping or list accepted by `Rubric.from_dict`."""
 
 
 def rubric_from(given: RubricLike | Path | str) -> Rubric:
-    """Return the rubric itself, or read it from a file, a mapping, a list of criteria, or their JSON text.
+    """Return a rubric unchanged, or read it from a file, a mapping, a list of criteria, or JSON.
 
     Raises:
-        RubricError: If it has errors; all are reported.
+        RubricError: If the rubric has errors; the message lists all of them.
     """
     if isinstance(given, Rubric):
         return given
@@ -34,27 +34,27 @@ def rubric_from(given: RubricLike | Path | str) -> Rubric:
 
 
 def rubric_of_row(given: RubricLike | str) -> Rubric:
-    """Return the rubric in a dataset row: a mapping, a list of criteria, or their JSON text.
+    """Read the rubric of a dataset row from a mapping, a list of criteria, or JSON.
 
     Raises:
-        RubricError: If it is none of these, or has errors.
+        RubricError: If the value is not a rubric or the rubric has errors.
     """
     if not isinstance(given, str):
         return rubric_from(given)
-    # Not `rubric_from`: a row is not to name a file.
+    # Not `rubric_from`: a row must not refer to a file.
     try:
         criteria: Any = json.loads(given)
     except ValueError as error:
-        told = f"the text is not JSON ({error}); give a mapping, a list of criteria, or either as JSON"
+        told = f"invalid JSON ({error}); the rubric must be a mapping, a list of criteria, or JSON of these"
         raise RubricError("rubric of a row", [Fault(path="", message=told)]) from None
     return Rubric.from_dict(criteria) if isinstance(criteria, Mapping) else Rubric(criteria)
 
 
 def why_not_judged(report: EvaluationReport) -> str | None:
-    """Return why a report is not a full judgment of the text; None if it is one.
+    """Return the reason why a report is not a full judgment of the text; None if the judgment is full.
 
-    It is not if there is no score, if no judge gave a readable answer on a criterion, or if unreadable
-    replies, counted as the conservative answer, decided a criterion.
+    A judgment is not full if there is no score, if no judge gave a readable answer on a criterion, or if a
+    criterion was decided by unreadable replies, which count as the conservative answer.
     """
     lost = [one for one in report.report if _is_lost(one)]
     if lost:

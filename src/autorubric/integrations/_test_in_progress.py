@@ -1,6 +1,6 @@
-"""The test that pytest is running: data shared between the plugin and assertions.
+"""The test that pytest is running, as data shared between the plugin and assertions.
 
-This module is light, because the plugin is loaded with every pytest run.
+This module is lightweight, because every pytest run loads the plugin.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class TestInProgress:
     """A running test.
 
     Args:
-        panel: Returns the run's grader, and whether graders that ask models may be used.
-        marked: Arguments of its `rubric` marker.
+        panel: A function that returns the grader of the run and the permission to call models.
+        marked: Arguments of the test's `rubric` marker.
 
     Attributes:
-        attempt: Index of the repeat, from 0.
+        attempt: Index of the current repeat, starting at 0.
         repeating: Whether the repeats have started.
-        passed: Number of repeats that passed, and the total; None before the test has ended.
+        passed: Number of passed repeats and total number of repeats; None until all repeats have run.
         reports: Reports on the graded texts, in order.
-        judges: Ids of the judges that were asked, in order.
+        judges: Ids of the judges that voted, in order of their first vote.
     """
 
-    # pytest takes classes of this name for tests where a test module imports them.
+    # pytest collects a class of this name if a test module imports it.
     __test__ = False
 
     def __init__(self, panel: Callable[[], Panel], marked: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class TestInProgress:
         self.judges: dict[str, None] = {}
 
     def graded(self, report: EvaluationReport) -> None:
-        """Record a report."""
+        """Record a report and the judges that voted in it."""
         self.reports.append(report)
         self.judges.update(dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes))
 
@@ -56,7 +56,7 @@ def current_test() -> TestInProgress | None:
 
 
 def enter_test(test: TestInProgress) -> None:
-    """Start a test; it may run inside another one, as plugin tests do."""
+    """Start a test, which may be nested in another test, as in tests of plugins."""
     _current.append(test)
 
 
@@ -66,6 +66,6 @@ def leave_test() -> None:
 
 
 def pass_line(passed: int, repeats: int, low: float, high: float) -> str:
-    """Return how often a test passed, with the confidence interval of the rate."""
+    """Format the number of passed repeats with the pass rate and its confidence interval."""
     share = passed / repeats
     return f"passed {passed} of {repeats} (pass rate {share:.2f}, 95 % interval {low:.2f} to {high:.2f})"

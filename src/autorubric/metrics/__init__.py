@@ -1,7 +1,7 @@
-"""Metrics of how far judges can be trusted: agreement, correlation, error and bias, with intervals.
+"""Metrics of the reliability of judges: agreement, correlation, error and bias, with confidence intervals.
 
-Functions take plain sequences or tables of counts and return an `Estimate`. It behaves like a number if the
-metric is defined, and gives the reason if it is not.
+Most functions take plain sequences or tables of counts and return an `Estimate`, which behaves like a number
+if the metric is defined and reports the reason if it is not.
 """
 
 from __future__ import annotations

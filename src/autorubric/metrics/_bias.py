@@ -29,10 +29,10 @@ class ConfidenceInterval:
     """A confidence interval.
 
     Attributes:
-        lower: Lower end.
-        upper: Upper end.
+        lower: Lower limit.
+        upper: Upper limit.
         confidence: Confidence level, in (0, 1).
-        method: Method of the interval, in words.
+        method: Name of the method that computed the interval.
     """
 
     lower: float
@@ -47,35 +47,34 @@ class ConfidenceInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiasResult:
-    """Mean difference pred - truth, with its paired t test.
+    """Mean difference pred - truth, with tests, effect sizes and limits of agreement.
 
     Attributes:
         mean_bias: Mean difference; None if there are no pairs.
         std_bias: Standard deviation of the differences (denominator n - 1); None with fewer than two pairs.
-        is_significant: Whether p is below 1 - confidence level; False if there is no test.
+        is_significant: Whether `p_value` is below 1 - confidence level; False if there is no test.
         p_value: p-value of the paired t test [1], computed on cluster sums if there are clusters. None with
-            fewer than two units or if the differences do not vary (see `reason`).
+            fewer than two pairs or clusters, or if the differences do not vary (see `reason`).
         direction: Sign of the mean difference; `"none"` if it is 0 or undefined.
         effect_size: d_z = mean / sd of the differences [2, eq. 6]; None if the sd is 0 or undefined.
-        ci: t interval of the mean difference.
+        ci: t interval of the mean difference; None if it was not requested or is undefined.
         n_samples: Number of pairs used.
-        lower_limit: mean - 1.96 sd. About 95 % of differences lie between the limits of agreement [3].
-        upper_limit: mean + 1.96 sd.
+        lower_limit: Lower limit of agreement [3], mean - 1.96 sd.
+        upper_limit: Upper limit of agreement, mean + 1.96 sd. About 95 % of differences lie between the two.
         n_missing: Number of pairs dropped because a value was missing.
-        reason: Why a field above is None.
+        reason: Reason why a field above is None.
         effect_size_name: Name of the effect size in `effect_size`.
-        d_av: mean / average of the standard deviations of the two sides [2, eq. 10], which does not depend on
-            their correlation; None if both sds are 0 or undefined.
+        d_av: mean / average of the standard deviations of truth and pred [2, eq. 10], which does not depend
+            on their correlation; None if both sds are 0 or undefined.
         wilcoxon_statistic: Smaller sum of signed ranks [4]; the sum of positive ranks in a one-sided test.
-            Clusters enter with their mean differences. None if all differences are 0, or if the result does
-            not come from `bias`.
+            A cluster contributes its mean difference. None if all differences are 0 or the test was not run.
         wilcoxon_p: p-value of Wilcoxon's test.
-        wilcoxon_method: How `wilcoxon_p` was computed.
-        permutation_p: p-value under random signs of the differences [5], flipped together within a cluster;
-            1 if all differences are 0. None if the result does not come from `bias`.
-        permutation_method: How `permutation_p` was computed.
+        wilcoxon_method: Method by which `wilcoxon_p` was computed.
+        permutation_p: p-value under random signs of the differences [5], which are the same within a cluster;
+            1 if all differences are 0. None if the test was not run.
+        permutation_method: Method by which `permutation_p` was computed.
         t_test: The paired t test with its statistic and degrees of freedom; None if `p_value` is None.
-        alternative: Alternative of the three tests: a mean bias other than 0, above 0 or below 0.
+        alternative: Alternative hypothesis of the three tests: the mean bias is not 0, above 0 or below 0.
 
     References:
         [1] Student (1908), The probable error of a mean, Biometrika 6(1), 1-25.
@@ -124,7 +123,7 @@ def bias(
     alternative: Alternative = "two-sided",
     **interval: Unpack[IntervalArguments],
 ) -> BiasResult:
-    """Compute the mean of pred - truth with its spread, limits of agreement, effect sizes and three tests.
+    """Compute the mean of pred - truth with standard deviation, limits of agreement, effect sizes and tests.
 
     The tests are:
 
@@ -133,20 +132,20 @@ def bias(
     - a sign-flip permutation test, exact for up to 20 nonzero differences, and otherwise based on
       `n_resamples` random flips from `rng` (at least 10,000).
 
-    With clusters, all three use the cluster as the unit. Without pairs, everything is undefined (`no_pairs`).
+    With clusters, all three tests treat a cluster as one unit. Without pairs, the bias is undefined.
 
     Args:
-        truth: Numbers; None and NaN are missing, and the pair is dropped.
-        pred: Numbers.
+        truth: Numbers. None and NaN count as missing, and their pairs are dropped.
+        pred: Numbers to compare with `truth`, in the same order.
         alternative: `"greater"` (pred above truth) and `"less"` (pred below) make all three tests one-sided.
-            Choose the side before you look at the data. The interval stays two-sided.
+            Choose the direction before you look at the data. The interval remains two-sided.
         **interval: See `IntervalArguments`. `ci=None` omits the interval; any other `ci` gives a t interval.
 
     Raises:
         ArgumentError: If an option is invalid or the lengths differ.
     """
     if alternative not in get_args(Alternative):
-        raise ArgumentError(f"alternative={alternative!r}; give one of {list(get_args(Alternative))}")
+        raise ArgumentError(f"alternative must be one of {list(get_args(Alternative))}; got {alternative!r}")
     options = IntervalOptions(**interval)
     left = as_sequence(truth, "truth")
     pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
@@ -190,7 +189,7 @@ def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     """Compute `bias` from pairs that have already been read, without the two nonparametric tests."""
     if not pairs.n:
         return BiasResult(mean_bias=None, n_missing=pairs.n_missing, reason="no_pairs")
-    # A power of two, which rounds nothing: squares of the greatest numbers would overflow.
+    # Dividing by a power of two is exact; without it, squares of very large numbers would overflow.
     unit = 2.0 ** int(np.frexp(max(float(np.abs(side).max()) for side in (pairs.truth, pairs.pred)))[1])
     if not 2.0**-300 < unit < 2.0**300:
         scaled = replace(pairs, truth=pairs.truth / unit, pred=pairs.pred / unit)
@@ -199,7 +198,7 @@ def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
 
 
 def _in_units(found: BiasResult, unit: float) -> BiasResult:
-    """Return the result for numbers `unit` times as large."""
+    """Rescale the result to numbers that are `unit` times as large."""
     names = ("mean_bias", "std_bias", "lower_limit", "upper_limit")
     moved: dict[str, Any] = {
         name: None if (one := getattr(found, name)) is None else one * unit for name in names
@@ -211,7 +210,7 @@ def _in_units(found: BiasResult, unit: float) -> BiasResult:
 def _bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     differences = pairs.pred - pairs.truth
     if np.ptp(differences) <= RELATIVE_ZERO * float(np.abs(differences).max()):
-        # The mean of equal numbers may miss them by rounding, and their spread would not be 0.
+        # Rounding could give equal differences a slightly different mean and a nonzero spread.
         differences = np.full(pairs.n, differences[0])
     mean = float(differences[0]) if np.ptp(differences) == 0 else float(differences.mean())
     direction: Literal["positive", "negative", "none"] = (

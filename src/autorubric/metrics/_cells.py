@@ -1,4 +1,4 @@
-"""Conversion of the long table to columns over cells; a cell is one criterion of one item."""
+"""Conversion of a votes table to one column per rater over cells; a cell is one criterion of one item."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Modes:
 
     Attributes:
         cannot_assess: Whether CANNOT_ASSESS is excluded, counts as the worst answer or is its own category.
-        na: The same for NA options.
+        na: Whether NA options are excluded, count as the worst answer or are their own category.
     """
 
     cannot_assess: CannotAssessMode = "exclude"
@@ -49,10 +49,10 @@ class Column:
     """One rater's answers over the cells, as arrays of shape `(n_cells,)`.
 
     Attributes:
-        status: Position in `STATUSES`.
-        code: Position among the criterion's categories without NA options; one past the last for an
-            abstention that is a category; -1 if there is no answer.
-        value: The answer on [0, 1]; NaN if none.
+        status: Position of the vote's status in `STATUSES`.
+        code: Position of the answer among the criterion's categories, not counting NA options. Abstentions
+            that count as a category have the position after the last one; -1 means no answer.
+        value: Value of the answer on [0, 1]; NaN if it has no value.
         number: The answer in its own units if it is a number; otherwise NaN.
     """
 
@@ -85,11 +85,11 @@ class Cells:
     """All cells, sorted by criterion and item.
 
     Attributes:
-        criteria: The criteria.
+        criteria: Criteria in the order of their cells.
         spans: Slice of the cells of each criterion.
         item: Position of each cell's item, shape `(n_cells,)`.
         n_items: Number of items in the dataset.
-        truth: Labels.
+        truth: Ground-truth labels.
         raters: Decisions of the panel and of each judge, by rater.
         scores: Item scores by rater; see `VotesTable`.
         outcomes: Outcomes of comparisons, by position of the criterion; see `VotesTable`.
@@ -150,7 +150,7 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
 
 
 def _positions(table: VotesTable) -> dict[Rater, Codes]:
-    """Return the samples answered in both orders, by judge and, for the panel, over all; see `Cells`."""
+    """Return `Cells.positions`; the panel has the samples of all judges."""
     found: dict[Rater, list[tuple[int, int, int]]] = {rater: [] for rater in (PANEL, *table.raters)}
     first: dict[tuple[int, int, int, int], tuple[str, int]] = {}
     ranked = [place for place, criterion in enumerate(table.criteria) if criterion.level == "ranking"]
@@ -172,7 +172,7 @@ _MARKED_UP_TO = 50_000_000
 
 
 def _number(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
-    """Return the sorted distinct keys below `size`, and the place of each key among them.
+    """Return the sorted distinct keys below `size`, and the index of each key among them.
 
     If the keys are dense, marking them is cheaper than sorting.
     """

@@ -1,7 +1,7 @@
 """Agreement of two raters beyond chance: Cohen's kappa, Scott's pi, Gwet's AC1 and AC2, Brennan-Prediger.
 
 All have the form (po - pe) / (1 - pe) with po = Σ w_ij p_ij, and differ in pe, the agreement expected by
-chance. Functions of tables take counts of shape `(..., K, K)` with truth in the rows; undefined is NaN.
+chance. Array functions take counts of shape `(..., K, K)`, truth in the rows, and return NaN if undefined.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def corrected(table: Array, weights: Array, chance: Chance) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         expected = chance(table.sum(-1), table.sum(-2), weights)
         room = n * n - expected
-        # Beyond rounding of the two squares nothing is left: chance agrees as much as anything can.
+        # A difference this small is rounding error: chance agreement is already at its maximum.
         none = np.abs(room.real) <= 1e-12 * (n * n).real
         return np.where(none, np.nan, (n * observed - expected) / room)
 
 
 def kappa_of(table: Array, weights: Array | None = None) -> Array:
-    """Compute Cohen's kappa of each table, shape `(...)`; `weights` is as from `weight_matrix`."""
+    """Compute Cohen's kappa of each table, shape `(...)`; see `weight_matrix` for `weights`."""
     return corrected(table, np.eye(table.shape[-1]) if weights is None else weights, _cohen)
 
 
@@ -74,8 +74,8 @@ def undefined_reason(table: Array) -> Reason:
 def kappa_parts(table: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Compute numerator and denominator of kappa in pairs: agreement beyond chance and its maximum.
 
-    Both are 0 without pairs. Summed over tables, they give a kappa whose expected agreement is computed
-    within each table.
+    Both are 0 without pairs. The ratio of their sums over several tables is a kappa whose expected agreement
+    is computed within each table.
     """
     credit = np.eye(table.shape[-1]) if weights is None else weights
     n = table.sum((-1, -2))
@@ -94,12 +94,12 @@ def _figure(name: str, weights: Array, chance: Chance) -> Figure:
 
 
 def kappa_figure(weights: Array) -> Figure:
-    """Return the `Figure` of `cohen_kappa` for a K × K table; `weights` is as from `weight_matrix`."""
+    """Return the `Figure` of `cohen_kappa` for a K × K table; see `weight_matrix` for `weights`."""
     return _figure("Cohen's kappa", weights, _cohen)
 
 
 def gwet_figure(weights: Array, *, weighted: bool) -> Figure:
-    """Return the `Figure` of `gwet_ac` for a K × K table; `weights` is as from `weight_matrix`."""
+    """Return the `Figure` of `gwet_ac` for a K × K table; see `weight_matrix` for `weights`."""
     return _figure("Gwet's AC2" if weighted else "Gwet's AC1", weights, _gwet)
 
 
@@ -127,17 +127,17 @@ def cohen_kappa(
 ) -> Estimate:
     """Compute Cohen's kappa, (po - pe) / (1 - pe) with pe = Σ w_ij r_i c_j from each rater's margins [1, 2].
 
-    If both raters are constant and equal, kappa is undefined (`single_class`). If they are constant and
-    different, or only one is constant, it is 0.0. Unused categories keep their place in the weights. With
-    quadratic weights on equally spaced values it equals Lin's concordance with 1/n moments. The analytic
-    interval is that of [3].
+    Kappa is undefined if both raters use the same single category (`single_class`), and 0.0 if they use two
+    different ones or only one rater is constant. Unused categories of the scale still affect the weights.
+    With quadratic weights on equally spaced values, kappa equals Lin's concordance with 1/n moments. The
+    analytic interval is that of [3].
 
     Args:
-        truth: Labels of one rater; None and NaN are missing, and the pair is dropped.
+        truth: Labels of one rater. None and NaN count as missing, and their pairs are dropped.
         pred: Labels of the other rater.
         scale: Declared categories; None uses the categories that occur.
-        weights: Credit for near misses: `"linear"` or `"quadratic"` on the scale's values, or a K × K matrix.
-        table: K × K counts with truth in the rows, instead of labels.
+        weights: Partial credit: `"linear"` or `"quadratic"` in the scale's values, or a K × K matrix.
+        table: K × K counts with truth in the rows, in place of `truth` and `pred`.
         **interval: See `CodedArguments`.
 
     References:
@@ -163,8 +163,8 @@ def scott_pi(
 ) -> Estimate:
     """Compute Scott's pi: Cohen's kappa with pe from the mean of the two margins [1].
 
-    Pi is undefined if only one category occurs (`single_class`). If both raters are constant and different it
-    is -1.0, unlike Cohen's kappa (0.0), because the margins are pooled. Arguments are as in `cohen_kappa`.
+    Pi is undefined if only one category occurs (`single_class`). If each rater always uses a different
+    category, pi is -1.0 and Cohen's kappa 0.0, as pi pools the margins. See `cohen_kappa` for the arguments.
 
     References:
         [1] W. A. Scott (1955), Reliability of content analysis: the case of nominal scale coding, Public
@@ -187,18 +187,18 @@ def gwet_ac(
 ) -> Estimate:
     """Compute Gwet's AC1, or AC2 with weights, with pe = Σ w · Σ π_k (1 - π_k) / (q (q - 1)) [1, 2].
 
-    π_k is the mean share of category k and q the *declared* number of categories. If all ratings fall in one
-    of several declared categories, the result is 1.0. With a single declared category it is undefined
-    (`single_category_scale`).
+    π_k is the mean proportion of category k, and q is the *declared* number of categories. If all ratings
+    fall in one of several declared categories, the result is 1.0. With a single declared category the
+    coefficient is undefined (`single_category_scale`).
 
     Args:
-        truth: Labels of one rater; None and NaN are missing, and the pair is dropped.
+        truth: Labels of one rater. None and NaN count as missing, and their pairs are dropped.
         pred: Labels of the other rater.
         scale: Declared categories; required unless the labels are binary.
-        weights: As in `cohen_kappa`.
-        table: K × K counts, instead of labels.
-        ratings: Labels of shape `(n_units, n_raters)`, instead of two columns; None is missing. Units with
-            one rating only contribute to π.
+        weights: Partial credit for unequal labels; see `cohen_kappa`.
+        table: K × K counts, in place of `truth` and `pred`.
+        ratings: Labels of shape `(n_units, n_raters)`, in place of `truth` and `pred`; None is missing. A
+            unit with a single rating contributes only to π.
         **interval: See `CodedArguments`.
 
     References:
@@ -229,7 +229,7 @@ def brennan_prediger(
     """Compute Brennan and Prediger's coefficient (S, PABAK), with pe = Σ w / q², or 1/q unweighted [1, 2].
 
     q is the *declared* number of categories. With a single declared category the coefficient is undefined
-    (`single_category_scale`). Arguments are as in `gwet_ac`.
+    (`single_category_scale`). See `gwet_ac` for the arguments.
 
     References:
         [1] R. L. Brennan, D. J. Prediger (1981), Coefficient kappa: some uses, misuses, and alternatives,
@@ -249,14 +249,14 @@ def brennan_prediger(
 
 def _alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
-        raise ArgumentError("give ratings, or truth and pred, or table, not several")
+        raise ArgumentError("pass only one of ratings, table, and truth with pred")
 
 
 def _declared(pair: TableInput, name: str) -> TableInput:
     from_binary = pair.scale is not None and pair.size == 2 and pair.scale.labels == ("UNMET", "MET")
     if not (pair.declared or from_binary or pair.size == 0):
         raise ArgumentError(
-            f"{name} depends on the number of categories, used or not; give scale=Nominal(labels) or "
-            "Ordinal(labels)"
+            f"{name} depends on the number of categories, including unused ones; pass scale=Nominal(labels) "
+            "or scale=Ordinal(labels)"
         )
     return pair

@@ -26,15 +26,15 @@ def accuracy(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the share of pairs that agree, Σ p_ii.
+    """Compute the proportion of pairs that agree, Σ p_ii.
 
-    The interval is Wilson's [1], or logit-t over clusters. Without pairs the share is undefined (`no_pairs`).
+    The interval is Wilson's [1] or, with clusters, a logit-t interval. Accuracy is undefined without pairs.
 
     Args:
-        truth: True labels; None and NaN are missing, and the pair is dropped.
-        pred: Judged labels.
+        truth: Ground-truth labels. None and NaN count as missing, and their pairs are dropped.
+        pred: Labels given by the judge.
         scale: Declared categories; None uses the categories that occur.
-        table: K × K counts with truth in the rows, instead of labels.
+        table: K × K counts with truth in the rows, in place of `truth` and `pred`.
         **interval: See `CodedArguments`.
 
     References:
@@ -60,7 +60,7 @@ def balanced_accuracy(
 ) -> Estimate:
     """Compute the mean recall over the classes that occur in truth [1].
 
-    It is undefined if truth has only one class (`single_class`). Arguments are as in `accuracy`.
+    It is undefined if truth has only one class (`single_class`). See `accuracy` for the arguments.
 
     References:
         [1] K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann (2010), The balanced accuracy and its
@@ -84,10 +84,10 @@ def macro_f1(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the mean one-against-rest F1 over the classes that occur on either side.
+    """Compute the mean one-against-rest F1 over the classes that occur in truth or pred.
 
-    Classes of the scale that occur on neither side are skipped; `method` says how many classes occur. It is
-    undefined without pairs (`no_pairs`). Arguments are as in `accuracy`.
+    Other classes of the scale are skipped, and `method` reports how many classes occur. Macro F1 is undefined
+    without pairs (`no_pairs`). See `accuracy` for the arguments.
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
@@ -101,17 +101,17 @@ def macro_f1_figure(size: int) -> Figure:
 
 
 def macro_precision_figure(size: int) -> Figure:
-    """Return the `Figure` of mean precision over the classes of a K × K table that occur in pred."""
+    """Return the `Figure` of the mean precision over the classes of a K × K table that occur in pred."""
     return smooth_figure("macro precision", size, shares.macro_precision_of, "no_pairs")
 
 
 def macro_recall_figure(size: int) -> Figure:
-    """Return the `Figure` of mean recall over the classes of a K × K table that occur in truth."""
+    """Return the `Figure` of the mean recall over the classes of a K × K table that occur in truth."""
     return smooth_figure("macro recall", size, shares.macro_recall_of, "no_pairs")
 
 
 def classes_note(table: Array) -> str:
-    """Return a note on how many classes of a table occur on either side."""
+    """Return a note with the number of classes that occur in the rows or columns of a table."""
     return f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur"
 
 
@@ -123,10 +123,10 @@ def mcc(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Matthews' correlation coefficient; with more than two classes, Gorodkin's R_K [1, 2].
+    """Compute Matthews' correlation coefficient or, with more than two classes, Gorodkin's R_K [1, 2].
 
     `(n Σ n_kk - Σ r_k c_k) / √((n² - Σ r_k²)(n² - Σ c_k²))`. With two classes it equals phi and Pearson's r.
-    It is undefined if a side is constant (`no_variance`). Arguments are as in `accuracy`.
+    It is undefined if truth or pred is constant (`no_variance`). See `accuracy` for the arguments.
 
     References:
         [1] B. W. Matthews (1975), Comparison of the predicted and observed secondary structure of T4 phage
@@ -153,17 +153,17 @@ def adjacent_accuracy(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the share of pairs at most k places apart on an ordinal scale.
+    """Compute the proportion of pairs whose labels are at most k categories apart on an ordinal scale.
 
-    With three categories a high share is easy to reach, so `method` reports the share expected by chance from
-    the two margins.
+    With three categories a high proportion is easy to reach, so `method` reports the proportion expected by
+    chance from the two margins.
 
     Args:
-        truth: True labels; None and NaN are missing, and the pair is dropped.
-        pred: Judged labels.
+        truth: Ground-truth labels. None and NaN count as missing, and their pairs are dropped.
+        pred: Labels given by the judge.
         scale: `Ordinal(labels)`. Not needed for binary labels, or for codes with `labels=K`.
-        k: Largest distance in places that counts as agreement.
-        table: K × K counts with truth in the rows, instead of labels.
+        k: Largest distance, in categories, that counts as agreement.
+        table: K × K counts with truth in the rows, in place of `truth` and `pred`.
         **interval: See `CodedArguments`.
 
     Raises:
@@ -171,14 +171,14 @@ def adjacent_accuracy(
     """
     options = CodedOptions(**interval)
     if k < 0:
-        raise ArgumentError(f"k={k!r}; give a number of places, from 0")
+        raise ArgumentError(f"k must be a non-negative integer; got {k!r}")
     if isinstance(scale, Nominal | Interval):
-        raise ArgumentError(f"{scale} has no order of categories; give scale=Ordinal(labels)")
+        raise ArgumentError(f"{scale} does not order its categories; pass scale=Ordinal(labels)")
     pair = read_pair(truth, pred, table, scale, options)
     if not pair.declared and not (pair.scale is None or isinstance(pair.scale, Binary)):
         raise ArgumentError(
-            f"adjacent accuracy needs a declared order, for unused categories lie between others; the labels "
-            f"seen are {list(pair.scale.labels)!r}: give scale=Ordinal(labels)"
+            "adjacent accuracy needs a declared order, because unused categories may lie between the "
+            f"observed labels {list(pair.scale.labels)!r}; pass scale=Ordinal(labels)"
         )
     figure, note = adjacent_figure(pair.size, k), adjacent_note(pair.table, k)
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
@@ -201,6 +201,6 @@ def adjacent_by_chance(table: Array, k: int = 1) -> float:
 
 
 def adjacent_note(table: Array, k: int = 1) -> str:
-    """Return a note with k and the share expected by chance."""
+    """Return a note with k and the value expected by chance."""
     chance = adjacent_by_chance(table, k) if table.sum() else 0.0
     return f"k={k}, {chance:.3f} by chance"

@@ -1,4 +1,4 @@
-"""Columns of numbers, with None and NaN for missing values."""
+"""Conversion of columns of numbers, in which None and NaN mark missing values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numeric_column(values: Iterable[Any], what: str) -> Array:
     else:
         numbers = np.array([_number(value, what) for value in column], dtype=float)
     if np.isinf(numbers).any():
-        raise ArgumentError(f"{what} holds an infinite value; give finite numbers, None where missing")
+        raise ArgumentError(f"{what} must contain finite numbers, with None for missing values")
     return numbers
 
 
@@ -33,11 +33,11 @@ def _number(value: Any, what: str) -> float:
     if is_missing(value):
         return float("nan")
     if isinstance(value, str | bytes):
-        raise ArgumentError(f"{what} holds {value!r}; give numbers, None where missing")
+        raise ArgumentError(f"{what} must contain numbers, with None for missing values; got {value!r}")
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{what} holds {value!r}, which is not a number: {error}") from None
+        raise ArgumentError(f"{what} contains {value!r}, which is not a number: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | Non
     """
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
     if len(left) != len(right):
-        raise ArgumentError(f"truth has {len(left)} values and pred {len(right)}; give one of each per unit")
+        raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
     both = ~(np.isnan(left) | np.isnan(right))
     members = None if cluster is None else np.unique(cluster[both], return_inverse=True)[1].reshape(-1)
     return NumberPairs(left[both], right[both], members, int(both.size - np.count_nonzero(both)))

@@ -36,11 +36,11 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
 ) -> MetricsResult:
     """Compute metrics of a run's panel, and optionally of each judge, against the labels of its dataset.
 
-    Items may have their own rubrics: criteria are matched by name and scale, never by position. Failed votes,
-    and default answers that only replace unreadable replies, never count as answers.
+    Items may have their own rubrics: criteria are matched by name and scale, never by position. Failed votes
+    never count as answers, nor do default answers that replace unreadable replies.
 
     Args:
-        result: A run.
+        result: Run to evaluate.
         dataset: The dataset that was graded, with labels.
         bootstrap: Whether to resample items for confidence intervals of the macro metrics.
         n_bootstrap: Number of resamples.
@@ -49,19 +49,19 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
             is a separate category.
         na_mode: Whether NA is excluded, counts as the worst option, or is a separate category. With a
             separate category, metrics that need an order are None.
-        truth: Rule that combines several people's labels into one, as in `judge_report`.
+        truth: Rule that combines the labels of several people into one; see `judge_report`.
         confidence_level: Confidence level of all intervals.
         seed: Seed of the resampling; None means 0.
 
     Raises:
-        ArgumentError: If an option is invalid, or run and dataset do not match.
+        ArgumentError: If an option is invalid, or the run and the dataset do not match.
     """
     for name, given, allowed in (
         ("cannot_assess", cannot_assess, get_args(CannotAssessMode)),
         ("na_mode", na_mode, get_args(NaMode)),
     ):
         if given not in allowed:
-            raise ArgumentError(f"{name}={given!r}; give one of {list(allowed)}")
+            raise ArgumentError(f"{name} must be one of {list(allowed)}; got {given!r}")
     options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_bootstrap, rng=seed or 0)
     resampling = Resampling(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed or 0)
     return metrics_of_table(
@@ -101,11 +101,11 @@ def metrics_of_table(
     compared = [one.name for one in cells.criteria if one.level == "ranking"]
     if compared:
         warnings.append(
-            f"means over criteria leave out comparisons ({listed(compared)}), which judge_report counts"
+            f"means over criteria exclude comparison criteria ({listed(compared)}); see judge_report for them"
         )
     n_tied = table.n_tied_labels if table.n_people > 1 else None
     if n_tied:
-        warnings.append(f"people's labels of {n_tied} cells are tied: they have no truth and count nowhere")
+        warnings.append(f"{n_tied} cells (item × criterion) are excluded because their human labels tie")
     return MetricsResult(
         **fields[PANEL],
         per_judge=by_judge,

@@ -1,4 +1,4 @@
-"""Kendall's W: how similarly several raters rank the units."""
+"""Kendall's W, the agreement of several raters on the ranking of the units."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
 
     W is undefined without ratings (`no_ratings`), with one rater (`no_pairs`), with fewer than two complete
     units (`too_few_units`) and if every rater is constant (`no_variance`). The interval resamples units;
-    resamples contain ties, which widen it. `test` is Friedman's test of no agreement, χ² = m (n - 1) W with
-    n - 1 degrees of freedom [2]; None with clusters.
+    resamples contain ties, which widen the interval. `test` is Friedman's test of the null hypothesis of no
+    agreement, χ² = m (n - 1) W with n - 1 degrees of freedom [2], or None with clusters.
 
     Args:
-        ratings: Numbers of shape `(n_units, n_raters)`; only their order within a rater matters. None is
-            missing.
+        ratings: Numbers of shape `(n_units, n_raters)`; only their order within a rater matters. None and NaN
+            count as missing.
         **interval: See `IntervalArguments`; `cluster` has one id per unit.
 
     References:

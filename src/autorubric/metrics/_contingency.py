@@ -26,11 +26,11 @@ from autorubric.metrics._scales import (
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Labels coded on one scale.
+    """Labels encoded as positions on one scale.
 
     Attributes:
         codes: One array per rater, each of shape `(n,)`.
-        scale: The declared or inferred scale; None for bare codes.
+        scale: The declared or inferred scale; None for integer codes.
         size: Number of categories; 0 if there are no labels.
         declared: Whether the caller declared the categories.
     """
@@ -45,16 +45,16 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
     """Encode columns of labels on one scale, declared or inferred from all columns.
 
     Raises:
-        ArgumentError: If both scale and labels are given, the scale has no categories, or a label is not on
+        ArgumentError: If both scale and labels are passed, the scale has no categories, or a label is not on
             the scale.
     """
     sequences = [as_sequence(column, "labels") for column in columns]
     if labels is not None:
         if scale is not None:
-            raise ArgumentError("give scale or labels, not both")
+            raise ArgumentError("pass either scale or labels, not both")
         return Coded(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
     if isinstance(scale, Interval):
-        raise ArgumentError(f"{scale} has no categories; give Binary(), Nominal(labels) or Ordinal(labels)")
+        raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
     levels = [_levels(column) for column in sequences]
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
@@ -64,7 +64,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
 
 
 def _levels(column: Any) -> tuple[list[Any], Codes | None]:
-    """Return distinct labels and the index of each label among them; plain sequences have no index."""
+    """Return the distinct labels and the index of each label; sequences are returned whole, without index."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         seen, where = _distinct(column)
         return seen.tolist(), where
@@ -72,7 +72,7 @@ def _levels(column: Any) -> tuple[list[Any], Codes | None]:
 
 
 def _distinct(column: Any) -> tuple[Any, Codes]:
-    """Return sorted distinct values and the place of each value; dense integers are not sorted."""
+    """Return the sorted distinct values and the index of each value, without sorting dense integers."""
     if column.size and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
         low = int(column.min())
         span = int(column.max()) - low + 1
@@ -96,13 +96,13 @@ def _bare_codes(column: Any, size: int) -> Codes:
         wrong = [code for code in filled if not isinstance(code, Real) or not float(code).is_integer()]
         if wrong:
             raise ArgumentError(
-                f"with labels={size} the labels are integer codes 0..{size - 1}, -1 or None where missing; "
-                f"got {wrong[0]!r}; give scale= for labels of other kinds"
+                f"with labels={size}, labels must be integer codes 0..{size - 1}, or -1 or None if missing; "
+                f"got {wrong[0]!r}. Use scale= for other kinds of labels"
             )
         codes = np.array(filled, dtype=np.int64)
     if codes.size and (codes.min() < MISSING or codes.max() >= size):
         wrong = codes[(codes < MISSING) | (codes >= size)][0]
-        raise ArgumentError(f"code {int(wrong)} is outside 0..{size - 1} (-1 is missing)")
+        raise ArgumentError(f"code {int(wrong)} is outside 0..{size - 1} (-1 means missing)")
     return codes.astype(np.int64, copy=False)
 
 
@@ -116,7 +116,7 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
         return None
     ids = as_sequence(cluster, "cluster")
     if len(ids) != n:
-        raise ArgumentError(f"cluster has {len(ids)} ids for {n} units; give one per unit")
+        raise ArgumentError(f"cluster has {len(ids)} ids for {n} units; pass one id per unit")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
         return np.unique(ids, return_inverse=True)[1].reshape(-1)
     numbers: dict[Any, int] = {}
@@ -127,8 +127,8 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
     for one, number in numbers.items():
         if is_missing(one):
             raise ArgumentError(
-                f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); give each unit "
-                "an id, a unique one if it is alone"
+                f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); pass an id for "
+                "every unit, and a unique id for a unit that belongs to no cluster"
             )
     return codes
 
@@ -138,9 +138,9 @@ class TableInput:
     """A K × K table with truth in the rows, and its resampling units.
 
     Attributes:
-        units: Sampling units; their sums are the cells, row by row.
+        units: Sampling units, whose sums are the cells of the table, row by row.
         size: Number of categories K; 0 if there are no labels.
-        scale: The scale; None for bare codes and bare tables.
+        scale: The declared or inferred scale; None for integer codes and tables without a scale.
         declared: Whether the caller declared the categories.
         n_missing: Number of pairs dropped because a label was missing.
     """
@@ -153,7 +153,7 @@ class TableInput:
 
     @property
     def table(self) -> Array:
-        """The counts, shape `(K, K)`."""
+        """Counts of the label pairs, shape `(K, K)`."""
         return self.units.total().reshape(self.size, self.size)
 
 
@@ -164,21 +164,21 @@ def read_pair(
     scale: Scale | None,
     options: CodedOptions,
 ) -> TableInput:
-    """Read the table of two raters from their labels or from counts.
+    """Return the contingency table of two raters from their labels or from counts.
 
     Raises:
-        ArgumentError: If neither or both forms are given, the lengths differ, or the counts are invalid.
+        ArgumentError: If neither or both forms are passed, the lengths differ, or the counts are invalid.
     """
     if table is not None:
         if truth is not None or pred is not None or options.cluster is not None:
-            raise ArgumentError("give table or truth and pred, not both; a table takes no cluster")
+            raise ArgumentError("pass table or truth and pred, not both; table cannot be used with cluster")
         return _read_table(table, scale, options.labels)
     if truth is None or pred is None:
-        raise ArgumentError("give truth and pred, or table")
+        raise ArgumentError("pass truth and pred, or table")
     coded = encode((truth, pred), scale, options.labels)
     left, right = coded.codes
     if len(left) != len(right):
-        raise ArgumentError(f"truth has {len(left)} labels and pred {len(right)}; give one of each per unit")
+        raise ArgumentError(f"truth has {len(left)} labels but pred has {len(right)}; lengths must match")
     units, n_missing = table_units(left, right, coded.size, cluster_codes(options.cluster, len(left)))
     return TableInput(units, coded.size, coded.scale, coded.declared, n_missing)
 
@@ -204,14 +204,14 @@ def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> 
 def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:
     counts = np.asarray(table, dtype=float)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not counts.size:
-        raise ArgumentError(f"table has shape {counts.shape}; give K × K counts, rows truth")
+        raise ArgumentError(f"table must have shape (K, K), with truth in the rows; got {counts.shape}")
     if not np.all(np.isfinite(counts)) or np.any(counts < 0) or np.any(counts != np.round(counts)):
-        raise ArgumentError("table holds something other than counts; give whole numbers from 0")
+        raise ArgumentError("table must contain only non-negative integers")
     if isinstance(scale, Interval):
-        raise ArgumentError(f"{scale} has no categories; give Binary(), Nominal(labels) or Ordinal(labels)")
+        raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
     size = len(counts)
     declared = labels if scale is None else scale.size
     if declared is not None and declared != size:
-        raise ArgumentError(f"table is {size} × {size} and the scale has {declared} categories")
+        raise ArgumentError(f"table is {size} × {size}, but the scale has {declared} categories")
     cells = counts.reshape(-1).astype(np.int64)
     return TableInput(Units(counts=cells, n=int(cells.sum())), size, scale, True)

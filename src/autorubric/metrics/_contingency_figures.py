@@ -1,4 +1,4 @@
-"""Figures of a K × K table: shares with their intervals, and other smooth functions of the cells."""
+"""Metrics of a K × K table: proportions with their intervals, and other smooth functions of the cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def square(sums: Array, size: int) -> Array:
 def share_figure(
     name: str, size: int, of: Callable[[Array], Array], trials: Callable[[Array], Array], reason: Reason
 ) -> Figure:
-    """Return the `Figure` of a share, with a Wilson interval or, over clusters, a logit-t interval."""
+    """Return the `Figure` of a proportion, with a Wilson interval or, for clusters, a logit-t interval."""
     return Figure(
         name=name,
         compute=lambda sums: of(square(sums, size)),

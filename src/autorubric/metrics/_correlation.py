@@ -22,7 +22,7 @@ from autorubric.metrics._rounding import RELATIVE_ZERO
 from autorubric.metrics._scales import as_sequence
 
 Variance: TypeAlias = Callable[[float, int], float | None]
-"""A function from (value, n) to the variance on Fisher's z scale; None with too few pairs."""
+"""A function from (value, n) to the variance on Fisher's z scale, or to None if there are too few pairs."""
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
@@ -45,12 +45,12 @@ def _kendall_variance(value: float, n: int) -> float | None:
 def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Pearson's r, s_xy / (s_x s_y).
 
-    It is undefined if a side is constant (`no_variance`) or there are fewer than two pairs (`too_few_units`).
-    The interval uses Fisher's z [1]; with clusters, the percentile bootstrap.
+    It is undefined if truth or pred is constant (`no_variance`) or there are fewer than two pairs
+    (`too_few_units`). The interval uses Fisher's z [1] or, with clusters, the percentile bootstrap.
 
     Args:
-        truth: Numbers; None and NaN are missing, and the pair is dropped.
-        pred: Numbers.
+        truth: Numbers. None and NaN count as missing, and their pairs are dropped.
+        pred: Numbers to compare with `truth`, in the same order.
         **interval: See `IntervalArguments`.
 
     References:
@@ -72,7 +72,7 @@ def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
         analytic=fisher_z(_pearson_variance),
         on_table=False,
     )
-    # Each side in units of its own, or squares of the lesser one could vanish beside the other's.
+    # Each column is scaled separately, or squares of the smaller one could vanish next to the other's.
     sides = replace(pairs, truth=_standard(pairs.truth), pred=_standard(pairs.pred))
     return estimate(figure, moments_of(sides).units, options, n_missing=pairs.n_missing)
 
@@ -83,15 +83,15 @@ def _standard(values: Array) -> Array:
         return np.zeros_like(values)
     centred = values - values.mean()
     scaled = centred / np.abs(centred).max()
-    # What is left of a spread beside a far mean is rounding, as it is in the sums of squares.
+    # A spread this small relative to the values is rounding error, as it is in the sums of squares.
     return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Compute Spearman's rho, Pearson's r of the midranks.
+    """Compute Spearman's rho, which is Pearson's r of the midranks.
 
-    It is undefined in the same cases as `pearson`. The interval uses Fisher's z with variance
-    (1 + r²/2) / (n - 3) [1]; with clusters, the percentile bootstrap. Arguments are as in `pearson`.
+    It is undefined in the same cases as `pearson`, which also documents the arguments. The interval uses
+    Fisher's z with variance (1 + r²/2) / (n - 3) [1] or, with clusters, the percentile bootstrap.
 
     References:
         [1] D. G. Bonett, T. A. Wright (2000), Sample size requirements for estimating Pearson, Kendall and
@@ -125,9 +125,9 @@ def kendall_tau_b(
 ) -> Estimate:
     """Compute Kendall's tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)) [1].
 
-    n₀ = n (n - 1) / 2 is the number of pairs, and t_x and t_y are the tied pairs of each side. Tau-b is
-    undefined in the same cases as `pearson`. The interval uses Fisher's z with variance 0.437 / (n - 4) [2];
-    with clusters, the percentile bootstrap. Arguments are as in `pearson`.
+    C and D count the concordant and discordant pairs of items, n₀ = n (n - 1) / 2 all pairs, and t_x and t_y
+    the pairs tied in truth and in pred. See `pearson` for the arguments and the undefined cases. The interval
+    uses Fisher's z with variance 0.437 / (n - 4) [2] or, with clusters, the percentile bootstrap.
 
     References:
         [1] M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33, 239-251.
@@ -148,9 +148,9 @@ def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
 
-    It is undefined if both sides are constant and equal (`no_variance`), and 0.0 if they are constant and
-    different. The interval uses Fisher's z with the delta-method standard error, which accounts for clusters.
-    Arguments are as in `pearson`.
+    It is undefined if all values are equal (`no_variance`), and 0.0 if truth and pred are two different
+    constants. The interval uses Fisher's z with the delta-method standard error, which accounts for clusters.
+    See `pearson` for the arguments.
 
     References:
         [1] L. I.-K. Lin (1989), A concordance correlation coefficient to evaluate reproducibility,
@@ -176,9 +176,10 @@ def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 
 
 def correlation_p_value(value: float, n: int) -> float | None:
-    """Compute the two-sided p-value of no correlation for Pearson's r or, approximately, Spearman's rho.
+    """Compute the two-sided p-value of the null hypothesis of no correlation; None if n < 3.
 
-    For independent items, r √((n - 2) / (1 - r²)) follows t with n - 2 degrees of freedom. None if n < 3.
+    It is exact for Pearson's r of independent normal items and approximate for Spearman's rho. The statistic
+    r √((n - 2) / (1 - r²)) follows t with n - 2 degrees of freedom.
     """
     if n < 3:
         return None
@@ -195,9 +196,9 @@ def correlation_test(value: float, n: int) -> TestStatistic | None:
 
 
 def kendall_test(ranked: Ranked, tau: float | None) -> TestStatistic | None:
-    """Return the two-sided z test of no association, with the tie-corrected variance of C - D [1].
+    """Return the two-sided z test of the null hypothesis of no association, with ties corrected for [1].
 
-    `tau` is tau-b of the pairs. None if it is undefined or there are fewer than three pairs.
+    `tau` is tau-b of the pairs. Returns None if it is undefined or there are fewer than three pairs.
 
     References:
         [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.

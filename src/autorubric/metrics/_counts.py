@@ -1,7 +1,7 @@
 """Agreement among any number of raters from units × K counts, with missing ratings allowed [1].
 
-A coefficient is a function of linear sums over units (agreement, mean shares), so a resample of units is one
-matrix product.
+A coefficient is a function of linear sums over units (agreement, mean proportions), so each resample of the
+units takes one matrix product.
 
 References:
     [1] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2-5 (unequal numbers of ratings).
@@ -28,7 +28,7 @@ from autorubric.metrics._scales import Binary, Codes, Interval, Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 Chance: TypeAlias = Callable[[Array, Array], Array]
-"""A function from (mean shares of shape `(..., K)`, weights) to expected agreement."""
+"""A function from (mean proportions of shape `(..., K)`, weights) to expected agreement."""
 
 
 def fleiss_chance(shares: Array, weights: Array) -> Array:
@@ -57,8 +57,8 @@ class CountCoefficient:
     """An agreement coefficient of many raters.
 
     Attributes:
-        name: Name in words.
-        chance: Agreement expected by chance.
+        name: Display name.
+        chance: Function that computes the agreement expected by chance.
         needs_declared: Whether unused categories change the value, so that categories must be declared.
     """
 
@@ -70,7 +70,7 @@ class CountCoefficient:
 def ratings_estimate(
     coefficient: CountCoefficient, ratings: Any, scale: Scale | None, weights: Weights, options: CodedOptions
 ) -> Estimate:
-    """Compute the coefficient from `(n_units, n_raters)` labels.
+    """Compute the coefficient from labels of shape `(n_units, n_raters)`.
 
     Raises:
         ArgumentError: If rows differ in length, a label is not on the scale, or required categories are not
@@ -79,8 +79,8 @@ def ratings_estimate(
     coded, codes = code_ratings(ratings, scale, options.labels)
     if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
         raise ArgumentError(
-            f"{coefficient.name} depends on the number of categories, used or not; give "
-            "scale=Nominal(labels) or Ordinal(labels)"
+            f"{coefficient.name} depends on the number of categories, including unused ones; pass "
+            "scale=Nominal(labels) or scale=Ordinal(labels)"
         )
     counts = units_by_category(codes, coded.size)
     note = "" if coded.declared else "categories seen"
@@ -97,7 +97,7 @@ def units_by_category(codes: Codes, size: int) -> Array:
 
 
 def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
-    """Encode a units × raters table of labels, shape `(n_units, n_raters)`, -1 where missing."""
+    """Encode labels of shape `(n_units, n_raters)` as codes of the same shape, -1 where missing."""
     rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
         n_units, n_raters = rows.shape
@@ -118,21 +118,21 @@ def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Arr
     try:
         table = np.asarray(rows, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"counts holds something other than whole numbers from 0: {error}") from None
+        raise ArgumentError(f"counts must contain only non-negative integers: {error}") from None
     if table.ndim != 2:
-        raise ArgumentError(f"counts has shape {table.shape}; give units × K")
+        raise ArgumentError(f"counts must have shape (n_units, K); got {table.shape}")
     if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
-        raise ArgumentError("counts holds something other than whole numbers from 0")
+        raise ArgumentError("counts must contain only non-negative integers")
     size = table.shape[1]
     if isinstance(scale, Interval) or (scale is not None and scale.size != size):
-        raise ArgumentError(f"counts has {size} columns, which {scale} does not")
+        raise ArgumentError(f"counts has {size} columns, which does not match {scale}")
     return table, weight_matrix(weights, scale, size)
 
 
 def counts_estimate(
     coefficient: CountCoefficient, counts: Array, weights: Array, options: IntervalOptions, note: str = ""
 ) -> Estimate:
-    """Compute the coefficient from units × K counts; units without ratings are dropped as missing."""
+    """Compute the coefficient from units × K counts; units without ratings count as missing."""
     rated = counts.sum(1) > 0
     plain = coefficient.chance is no_chance
     smoothed = is_smoothed(options) and not plain and len(weights) > 0
@@ -150,7 +150,7 @@ def counts_estimate(
 def _units(
     counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, smoothed: bool
 ) -> Units:
-    """Return the sums of the units, with equal units merged and counted, or the sums of the clusters."""
+    """Return the sums of the units, with identical units merged, or the sums of the clusters."""
     members = dense(cluster_codes(cluster, len(rated)), rated)
     table = CountedRows.of(counts.astype(np.int64), int(counts.max(initial=0)) + 1, members)
     units = row_units(_unit_sums(table.rows, weights), members, table.counts)
@@ -161,7 +161,7 @@ def _units(
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
-    """Compute per unit: agreement of its pairs, whether it has a pair, its share of each category, and 1."""
+    """Compute for each unit the agreement of its pairs, whether it has a pair, its proportions, and 1."""
     total = counts.sum(1)
     paired = total >= 2
     pairs = np.where(paired, total * (total - 1), 1.0)
@@ -176,7 +176,7 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
             observed = sums[..., 0] / sums[..., 1]
             expected = coefficient.chance(sums[..., 2:-1] / sums[..., -1:], weights)
             room = 1 - expected
-            # Shares are sums of fractions, so that a single category leaves rounding, not zero.
+            # Proportions are sums of fractions, so a single category leaves rounding error instead of 0.
             none = (np.abs(room.real) <= 1e-9) | (sums[..., 1] == 0)
             return np.where(none, np.nan, (observed - expected) / room)
 
@@ -186,7 +186,7 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
         return "single_class" if np.count_nonzero(sums[2:-1]) == 1 else "no_variance"
 
     if coefficient.chance is no_chance:
-        # A mean of shares of pairs, one of each unit that has a pair.
+        # The mean, over the units that have a pair, of the proportion of agreeing pairs.
         return Figure(
             name=coefficient.name,
             compute=compute,

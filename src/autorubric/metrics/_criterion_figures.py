@@ -48,19 +48,19 @@ from autorubric.metrics._weights import weight_matrix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCriterion:
-    """A criterion with two columns over its cells.
+    """A criterion with the labels and the decisions of one rater.
 
     Attributes:
-        criterion: The criterion.
-        index: Its position in the run.
-        truth: Labels.
-        rater: Decisions.
-        table: Counts of pairs of answers, truth in the rows; see `tables_of`.
-        modes: How abstentions count.
+        criterion: Criterion with its measurement level and answers.
+        index: Position of the criterion in the run.
+        truth: Ground-truth labels.
+        rater: Decisions of the rater.
+        table: Counts of pairs of label and decision, with truth in the rows; see `tables_of`.
+        modes: Treatment of abstentions.
         options: Interval options of correlations.
         fleiss_kappa: Agreement among the judges.
         outcomes: Outcomes of comparisons on the criterion.
-        positions: Samples with the same answer in both orders of the candidates, and all samples with both.
+        positions: Samples answered equally in both orders of the candidates, and samples answered in both.
     """
 
     criterion: MeasuredCriterion
@@ -120,7 +120,7 @@ def weights_on_values(criterion: MeasuredCriterion) -> Array:
 
 
 def category_values(criterion: MeasuredCriterion) -> list[float]:
-    """Return the value of each category on [0, 1], or all their positions if any value is missing."""
+    """Return the values of the categories on [0, 1], or their positions if any value is missing."""
     values = [answer.value for answer in criterion.categories]
     if any(value is None for value in values):
         return [float(place) for place in range(len(values))]
@@ -128,7 +128,7 @@ def category_values(criterion: MeasuredCriterion) -> list[float]:
 
 
 def figures_on(given: OnCriterion) -> AnyCriterionMetrics | None:
-    """Compute the criterion's metrics; None for levels without metrics."""
+    """Compute the metrics of the criterion, or return None for levels without metrics."""
     match given.criterion.level:
         case "binary":
             return _binary(given)
@@ -249,7 +249,7 @@ def _ordinal(given: OnCriterion) -> OrdinalCriterionMetrics:
     noted = Noted()
     shared = _nominal(given, noted)
     if given.modes.has_category:
-        # An abstention that is a category has no place in the order, so nothing that needs one is left.
+        # A category of abstentions has no place in the order, so metrics that need an order are undefined.
         for name in ("adjacent_accuracy", "weighted_kappa", "spearman", "kendall", "rmse", "mae"):
             noted.refuse(name, "na_as_category")
         nothing = CorrelationResult(coefficient=None, reason="na_as_category", n_samples=shared["n_samples"])
@@ -286,7 +286,7 @@ def _interval(given: OnCriterion) -> IntervalCriterionMetrics:
     in_units = given.truth.number, given.rater.number
     both = ~(np.isnan(in_units[0]) | np.isnan(in_units[1]))
     if not both.any():
-        # Answers that are no single numbers (a checklist, several dimensions) are compared by their value.
+        # Answers that are not single numbers (a checklist, several dimensions) are compared by their value.
         in_units = given.truth.value, given.rater.value
         both = ~(np.isnan(in_units[0]) | np.isnan(in_units[1]))
     pairs = NumberPairs(in_units[0][both], in_units[1][both], None, int((~both).sum()))
@@ -345,7 +345,7 @@ def rank_correlation(name: str, ranked: Ranked, options: IntervalOptions, noted:
 
 
 def _test_of(found: Estimate) -> tuple[float | None, TestStatistic | None]:
-    """Return the p-value of a coefficient and its test; both None if undefined, no test for ±1."""
+    """Return a coefficient's p-value and test: neither if it is undefined, and no test if it is ±1."""
     if found.value is None:
         return None, None
     return correlation_p_value(found.value, found.n), correlation_test(found.value, found.n)

@@ -15,18 +15,18 @@ CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrelationResult(NumberLike):
-    """A correlation, which behaves like its coefficient in comparisons and arithmetic if it is defined.
+    """A correlation that behaves like its coefficient in comparisons and arithmetic if it is defined.
 
     Attributes:
-        coefficient: The correlation, on [-1, 1]; None if undefined.
-        p_value: Two-sided p-value of no correlation, assuming independent items; None if undefined.
-        ci: Confidence interval; None with too few items.
-        interpretation: Size in words; `undefined` without a coefficient.
+        coefficient: Correlation coefficient on [-1, 1]; None if undefined.
+        p_value: Two-sided p-value for the null hypothesis of no correlation between independent items.
+        ci: Confidence interval; None if there are too few items.
+        interpretation: Verbal description of the size; `undefined` if there is no coefficient.
         n_samples: Number of pairs used.
         method: Name of the correlation.
-        reason: Why the coefficient is undefined.
-        test: Test behind `p_value` with its statistic: t for Pearson and Spearman, z for Kendall. None if
-            there is no test, and for coefficients of ±1, where t is infinite.
+        reason: Reason why the coefficient is undefined; None if it is defined.
+        test: Test that gives `p_value`, with its statistic: t for Pearson and Spearman, z for Kendall. None
+            if there is no test, and for coefficients of ±1, where t is infinite.
     """
 
     coefficient: float | None
@@ -52,10 +52,10 @@ class OptionMetrics:
     """Metrics of one option against all others.
 
     Attributes:
-        label: The option.
-        precision: Share of the judge's uses of the option that are correct; None if the judge never used it.
-        recall: Share of the items with this true option that the judge found; None if there are none.
-        f1: Harmonic mean of precision and recall; None if the option occurs on neither side.
+        label: Label of the option.
+        precision: Proportion of the judge's uses of the option that are correct; None if it was never used.
+        recall: Proportion of items with this label that the judge found; None if no item has the label.
+        f1: Harmonic mean of precision and recall; None if neither the labels nor the judge use the option.
         support_true: Number of pairs with this option in truth.
         support_pred: Number of pairs with this option in the judge's answers.
     """
@@ -70,11 +70,11 @@ class OptionMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionMatrix:
-    """A confusion matrix of truth and judge.
+    """A confusion matrix of the labels and the judge's answers.
 
     Attributes:
-        labels: Categories, in order.
-        counts: Counts of shape `(n_labels, n_labels)`; rows are truth, columns the judge.
+        labels: Categories in the order of the rows and columns.
+        counts: Counts of shape `(n_labels, n_labels)`; rows are the truth, columns the judge's answers.
     """
 
     labels: tuple[str, ...]
@@ -83,18 +83,18 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionCoverage:
-    """The data behind the metrics of a criterion.
+    """A criterion and the amount of data from which its metrics are computed.
 
     Attributes:
         name: Name of the criterion.
-        index: Position among the run's criteria.
+        index: Position among the criteria of the run.
         criterion_type: Measurement level.
-        n_samples: Number of pairs of truth and judge that the metrics use.
-        n_labelled: Number of cells with a label, including abstentions.
-        coverage: `n_samples / n_labelled`; None without labels.
-        abstention_rate: Share of labelled cells on which the judge abstained.
-        failure_rate: Share of labelled cells on which the judge failed.
-        reasons: Why metrics are None, by name.
+        n_samples: Number of pairs of label and judgment that the metrics use.
+        n_labelled: Number of items with a label, including labels that are abstentions.
+        coverage: `n_samples / n_labelled`; None if no item has a label.
+        abstention_rate: Proportion of labelled items on which the judge abstained.
+        failure_rate: Proportion of labelled items on which the judge's vote failed.
+        reasons: Reasons why metrics are None, by name of the metric.
     """
 
     name: str
@@ -113,22 +113,22 @@ class CriterionMetrics(CriterionCoverage):
     """Metrics of a rater on a binary criterion, with MET as the positive class.
 
     Attributes:
-        accuracy: Share of correct verdicts.
+        accuracy: Proportion of correct verdicts.
         balanced_accuracy: Mean of recall and specificity.
-        precision: Share of MET verdicts that are correct.
-        recall: Share of MET labels that were judged MET.
-        sensitivity: True positive rate (TPR), the same as `recall`.
+        precision: Proportion of MET verdicts that are correct.
+        recall: Proportion of MET labels that were judged MET.
+        sensitivity: True positive rate (TPR), equal to `recall`.
         sensitivity_ci: Wilson score interval of `sensitivity`; None if undefined.
-        specificity: True negative rate (TNR), the share of UNMET labels that were judged UNMET.
+        specificity: True negative rate (TNR), the proportion of UNMET labels that were judged UNMET.
         specificity_ci: Wilson score interval of `specificity`; None if undefined.
         f1: Harmonic mean of precision and recall.
         kappa: Cohen's kappa.
-        kappa_interpretation: Size of `kappa` in the words of Landis and Koch (1977).
+        kappa_interpretation: Description of the size of `kappa` after Landis and Koch (1977).
         mcc: Matthews' correlation coefficient.
         support_true: Number of MET labels among the pairs.
         support_pred: Number of MET verdicts among the pairs.
         confusion_matrix: Counts of UNMET, MET and, if abstentions are a category, CANNOT_ASSESS.
-        fleiss_kappa: Agreement among the judges; None with a single judge.
+        fleiss_kappa: Fleiss' kappa of the judges; None if there is only one judge.
     """
 
     accuracy: float | None
@@ -154,14 +154,14 @@ class NominalCriterionMetrics(CriterionCoverage):
     """Metrics of a rater on a nominal criterion.
 
     Attributes:
-        exact_accuracy: Share of correct options.
+        exact_accuracy: Proportion of items for which the correct option was chosen.
         balanced_accuracy: Mean recall over the options that occur in truth.
-        macro_f1: Mean F1 over the options that occur on either side.
+        macro_f1: Mean F1 over the options that occur in the labels or the judge's answers.
         kappa: Cohen's kappa.
-        kappa_interpretation: Size of `kappa` in the words of Landis and Koch (1977).
+        kappa_interpretation: Description of the size of `kappa` after Landis and Koch (1977).
         per_option: Metrics of each option against the others.
         confusion_matrix: Counts of pairs of options.
-        fleiss_kappa: Agreement among the judges; None with a single judge.
+        fleiss_kappa: Fleiss' kappa of the judges; None if there is only one judge.
     """
 
     exact_accuracy: float | None
@@ -179,10 +179,10 @@ class OrdinalCriterionMetrics(NominalCriterionMetrics):
     """Metrics of a rater on an ordinal criterion; `kappa` ignores the order.
 
     Attributes:
-        adjacent_accuracy: Share of pairs at most one option apart.
-        adjacent_by_chance: `adjacent_accuracy` expected from the margins alone.
+        adjacent_accuracy: Proportion of pairs whose options are at most one position apart.
+        adjacent_by_chance: `adjacent_accuracy` expected by chance from the margins.
         weighted_kappa: Kappa with quadratic weights on the option values.
-        weighted_kappa_interpretation: Size of `weighted_kappa` in the words of Landis and Koch (1977).
+        weighted_kappa_interpretation: Description of the size of `weighted_kappa` after Landis and Koch.
         spearman: Spearman's rho of the option values.
         kendall: Kendall's tau-b of the option values.
         rmse: Root mean square error of the option values, on [0, 1].
@@ -206,7 +206,7 @@ class IntervalCriterionMetrics(CriterionCoverage):
     Attributes:
         rmse: Root mean square error.
         mae: Mean absolute error.
-        bias: Judge minus truth.
+        bias: Mean of judge minus truth, with tests and limits of agreement.
         pearson: Pearson's linear correlation.
         spearman: Spearman's rank correlation.
         kendall: Kendall's tau-b.
@@ -224,19 +224,19 @@ class IntervalCriterionMetrics(CriterionCoverage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingCriterionMetrics(CriterionCoverage):
-    """Metrics of a rater on a comparison of candidates, by its outcome and not by margin.
+    """Metrics of a rater on a comparison of candidates, based on outcomes and not on margins.
 
-    They enter no mean over criteria: candidates may swap places, so no answer is the positive class.
+    Means over criteria exclude these metrics: candidates may swap places, so no answer is the positive class.
 
     Attributes:
-        accuracy: Share of correct outcomes: the correct preference or tie in a pair, the correct order, or
-            the correct best candidate.
-        kappa: Cohen's kappa of the outcomes, by the declared position of each candidate.
-        kappa_interpretation: Size of `kappa` in the words of Landis and Koch (1977).
-        tie_rate: Share of the judged outcomes with a shared first place.
-        position_consistency: Share of samples in which a judge gives the same outcome in both orders of the
-            candidates; for the panel, over all its judges.
-        n_position_pairs: Number of samples behind `position_consistency`.
+        accuracy: Proportion of correct outcomes: the correct preference or tie in a pair, the correct order,
+            or the correct best candidate.
+        kappa: Cohen's kappa of the outcomes, in which each candidate has its declared position.
+        kappa_interpretation: Description of the size of `kappa` after Landis and Koch (1977).
+        tie_rate: Proportion of the judge's outcomes in which candidates share first place.
+        position_consistency: Proportion of samples in which a judge gives the same outcome in both orders of
+            the candidates. For the panel, it is computed over the samples of all judges.
+        n_position_pairs: Number of samples from which `position_consistency` is computed.
     """
 
     accuracy: float | None
@@ -267,7 +267,7 @@ def interpret_kappa(kappa: float | None) -> str:
 
 
 def interpret_correlation(coefficient: float | None) -> str:
-    """Describe the size of a correlation in words, with the conventional steps .1, .3, .5, .7 and .9."""
+    """Describe the size of a correlation in words, with the usual thresholds .1, .3, .5, .7 and .9."""
     if coefficient is None:
         return "undefined"
     steps = ((0.1, "negligible"), (0.3, "weak"), (0.5, "moderate"), (0.7, "strong"), (0.9, "very strong"))

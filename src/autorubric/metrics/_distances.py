@@ -20,17 +20,17 @@ from autorubric.metrics._scales import MISSING, Codes, Interval, Scale, as_seque
 _CHUNK_CELLS = 4_000_000
 
 Distance: TypeAlias = Callable[[Array, Array], Array]
-"""A function from the weights of both samples on one grid, `(..., G)`, to distances, `(...)`."""
+"""A function from the weights of both samples on a grid, `(..., G)`, to their distances, `(...)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Two samples as positions on one grid, -1 where missing.
+    """Two samples as positions on a common grid of values, with -1 for missing values.
 
     Attributes:
         left: Positions of sample a, shape `(n_a,)`.
         right: Positions of sample b, shape `(n_b,)`.
-        size: Size of the grid.
+        size: Number of values on the grid.
     """
 
     left: Codes
@@ -39,7 +39,7 @@ class _Samples:
 
     @property
     def n_missing(self) -> int:
-        """Number of missing values on both sides."""
+        """Number of missing values in both samples."""
         return int(np.count_nonzero(self.left < 0) + np.count_nonzero(self.right < 0))
 
     def counts(self) -> tuple[Array, Array]:
@@ -84,8 +84,8 @@ def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_
             continue
         if scale.positions is None:
             raise ArgumentError(
-                f"{scale} has no distances; give Ordinal(labels, values) or Interval(low, high), or take "
-                "js_distance"
+                f"{scale} does not define distances between labels; pass Ordinal(labels, values) or "
+                "Interval(low, high), or use js_distance"
             )
         codes = scale.encode(as_sequence(values, what))
         sides.append(np.where(codes >= 0, scale.positions[codes], np.nan))
@@ -112,12 +112,12 @@ def wasserstein_distance(
 
     Without a scale, the distance is in the units of the numbers. With a scale, labels are placed at its
     values and the distance is divided by the declared range, unless the range is open. It is undefined if a
-    sample is empty (`no_values`). The interval is the percentile bootstrap; samples are resampled separately
-    or, with clusters, together. Since a distance cannot be negative, the interval is biased upwards near 0.
+    sample is empty (`no_values`). The interval is a percentile bootstrap that resamples the two samples
+    separately or, with clusters, together. As distances cannot be negative, it is biased upwards near 0.
 
     Args:
-        a: Numbers, or labels on the scale; None and NaN are missing.
-        b: The other sample, which may differ in length.
+        a: Numbers, or labels on the scale; None and NaN count as missing.
+        b: The other sample, which may have a different length.
         scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
@@ -132,14 +132,14 @@ def js_distance(
 ) -> Estimate:
     """Compute the Jensen-Shannon distance in [0, 1], `√(½ KL(p, m) + ½ KL(q, m))` in base 2 [1, 2].
 
-    m = (p + q) / 2. The distance is 0 if all categories have equal shares in both samples, and 1 if no
-    category occurs in both. It ignores the order of categories, and is near 1 for any numbers that are nearly
-    all distinct; use `wasserstein_distance` for those. Pairing is ignored. The distance is undefined if a
-    sample is empty (`no_values`). The interval is the percentile bootstrap, as in `wasserstein_distance`.
+    m = (p + q) / 2. The distance is 0 if each category has the same proportion in both samples, and 1 if no
+    category occurs in both. It ignores the order of categories and is near 1 if nearly all numbers are
+    distinct; use `wasserstein_distance` in that case. Pairing is ignored. The distance is undefined if a
+    sample is empty (`no_values`). The interval is a percentile bootstrap; see `wasserstein_distance`.
 
     Args:
-        a: Labels or numbers; None and NaN are missing.
-        b: The other sample, which may differ in length.
+        a: Labels or numbers; None and NaN count as missing.
+        b: The other sample, which may have a different length.
         scale: Declared categories; with None or `Interval`, each distinct value is a category.
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
 
@@ -163,7 +163,7 @@ def js_distance(
 
 def _estimate(name: str, samples: _Samples, distance: Distance, options: IntervalOptions) -> Estimate:
     if options.ci not in ("auto", "percentile", None):
-        raise ArgumentError(f"ci={options.ci!r}; distances between samples have 'percentile' or None")
+        raise ArgumentError(f"ci must be 'auto', 'percentile' or None for a distance; got {options.ci!r}")
     counts = samples.counts()
     sizes = [int(side.sum()) for side in counts]
     n, n_missing = sum(sizes), samples.n_missing
@@ -188,7 +188,7 @@ def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Arr
     """Count the values of each cluster in each sample, shape `(C, G)`; empty clusters are dropped."""
     if len(samples.left) != len(samples.right):
         raise ArgumentError(
-            f"cluster pairs the samples; a has {len(samples.left)} values and b {len(samples.right)}"
+            f"cluster needs samples of equal length; a has {len(samples.left)} values, b {len(samples.right)}"
         )
     members = cluster_codes(options.cluster, len(samples.left))
     assert members is not None
@@ -221,7 +221,7 @@ def _drawn(
             size = len(tables[0])
             weights = draw_weights(np.ones(size, dtype=np.int64), size, rows, rng)
             left, right = weights @ tables[0], weights @ tables[1]
-        # A resample may leave one side without a value; it says nothing about the distance.
+        # Resamples in which one sample is empty have no distance and are skipped.
         full = (left.sum(-1) > 0) & (right.sum(-1) > 0)
         found.append(distance(left[full], right[full]))
     return np.concatenate(found)

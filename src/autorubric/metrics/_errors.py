@@ -18,7 +18,7 @@ from autorubric.metrics._scales import as_sequence
 
 
 def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the t interval of a mean of squares or distances, cut off at 0."""
+    """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
     if units.size < 2:
         return Ends(None, None, None)
     effects = influence(units, figure.compute)
@@ -48,12 +48,12 @@ def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) 
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
 
-    It is undefined without pairs (`no_pairs`). The interval is the root of a t interval of the mean square,
-    with C - 1 degrees of freedom over C clusters.
+    It is undefined without pairs (`no_pairs`). The interval limits are the square roots of those of a t
+    interval for the mean square error, which has C - 1 degrees of freedom with C clusters.
 
     Args:
-        truth: Numbers; None and NaN are missing, and the pair is dropped.
-        pred: Numbers.
+        truth: Numbers. None and NaN count as missing, and their pairs are dropped.
+        pred: Numbers to compare with `truth`, in the same order.
         **interval: See `IntervalArguments`.
     """
     options = IntervalOptions(**interval)
@@ -68,7 +68,7 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     root = squared.map(lambda square: moments.unit * math.sqrt(square))
     if squared.se is None or not squared.value:
         return root
-    # Delta method through the root.
+    # Delta method for the square root.
     se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
     return Estimate(root.value, root.low, root.high, se, root.n, root.method, root.reason, root.n_missing)
 
@@ -76,8 +76,8 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
 
-    It is undefined without pairs (`no_pairs`). The interval is a t interval, with C - 1 degrees of freedom
-    over C clusters. Arguments are as in `rmse`.
+    It is undefined without pairs (`no_pairs`). The interval is a t interval, which has C - 1 degrees of
+    freedom with C clusters. See `rmse` for the arguments.
     """
     options = IntervalOptions(**interval)
     return mae_estimate(_pairs(truth, pred, options), options)

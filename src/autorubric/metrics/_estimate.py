@@ -47,21 +47,21 @@ Reason = Literal[
     "no_interval",
     "errors_cancel",
 ]
-"""Why a metric, or the interval of a defined metric, is undefined."""
+"""Reason why a metric, or the interval of a defined metric, is undefined."""
 
 
 class UndefinedEstimateError(ArgumentError):
     """An error raised when an undefined estimate is used as a number.
 
     Attributes:
-        reason: Why the estimate is undefined, as in `Estimate.reason`.
+        reason: Reason why the estimate is undefined; see `Estimate.reason`.
     """
 
     def __init__(self, estimate: Estimate) -> None:
         self.reason = estimate.reason
         super().__init__(
-            f"the estimate is undefined ({estimate.reason}; {estimate.method}, n={estimate.n}) and has no "
-            "number; test `.value is None` first"
+            f"the estimate is undefined ({estimate.reason}; {estimate.method}, n={estimate.n}) and cannot be "
+            "used as a number; check `.value is None` first"
         )
 
 
@@ -71,14 +71,14 @@ class TestStatistic:
 
     Attributes:
         name: Distribution of the statistic under the null hypothesis.
-        value: The statistic; signed for t and z.
-        df: Degrees of freedom; of the numerator for F, None for z.
-        df_denominator: Degrees of freedom of the denominator of F; None otherwise.
+        value: Value of the statistic, which is signed for t and z.
+        df: Degrees of freedom (of the numerator for F); None for z.
+        df_denominator: Degrees of freedom of the denominator for F; None for other statistics.
         p_value: p-value in [0, 1]. Two-sided for t and z unless the result says otherwise; upper tail for F
             and chi-squared.
     """
 
-    __test__ = False  # pytest would collect the class by its name
+    __test__ = False  # Otherwise pytest collects the class because of its name.
 
     name: Literal["t", "F", "chi-squared", "z"]
     value: float
@@ -95,19 +95,19 @@ class TestStatistic:
 class Estimate(NumberLike):
     """The value of a metric with its confidence interval and method.
 
-    If it is defined, it behaves like its `value` in comparisons, formatting and arithmetic. If it is not,
+    A defined estimate behaves like its `value` in comparisons, formatting and arithmetic. If it is undefined,
     `value` is None, `float()` and arithmetic raise, `==` with a number is False, and formatting gives `n/a`.
 
     Attributes:
-        value: The value; None if undefined.
-        low: Lower end of the interval; None without one.
-        high: Upper end of the interval; None without one.
-        se: Standard error; None without one.
+        value: Value of the metric; None if undefined.
+        low: Lower limit of the interval; None if there is no interval.
+        high: Upper limit of the interval; None if there is no interval.
+        se: Standard error; None if it is not available.
         n: Number of observations used (pairs, or units with at least one rating).
-        method: What was computed, and how the interval was computed.
-        reason: Why the value is undefined or, if it is defined, why there is no interval.
+        method: Description of the metric and of the method of its interval.
+        reason: Reason why the value is undefined or, if it is defined, why there is no interval.
         n_missing: Number of observations dropped because a value was missing.
-        test: Test of the metric against 0, for intraclass correlations and Kendall's W. None for other
+        test: Test of the null hypothesis that an intraclass correlation or Kendall's W is 0. None for other
             metrics and with clusters.
     """
 
@@ -126,19 +126,19 @@ class Estimate(NumberLike):
             number = getattr(self, name)
             if number is not None:
                 if not math.isfinite(number):
-                    raise ArgumentError(f"Estimate.{name} is {number!r}; give a finite number or None")
+                    raise ArgumentError(f"Estimate.{name} must be a finite number or None; got {number!r}")
                 object.__setattr__(self, name, float(number))
         if self.value is None and self.reason is None:
-            raise ArgumentError("an Estimate without a value needs a reason")
+            raise ArgumentError("Estimate.reason must be set if the value is None")
 
     @classmethod
     def undefined(cls, reason: Reason, *, n: int = 0, method: str = "", n_missing: int = 0) -> Estimate:
-        """Create an estimate without a value, with the reason."""
+        """Create an estimate that has no value, for the given reason."""
         return cls(None, n=n, method=method, reason=reason, n_missing=n_missing)
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is a value."""
+        """Whether the estimate has a value."""
         return self.value is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class Estimate(NumberLike):
         return str(self.value) if self.value is not None else f"n/a ({self.reason})"
 
     def map(self, function: Callable[[float], float]) -> Estimate:
-        """Apply a monotone function to the value and the ends; the standard error is dropped."""
+        """Apply a monotone function to the value and the interval limits; the standard error is dropped."""
         if self.value is None:
             return self
         low, high = None, None

@@ -25,29 +25,29 @@ from autorubric.metrics._resampling import Array, Compute, Units, influence, jac
 from autorubric.metrics._rounding import is_rounding
 
 DEGENERATE_SHARE = 0.5
-"""Share of undefined resamples above which a bootstrap gives no interval."""
+"""Proportion of undefined resamples above which a bootstrap gives no interval."""
 
 FEWEST_CLUSTERS = 12
-"""Number of clusters from which the smoothed bootstrap covers at least .93 at a confidence level of .95, as
-measured by `benchmarks.clustered_kappa`."""
+"""Smallest number of clusters with which the smoothed bootstrap has a coverage of at least .93 at a
+confidence level of .95, as measured by `benchmarks.clustered_kappa`."""
 
 Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
-"""A function from (metric, units, value, confidence level) to the ends of an interval in closed form."""
+"""A function from (metric, units, value, confidence level) to the limits of an interval in closed form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A metric as a function of sums, with the settings of its intervals.
+    """A metric as a function of sums over units, with the settings of its intervals.
 
     Attributes:
-        name: Name in words.
-        compute: Function from sums of shape `(..., d)` to values of shape `(...)`; NaN where undefined, and
-            without warnings.
+        name: Display name.
+        compute: Function from sums of shape `(..., d)` to values of shape `(...)`. It returns NaN for
+            undefined values and emits no warnings.
         reason: Function from sums to the reason why the metric is undefined.
         bounds: Smallest and largest possible value.
-        auto: Method of `ci="auto"`.
-        auto_clustered: Method of `ci="auto"` if units are clusters.
-        analytic: Interval in closed form.
+        auto: Method used for `ci="auto"`.
+        auto_clustered: Method used for `ci="auto"` if the units are clusters.
+        analytic: Function that computes the interval in closed form.
         trials: Function from sums to the denominator of a proportion; None for other metrics.
         on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set.
     """
@@ -78,7 +78,7 @@ def estimates(
     n_missing: int = 0,
     notes: Sequence[str] = (),
 ) -> list[Estimate]:
-    """Compute each metric over the same units, as in `estimate`, with the same resamples for all."""
+    """Compute several metrics over the same units and resamples; see `estimate`."""
     methods = [_method(figure, units, options) for figure in figures]
     total = units.total()[None, :]
     values = [float(figure.compute(total)[0]) if units.n else math.nan for figure in figures]
@@ -108,7 +108,7 @@ def estimates(
 
 
 class _Found(NamedTuple):
-    """A computed metric before its interval; `drawn` has its values in the resamples."""
+    """A metric whose interval is not yet computed; `drawn` contains its values in the resamples."""
 
     name: str
     method: CiMethod
@@ -132,7 +132,7 @@ def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
     method: CiMethod = auto if options.ci in ("auto", None) else options.ci
     if method == "smoothed" and not figure.on_table:
         raise ArgumentError(
-            f"ci='smoothed' needs a finite number of categories, which {figure.name} lacks; take 'percentile'"
+            f"ci='smoothed' needs a finite number of categories, unlike {figure.name}; use ci='percentile'"
         )
     return method
 
@@ -160,12 +160,12 @@ def _estimate(
     if undefined:
         text += f", {undefined} of them undefined"
     if method == "smoothed" and units.clustered and units.size < FEWEST_CLUSTERS:
-        text += f"; warning: with fewer than {FEWEST_CLUSTERS} clusters it may cover less than its level"
+        text += f"; warning: with fewer than {FEWEST_CLUSTERS} clusters, coverage may be below nominal"
     reason = None
     if ends.low is None:
         reason = "degenerate_resamples" if undefined else "too_few_units"
     elif _certain(ends, value):
-        # Units that are all alike say nothing of those that were not seen.
+        # Identical units carry no information about unobserved units.
         ends, reason = _NOTHING, "no_variance"
     return Estimate(value, *ends, units.n, text, reason, n_missing)
 
@@ -197,7 +197,7 @@ def _bootstrap(figure: Figure, units: Units, options: IntervalOptions, found: _F
         return _NOTHING, undefined
     low, high = np.quantile(defined, quantiles)
     if found.method == "smoothed" and units.clustered:
-        # The added cluster shifts the draws: no end is nearer to the value than to their median.
+        # The added cluster shifts the draws: neither limit is closer to the value than to their median.
         shift = found.value - float(np.median(defined))
         low = max(figure.bounds[0], low + min(shift, 0.0))
         high = min(figure.bounds[1], high + max(shift, 0.0))
@@ -208,8 +208,8 @@ def _bootstrap(figure: Figure, units: Units, options: IntervalOptions, found: _F
 def _degrees_of_freedom(figure: Figure, units: Units) -> float:
     """Compute the degrees of freedom of the variance over clusters, from 1 to C - 1.
 
-    2C / (k - (C - 3)/(C - 1)) with k the kurtosis of the clusters' effects [1], which is C - 1 for normal
-    effects. There are fewer if a few clusters dominate the metric. C - 1 if the effects have no closed form.
+    The formula is 2C / (k - (C - 3)/(C - 1)), where k is the kurtosis of the clusters' effects [1]. It gives
+    C - 1 for normal effects, and less if a few clusters dominate. Effects without closed form have C - 1.
 
     References:
         [1] B. O'Neill (2014), Some useful moment results in sampling problems, The American Statistician
@@ -242,7 +242,7 @@ def bca_quantiles(
     kept = counts[counts > 0]
     spread = float((kept * deviation**2).sum())
     acceleration = float((kept * deviation**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-    # Half of the ties counts as below, or a discrete figure would look biased where it is not.
+    # Half of the ties count as below; otherwise an unbiased discrete metric would look biased.
     below = (float(np.count_nonzero(drawn < value)) + 0.5 * float(np.count_nonzero(drawn == value))) / len(
         drawn
     )
@@ -263,10 +263,10 @@ def _delta_se(figure: Figure, units: Units) -> float | None:
 
 
 def delta(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the large-sample interval by the delta method, cut off at the bounds.
+    """Compute the large-sample interval by the delta method, truncated at the bounds.
 
-    With C clusters it uses t with C - 1 degrees of freedom. For Cohen's kappa, the variance is the non-null
-    variance of Fleiss, Cohen and Everitt (1969).
+    With C clusters it uses t quantiles with C - 1 degrees of freedom. For Cohen's kappa, the variance is the
+    non-null variance of Fleiss, Cohen and Everitt (1969).
     """
     se = _delta_se(figure, units)
     if se is None:
@@ -279,7 +279,7 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
 
 
 def proportion(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute Wilson's interval with the proportion's denominator; over clusters, `logit_t`."""
+    """Compute Wilson's interval with the proportion's denominator or, with clusters, `logit_t`."""
     if not units.clustered:
         trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
         low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
@@ -288,7 +288,7 @@ def proportion(figure: Figure, units: Units, value: float, confidence_level: flo
 
 
 def logit_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the logit-t interval of a share over the units in its denominator; none with fewer than two."""
+    """Compute the logit-t interval of a proportion over the two or more units in its denominator."""
     held = units.counts
     if figure.trials is not None and units.sums is not None:
         held = np.where(figure.trials(units.sums) > 0, units.counts, 0)
@@ -301,11 +301,11 @@ def logit_t(figure: Figure, units: Units, value: float, confidence_level: float)
 
 
 def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
-    """Return an interval on Fisher's z scale for independent units, with variance of z at (value, n)."""
+    """Return a function that computes intervals on Fisher's z scale from the variance of z at (value, n)."""
 
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         if units.clustered:
-            raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
+            raise ArgumentError(f"{figure.name} has no analytic interval for clusters; use ci='percentile'")
         of_z = variance(value, units.n)
         if of_z is None:
             return _NOTHING
@@ -315,7 +315,7 @@ def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
 
 
 def z_ends(value: float, se_z: float, quantile: float) -> Ends:
-    """Compute the interval of a correlation from its standard error on Fisher's z scale; a point at ±1."""
+    """Compute a correlation's interval from its standard error on Fisher's z scale; at ±1 it is a point."""
     if is_rounding(1 - abs(value)):
         return Ends(value, value, 0.0)
     centre = math.atanh(value)
@@ -324,7 +324,7 @@ def z_ends(value: float, se_z: float, quantile: float) -> Ends:
 
 
 def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the interval on Fisher's z scale with the delta-method error, which accounts for clusters."""
+    """Compute the interval on Fisher's z scale from the delta-method error, which accounts for clusters."""
     se = _delta_se(figure, units)
     if se is None:
         return _NOTHING

@@ -1,4 +1,4 @@
-"""Fleiss' kappa of single categories, which shows the categories that raters can tell apart."""
+"""Fleiss' kappa of single categories, which shows how well raters recognise each category."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def fleiss_kappa_by_category(
 ) -> dict[Any, Estimate]:
     """Compute Fleiss' kappa of each category against all others, κ_j = (P_j - p_j) / (1 - p_j) [1].
 
-    p_j is the share of category j, and P_j the probability that a second rating is j if a first one is. κ_j
-    is computed as `fleiss_kappa` of "j or not", which allows any number of ratings per unit. The mean of the
-    κ_j with weights p_j (1 - p_j) is the overall kappa. κ_j is undefined if no rating or every rating is j
-    (`single_class`), and if no unit has two ratings (`no_pairs`).
+    p_j is the proportion of ratings that are j, and P_j the probability that a second rating of a unit is j
+    if the first is j. κ_j is computed as `fleiss_kappa` of "j or not", with any number of ratings per unit.
+    The mean of the κ_j with weights p_j (1 - p_j) is the overall kappa. κ_j is undefined if no rating or
+    every rating is j (`single_class`), and if no unit has two ratings (`no_pairs`).
 
     Args:
-        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN count as missing.
         scale: Declared categories; None uses the categories that occur.
-        counts: Units × K counts instead of labels.
+        counts: Counts of shape `(n_units, K)`, in place of `ratings`.
         **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     Returns:
-        Estimates by label in the order of the scale, or by code if the categories have no labels. Empty
-        without ratings and scale.
+        Estimates by label in the order of the scale, or by code if the categories have no labels. The dict is
+        empty if there are neither ratings nor a scale.
 
     References:
         [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin
@@ -48,7 +48,7 @@ def fleiss_kappa_by_category(
     """
     options = CodedOptions(**interval)
     if (ratings is None) == (counts is None):
-        raise ArgumentError("give ratings or counts, one of the two")
+        raise ArgumentError("pass either ratings or counts, not both")
     names, table = _from_labels(ratings, scale, options) if counts is None else _from_counts(counts, scale)
     found = {}
     for place, name in enumerate(names):

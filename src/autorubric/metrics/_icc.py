@@ -48,7 +48,7 @@ _FORMS: dict[str, tuple[_Model, bool]] = {
 
 
 class _Squares(NamedTuple):
-    """Mean squares, as arrays of the same shape."""
+    """Mean squares and the number of units, as arrays of the same shape."""
 
     units: Array
     raters: Array
@@ -58,7 +58,7 @@ class _Squares(NamedTuple):
 
 
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Compute an intraclass correlation: the share of variance between units [1, 2].
+    """Compute an intraclass correlation, the proportion of variance that lies between units [1, 2].
 
     - `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW): each unit has different raters.
     - `ICC(2,1)` = (MSR - MSE) / (MSR + (k-1) MSE + k/n (MSC - MSE)): all units have the same raters, a random
@@ -66,18 +66,18 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     - `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE): all units have the same fixed raters, and differences
       between rater means are ignored (consistency, `ICC(C,1)`).
 
-    These are for a single rating. The forms `…,k)` are for the mean of all k raters, k ρ / (1 + (k-1) ρ).
-    Negative values are kept. Units with a missing rating are dropped and counted in `n_missing`.
+    These forms are for one rating. The forms `…,k)`, for the mean of all k raters, are k ρ / (1 + (k-1) ρ).
+    Values may be negative. Units with a missing rating are dropped and counted in `n_missing`.
 
     The correlation is undefined without ratings (`no_ratings`), with one rater (`no_pairs`), with fewer than
     two complete units (`too_few_units`) and without any variance (`no_variance`). The interval is that of
-    [2], table 7; with clusters, the percentile bootstrap. There is none if the raters agree perfectly.
+    [2], table 7 or, with clusters, a percentile bootstrap. It is omitted if the raters agree perfectly.
 
-    `test` is the F test of ρ = 0 [2, table 8]: MSR / MSW with n - 1 and n (k-1) degrees of freedom for the
-    one-way forms, otherwise MSR / MSE with n - 1 and (n-1)(k-1). None with clusters and perfect agreement.
+    `test` is the F test of ρ = 0 [2, table 8], or None with clusters or perfect agreement. F is MSR / MSW
+    with n - 1 and n (k-1) degrees of freedom for one-way forms, else MSR / MSE with n - 1 and (n-1)(k-1).
 
     Args:
-        ratings: Numbers of shape `(n_units, n_raters)`; None and NaN are missing.
+        ratings: Numbers of shape `(n_units, n_raters)`; None and NaN count as missing.
         form: One of the six forms, named as in [1] or [2].
         **interval: See `IntervalArguments`; `cluster` has one id per unit.
 
@@ -85,19 +85,19 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
         ArgumentError: If the form is unknown, or a rating is not a number.
     """
     if form not in _FORMS:
-        raise ArgumentError(f"form={form!r}; give one of {', '.join(_FORMS)}")
+        raise ArgumentError(f"form must be one of {', '.join(_FORMS)}; got {form!r}")
     return _estimate(ratings, form, form, IntervalOptions(**interval))
 
 
 def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Cronbach's alpha with raters as items, k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k) [1, 2].
 
-    The interval is that of ICC(3,k), which equals Feldt's [3]. Undefined cases and arguments are as in `icc`.
+    The interval is that of ICC(3,k), which equals Feldt's [3]. See `icc` for arguments and undefined cases.
 
     References:
         [1] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3),
             297-334, eq. 2.
-        [2] P. E. Shrout, J. L. Fleiss (1979), as in `icc`.
+        [2] P. E. Shrout, J. L. Fleiss (1979), see `icc`.
         [3] L. S. Feldt (1965), The approximate sampling distribution of Kuder-Richardson reliability
             coefficient twenty, Psychometrika 30, 357-370.
     """
@@ -147,7 +147,7 @@ def _squares(totals: Array, k: int) -> _Squares:
     between_units = _or_zero(rows / k - correction, squares)
     between_raters = _or_zero((columns**2).sum(-1) / n - correction, squares)
     left = _or_zero(total - between_units - between_raters, squares)
-    # One distinct unit in a resample still counts as often as it was drawn.
+    # At least 1, so that a single remaining unit does not cause a division by zero.
     df = np.maximum(n - 1, 1.0)
     return _Squares(
         units=between_units / df,

@@ -21,7 +21,7 @@ ShareMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
 
 
 class Ends(NamedTuple):
-    """The ends of an interval and its standard error; each None if not available."""
+    """The limits of an interval and its standard error; each is None if it is not available."""
 
     low: float | None
     high: float | None
@@ -39,10 +39,10 @@ def t_quantile(confidence_level: float, df: float) -> float:
 
 
 def expanded_tail(confidence_level: float, df: float) -> float:
-    """Compute the share to cut off at each end of a bootstrap distribution of few units [1].
+    """Compute the tail probability at which to cut off a bootstrap distribution from few units [1].
 
-    Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as the t
-    interval.
+    This is Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as the
+    t interval.
 
     References:
         [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
@@ -52,7 +52,7 @@ def expanded_tail(confidence_level: float, df: float) -> float:
 
 
 def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, float]:
-    """Compute the ends of the score interval of a proportion; `n` may be an effective number."""
+    """Compute the limits of the score interval of a proportion; `n` may be an effective sample size."""
     spread = quantile * quantile / n
     centre = (proportion + spread / 2) / (1 + spread)
     half = quantile / (1 + spread) * math.sqrt(proportion * (1 - proportion) / n + spread / (4 * n))
@@ -62,7 +62,7 @@ def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, fl
 
 
 def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tuple[float, float]:
-    """Compute the ends of the exact interval of a proportion from quantiles of beta distributions."""
+    """Compute the limits of the exact interval of a proportion from quantiles of beta distributions."""
     tail = (1 - confidence_level) / 2
     low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
     high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
@@ -72,10 +72,10 @@ def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tup
 def logit_t_ends(
     proportion: float, se: float, n_units: float, confidence_level: float
 ) -> tuple[float, float]:
-    """Compute the ends of a t interval on the logit scale with `n_units - 1` degrees of freedom.
+    """Compute the limits of a t interval on the logit scale with `n_units - 1` degrees of freedom.
 
-    If the proportion is 0 or 1, or the spread between units is only rounding error, it is replaced by the
-    score interval with one observation per unit.
+    If the proportion is 0 or 1, or the spread between units is only rounding error, the function returns the
+    limits of the score interval with one observation per unit.
     """
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):
@@ -105,7 +105,7 @@ def wilson(
         n: Number of trials. With 0 trials the proportion is undefined (`no_values`).
         method: Method of the interval.
         **interval: See `IntervalArguments`. Clusters and bootstraps are not supported for two counts:
-            `cluster` and bootstrap methods raise, `n_resamples` and `rng` have no effect.
+            `cluster` and bootstrap methods raise an error; `n_resamples` and `rng` have no effect.
 
     Raises:
         ArgumentError: If the counts or the method are invalid, or clusters or a bootstrap are requested.
@@ -119,14 +119,14 @@ def wilson(
             case of the binomial, Biometrika 26(4), 404-413.
     """
     if method not in get_args(ShareMethod):
-        raise ArgumentError(f"method={method!r}; give one of {list(get_args(ShareMethod))}")
+        raise ArgumentError(f"method must be one of {list(get_args(ShareMethod))}; got {method!r}")
     if not 0 <= successes <= n:
-        raise ArgumentError(f"successes={successes!r} of n={n!r}; give 0 <= successes <= n")
+        raise ArgumentError(f"successes must be between 0 and n; got successes={successes!r}, n={n!r}")
     options = IntervalOptions(**interval)
     if options.cluster is not None or options.ci not in ("auto", "analytic", None):
         raise ArgumentError(
-            "wilson is the interval of two counts, without clusters or a bootstrap; give ci='auto', or the "
-            "values themselves to clustered_se"
+            "wilson does not support cluster or bootstrap intervals; pass ci='auto', or use clustered_se "
+            "with the individual values"
         )
     name = "Wilson" if method == "wilson" else "Clopper-Pearson"
     words = "proportion" if options.ci is None else f"proportion; {name}, {options.confidence_level:.0%}"
@@ -145,7 +145,7 @@ def wilson(
 def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
     """Compute the interval of a mean over clusters, using t with C - 1 degrees of freedom.
 
-    There are no ends with a single cluster, or if clusters differ only by rounding error (`se` is then 0).
+    The limits are None with a single cluster, or if clusters differ only by rounding error (`se` is then 0).
     """
     n = len(values)
     sums = np.bincount(members, weights=values - values.mean())
@@ -177,7 +177,7 @@ def clustered_se(
     is None with a single cluster (`too_few_units`), and if clusters do not differ (`no_variance`).
 
     Args:
-        values: Numbers; None and NaN are missing.
+        values: Numbers; None and NaN count as missing.
         cluster: One id per value.
         ci: `"auto"` and `"analytic"` give the interval above, `"percentile"` a bootstrap over clusters, None
             no interval. The standard error is the same in each case.
@@ -196,7 +196,7 @@ def clustered_se(
         cluster=cluster, ci=ci, confidence_level=confidence_level, n_resamples=n_resamples, rng=rng
     )
     if ci in ("bca", "smoothed"):
-        raise ArgumentError(f"ci={ci!r} is not made for a mean; give 'auto' or 'percentile'")
+        raise ArgumentError(f"ci={ci!r} is not supported for a mean; use 'auto' or 'percentile'")
     numbers = numeric_column(values, "values")
     there = ~np.isnan(numbers)
     kept = numbers[there]

@@ -1,4 +1,4 @@
-"""Scores of an item from its truth, its panel and each single judge, over the same criteria."""
+"""Scores of an item from its ground truth, the panel and each judge, over the same criteria."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ScoredItem:
     """An item with its labels and reports.
 
     Attributes:
-        root: The item's criteria, in their groups.
-        truth: Labels by criterion name.
-        reports: Criterion reports by name.
+        root: Criteria of the item, in their groups.
+        truth: Ground-truth labels by criterion name.
+        reports: Criterion reports by criterion name.
     """
 
     root: RubricGroup
@@ -37,11 +37,11 @@ class ScoredItem:
 
 
 def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
-    """Compute the normalised scores of the truth, the panel and each judge; None if nothing can be scored.
+    """Compute the normalised scores of the truth, the panel and each judge.
 
-    All scores use the same criteria: those with a label, and with labels on all criteria they depend on. A
-    criterion labelled NA or CANNOT_ASSESS does not count in the score of the truth. A judge without any
-    answer has no score.
+    All scores use the criteria that have a label and whose dependencies all have labels. A criterion labelled
+    NA or CANNOT_ASSESS does not count in the score of the truth. A score is None if there is nothing to
+    score, for example if a judge gave no answer. The result is empty without labels.
     """
     answers = {name: answer for name, answer in item.truth.items() if answer is not None}
     labelled = _grounded(item.root.leaves, answers)
@@ -105,7 +105,7 @@ def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
 
 
 def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
-    """Return the entry of a judge's decision in its own score; gates it did not decide use the panel's."""
+    """Return a judge's entry in its own score; without a decision, the panel's entry without a value."""
     own = report.judge_decisions.get(judge) if report else None
     if own is None:
         return _panel_entry(report)._replace(value=None)
@@ -124,7 +124,7 @@ def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> 
 
 
 def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
-    """Return the tree with these criteria replaced by name; unmatched criteria are added to the root."""
+    """Return the tree with leaves of these names replaced; criteria with new names are added to the root."""
     leaves = {leaf.name or "": leaf for leaf in root.leaves}
     if all(leaves.get(name) is criterion for name, criterion in criteria.items()):
         return root

@@ -49,18 +49,18 @@ AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class _Pairable:
-    """The ratings of the units with two or more ratings.
+    """The ratings of all units that have two or more ratings.
 
     Attributes:
         codes: Position of each rating among the values, shape `(u, n_raters)`, -1 where missing.
         counts: Number of units with these ratings, shape `(u,)`.
-        values: Numeric values in increasing order; None without an order.
+        values: Numeric values in increasing order; None if the values have no order.
         size: Number of values.
         cluster: Cluster of each unit; None if each unit is independent.
-        pseudo: Possible units that the smoothed bootstrap adds; None if it adds none.
+        pseudo: Possible units that the smoothed bootstrap adds; None without smoothing.
         any_rated: Whether any unit has a rating, pairable or not.
-        n_units: Number of all units.
-        note: Note on the scale in `method`.
+        n_units: Total number of units.
+        note: Note on the scale for the `method` of the estimate.
     """
 
     codes: Codes
@@ -83,17 +83,17 @@ def krippendorff_alpha(
 ) -> Estimate:
     """Compute Krippendorff's alpha, 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck [1, 2, 3].
 
-    The sums are over pairable ratings: units with one rating are ignored. δ² depends on the level: 1 for
+    The sums run over pairable ratings: units with one rating are ignored. δ² depends on the level: 1 for
     different values (nominal), the squared number of ratings from the middle of one value to the middle of
     the other (ordinal), (c - k)² (interval), or ((c - k) / (c + k))² (ratio). Alpha is undefined if no unit
     has two ratings (`no_pairs`), and if all pairable ratings are equal, so that De = 0 (`single_class`).
 
-    The interval resamples the units together with one pseudo-unit, whose ratings are any category with equal
-    probability. Numbers without declared categories (levels interval and ratio) have no finite set of such
-    units; their interval is the plain percentile interval, which covers too little with few units.
+    The interval resamples the units together with one pseudo-unit, whose ratings take each category with
+    equal probability. Numbers without declared categories (levels interval and ratio) do not allow this;
+    their interval is the plain percentile interval, whose coverage is too low with few units.
 
     Args:
-        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN count as missing.
         level: Measurement level, which selects the difference metric.
         scale: Declared categories and their order; None uses the labels that occur. Required for ordinal
             labels that are not numbers.
@@ -104,7 +104,7 @@ def krippendorff_alpha(
             ratio level.
     """
     if level not in get_args(AlphaLevel):
-        raise ArgumentError(f"level={level!r}; give one of {', '.join(get_args(AlphaLevel))}")
+        raise ArgumentError(f"level must be one of {', '.join(get_args(AlphaLevel))}; got {level!r}")
     options = CodedOptions(**interval)
     name = f"Krippendorff's alpha, {level}"
     table = _read(ratings, level, scale, options)
@@ -127,16 +127,16 @@ def krippendorff_alpha(
 def alpha_parts(
     codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
 ) -> tuple[Units, Compute]:
-    """Return alpha of coded ratings as sampling units and a function of their sums.
+    """Return the sampling units of coded ratings, and a function that computes alpha from their sums.
 
-    Used to resample several tables together.
+    The result is used to resample several tables together.
 
     Args:
         codes: Position of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
-        values: Numeric values in increasing order; None without an order.
+        values: Numeric values in increasing order; None if the values have no order.
         level: Measurement level, which selects the difference metric.
-        cluster: Cluster of each unit; clusters with a pairable unit are the sampling units, in ascending
-            order.
+        cluster: Cluster of each unit. The sampling units are the clusters that have a pairable unit, in
+            ascending order.
     """
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
 
@@ -164,13 +164,13 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOp
             values, places = np.unique(values, return_inverse=True)
             codes = np.where(codes < 0, -1, places.reshape(-1)[codes])
     if level == "ratio" and values is not None and values.size and values[0] < 0:
-        raise ArgumentError(f"a ratio scale has no negative values; got {float(values[0])!r}")
+        raise ArgumentError(f"values on a ratio scale must not be negative; got {float(values[0])!r}")
     table = _pairable(codes, values, options, note)
     if not size or not len(table.codes):
         return table
     size = size if values is None else len(values)
     pseudo = pseudo_ratings(table.codes >= 0, table.counts, size)
-    # As in the table itself, alike whoever gave which rating.
+    # Rows are sorted as in the table, because alpha does not distinguish raters.
     return replace(table, size=size, pseudo=PseudoUnit(np.sort(pseudo.rows, axis=1), pseudo.chances).merged())
 
 
@@ -180,7 +180,7 @@ def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | Non
         return None
     if isinstance(scale, Nominal):
         raise ArgumentError(
-            f"level={level!r} needs an order, which {scale} lacks; give scale=Ordinal(labels), or numbers"
+            f"level={level!r} needs an order, but {scale} has none; pass scale=Ordinal(labels) or numbers"
         )
     if level == "ordinal" or scale is None or isinstance(scale, Interval):
         return np.arange(size, dtype=float)
@@ -191,7 +191,7 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
     members = cluster_codes(options.cluster, len(codes))
     size = int(codes.max(initial=-1)) + 1 if values is None else len(values)
     table = CountedRows.of(codes, size, members)
-    # Alpha does not tell raters apart; few rows are left to sort once equal ones are counted.
+    # Alpha does not distinguish raters, so rows are sorted; merging identical rows first leaves few.
     table = CountedRows(np.sort(table.rows, axis=1), table.counts)
     if members is None:
         table = table.merged(size)
@@ -211,7 +211,7 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
 
 
 def _counts(codes: Codes, size: int) -> csr_array:
-    """Count the ratings of each unit at each value; sparse, since there may be as many values as ratings."""
+    """Count each unit's ratings at each value; sparse, because every rating may be a different value."""
     unit, rater = np.nonzero(codes >= 0)
     ones = np.ones(len(unit))
     return csr_array((ones, (unit, codes[unit, rater])), shape=(len(codes), size))
@@ -228,13 +228,13 @@ def _summed(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
 def _alpha(observed: Array, expected: Array, n: Array) -> Array:
     """Compute 1 - (n - 1) Σ o δ² / Σ n n δ² (eq. 4); NaN if the expected disagreement is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        # What is left of equal values after rounding is no difference.
+        # A disagreement this small is rounding error of equal values.
         none = expected <= 1e-12 * n * n
         return np.where(none, np.nan, 1 - (n - 1) * observed / expected)
 
 
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
-    """Return units and function of nominal alpha; the sum over pairs of different values is n² - Σ n_c²."""
+    """Return units and function for nominal alpha; the sum over pairs of different values is n² - Σ n_c²."""
     codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
     if len(codes) * table.size <= _DENSE_CELLS:
 
@@ -285,7 +285,7 @@ def _ratio(table: _Pairable) -> tuple[Units, Compute]:
 
 
 def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
-    """Return units and function of ratio alpha for few values, with the full matrix of differences."""
+    """Return units and function for ratio alpha with few values, using the full matrix of differences."""
     total = values[:, None] + values
     difference = ((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2
 
@@ -310,7 +310,7 @@ def _interval(table: _Pairable) -> tuple[Units, Compute]:
         there = codes >= 0
         x = np.where(there, placed[codes], 0.0)
         m, first, second = there.sum(1).astype(float), x.sum(1), (x * x).sum(1)
-        # Σ_ij (x_i - x_j)² = 2 (m Σ x² - (Σ x)²), so that no value need be set against another.
+        # Σ_ij (x_i - x_j)² = 2 (m Σ x² - (Σ x)²), which avoids comparing all pairs of values.
         observed = 2 * (m * second - first * first) / (m - 1)
         return np.column_stack([observed, m, first, second])
 
@@ -330,7 +330,7 @@ def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
     def compute(weights: Array) -> Array:
         margins = (counts.T @ weights.T).T
         n = margins.sum(-1)
-        # Ratings up to the middle of each value: their difference is the ordinal one (eq. 9).
+        # Number of ratings up to the middle of each value; differences of these are ordinal (eq. 9).
         middles = np.cumsum(margins, axis=-1) - margins / 2 - n[..., None] / 2
         first, second = np.zeros_like(weights), np.zeros_like(weights)
         for rater in range(codes.shape[1]):

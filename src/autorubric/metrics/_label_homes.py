@@ -17,14 +17,14 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 from autorubric.values import Answer, Level, Submission
 
 NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
-"""Upper-case labels that are not answers unless they are on the scale, with the status of their vote."""
+"""Upper-case labels that are not answers (unless they are on the scale), with the status of their votes."""
 
 ABSTENTION = "CANNOT_ASSESS"
 """Label of abstentions that count as a category."""
 
 
 class Home(Protocol):
-    """A criterion of an item, which parses labels and adds answers to the table."""
+    """A criterion of an item, with methods that parse labels and add answers to the table."""
 
     @property
     def level(self) -> Level: ...
@@ -100,7 +100,7 @@ def _on_unit(number: float, scale: Interval) -> float | None:
 def homes_on_scales(
     rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
 ) -> tuple[dict[tuple[str, str], Home], tuple[str, ...]]:
-    """Return the `Home` of each row's criterion, and notes on the scales that were inferred."""
+    """Return the `Home` of each row's criterion, and notes on inferred scales."""
     labels: dict[str, list[Any]] = {}
     for row in rows:
         answers = labels.setdefault(row.criterion, [])
@@ -117,7 +117,7 @@ def homes_on_scales(
         if scale is not None:
             homes[name] = _OnScale(_measured(name, scale), scale)
     if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
-        raise ArgumentError(f"scales names {unknown!r}; the table's criteria are {list(labels)!r}")
+        raise ArgumentError(f"unknown criteria {unknown!r} in scales; the table has {list(labels)!r}")
     placed = {(row.item_id, row.criterion): homes[row.criterion] for row in rows if row.criterion in homes}
     return placed, tuple(_note(scale, names) for scale, names in inferred.items())
 
@@ -126,7 +126,7 @@ _MOST_CATEGORIES = 20
 
 
 def _inferred(labels: Sequence[Any]) -> Scale | None:
-    """Infer the scale from the labels; many distinct numbers, or non-integers, are an interval."""
+    """Infer the scale from the labels; non-integers or many distinct numbers give an `Interval`."""
     answers = [label for label in labels if not is_no_answer(label) and not is_missing(label)]
     numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
     if answers and len(numbers) == len(answers):
@@ -139,8 +139,8 @@ def _inferred(labels: Sequence[Any]) -> Scale | None:
 def _note(scale: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return (
-        f"the scale of {', '.join(names[:3])}{more} was inferred from the labels that occur, {scale}: unused "
-        "options and their order are not known; give scales="
+        f"the scale of {', '.join(names[:3])}{more} was inferred from the observed labels as {scale}; unused "
+        "options and the order are unknown. Pass scales= to declare them"
     )
 
 
@@ -149,7 +149,7 @@ def is_no_answer(label: Any) -> bool:
 
 
 def abstention(label: Any) -> Answer:
-    """Return an abstention with the rater's label: CANNOT_ASSESS if it says so or is empty, otherwise NA."""
+    """Return an abstention with the rater's label: CANNOT_ASSESS if the label says so or is None, else NA."""
     said = None if label is None else str(label)
     cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
     return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
@@ -192,7 +192,7 @@ Homes: TypeAlias = Mapping[tuple[str, str], Home]
 
 
 def declared_answer(home: Home, label: Any) -> Answer | None:
-    """Return the declared answer with this label, ignoring case; None if there is none."""
+    """Return the declared answer with this label, ignoring case, or None if no answer has it."""
     if not isinstance(label, str):
         return None
     folded = label.strip().casefold()

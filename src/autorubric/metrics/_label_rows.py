@@ -1,4 +1,4 @@
-"""Long tables of labels with one row per label: data frames, CSV rows, lists of dicts."""
+"""Long tables of labels with one row per label: DataFrames, CSV rows, lists of dicts."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _READ = (
 
 
 class LabelRow(NamedTuple):
-    """One label.
+    """A row of a label table.
 
     Attributes:
-        item_id: The item.
-        criterion: The criterion's name.
-        rater: The rater who gave the label.
-        sample: Index of the rater's pass; None for a decision, or if the table does not say.
-        order: Candidates in the order shown.
-        label: The label as in the table.
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Rater who gave the label.
+        sample: Index of the rater's pass; None for a decision, or if the table does not specify it.
+        order: Order in which the candidates were shown.
+        label: Raw label from the table.
         number: The label as a number, if the table has a separate column for it.
-        status: Status of the vote; None if the table does not say.
+        status: Status of the vote; None if the table does not specify it.
     """
 
     item_id: str
@@ -57,7 +57,7 @@ def label_rows(table: Any) -> list[LabelRow]:
     """Read the rows of a long table.
 
     Raises:
-        ArgumentError: If it is not a table, lacks a column, or has an unknown kind of rater or status.
+        ArgumentError: If `table` is not a table, lacks a column, or has an unknown kind of rater or status.
     """
     table = as_pandas(table)
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
@@ -66,7 +66,7 @@ def label_rows(table: Any) -> list[LabelRow]:
 
 
 def _frame_rows(frame: Any) -> list[LabelRow] | None:
-    """Read a data frame by column, parsing each distinct value once; None if it must be read by row."""
+    """Read a DataFrame by column, parsing each distinct value once; None if it must be read by row."""
     names = list(frame.columns)
     if not {*NEEDED}.issubset(names) or len(set(names)) != len(names) or not {"label", "value"} & set(names):
         return None
@@ -97,7 +97,7 @@ def _frame_rows(frame: Any) -> list[LabelRow] | None:
             )
         )
     except (ArgumentError, TypeError, ValueError):
-        # Row by row the error says where it is; and not all that a column may hold can be looked up.
+        # Reading by row reports where an error is, and also accepts values that cannot be hashed.
         return None
 
 
@@ -128,14 +128,14 @@ def _mappings(table: Any) -> Iterator[Mapping[str, Any]]:
     rows = records("records") if callable(records) and hasattr(table, "columns") else table
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise ArgumentError(
-            f"result is {type(table).__name__}; give an EvalResult, or a long table of labels: a DataFrame "
-            "or rows with item_id, criterion, rater and label"
+            "result must be an EvalResult or a table of labels (a DataFrame or rows with item_id, criterion, "
+            f"rater and label); got {type(table).__name__}"
         )
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise ArgumentError(
-                f"row {number} of the label table is {type(row).__name__}; give a mapping with item_id, "
-                "criterion, rater and label"
+                f"row {number} of the label table must be a mapping with item_id, criterion, rater and "
+                f"label; got {type(row).__name__}"
             )
         yield row
 
@@ -146,8 +146,8 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
         missing.append("label")
     if missing:
         raise ArgumentError(
-            f"row {number} of the label table has no {', '.join(missing)}; its columns are {list(row)!r}, "
-            "and item_id, criterion, rater and label (or value) are needed"
+            f"row {number} of the label table has no {', '.join(missing)}; columns: {list(row)!r}. "
+            "Required columns: item_id, criterion, rater and label (or value)"
         )
     label = row["label"] if "label" in row else row["value"]
     return LabelRow(
@@ -163,7 +163,7 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
 
 
 def _number(unlabelled: bool, number: Any, value: Any) -> float | None:
-    """Return the answer as a number in its own units or, if it has no label either, on [0, 1]."""
+    """Return the row's number or, if it has neither a label nor a number, its value on [0, 1]."""
     for given in (number, value) if unlabelled else (number,):
         if not is_missing(given):
             return float(given)
@@ -174,9 +174,7 @@ def _status(number: int, status: Any) -> str | None:
     if is_missing(status):
         return None
     if status not in (*get_args(VoteStatus), "not_applicable"):
-        raise ArgumentError(
-            f"row {number} of the label table has the status {status!r}, which is not a status"
-        )
+        raise ArgumentError(f"row {number} of the label table has an unknown status {status!r}")
     return str(status)
 
 
@@ -194,7 +192,7 @@ def _rater(number: int, name: str, given: Any) -> Rater:
             return TRUTH
         case _:
             raise ArgumentError(
-                f"row {number} of the label table has a rater of kind {given!r}; give one of {list(_KINDS)}"
+                f"row {number} of the label table: rater kind must be one of {list(_KINDS)}; got {given!r}"
             )
 
 
@@ -205,5 +203,5 @@ def _whole(number: int, sample: Any) -> int | None:
         return int(sample)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"row {number} of the label table has the sample {sample!r}; give 0, 1, …"
+            f"row {number} of the label table: sample must be an integer; got {sample!r}"
         ) from None

@@ -41,37 +41,37 @@ def table_of(
     """Return the votes table of a run or of a long table of labels.
 
     Three kinds of rows are added to a long table if they are missing: the truth (the dataset's labels, or
-    people's labels combined by `truth`), the decision of each judge over its samples, and the decision of all
-    judges together. A decision is the most frequent answer; on an ordinal scale the category nearest to the
-    mean, on an interval the mean. There is no decision in a tie. Labels NA and CANNOT_ASSESS that are not on
-    the scale are abstentions, and INVALID is a failure.
+    people's labels combined by `truth`), the decision of each judge over its samples, and the joint decision
+    of all judges. A decision is the most frequent answer, the category nearest to the mean on an ordinal
+    scale, or the mean on an interval scale. A tie gives no decision. Labels NA and CANNOT_ASSESS that are not
+    on the scale are abstentions, and INVALID is a failure.
 
     Args:
-        result: An `EvalResult`, or rows as in `LabelTable`.
-        dataset: Dataset with texts, rubrics and labels. None uses the run's dataset; a long table needs none.
+        result: An `EvalResult`, or a label table (see `LabelTable`).
+        dataset: Dataset with texts, rubrics and labels. None uses a run's dataset; optional for label tables.
         scales: Scales of a long table without a dataset: one for all criteria, or a mapping by criterion
-            name. Missing scales are inferred from the labels that occur.
+            name. Missing scales are inferred from the observed labels.
         truth: Rule that combines several people's labels into one; see `TruthRule`. None uses the median on
             ordinal scales, the mean of numbers, and otherwise the mode.
 
     Raises:
-        ArgumentError: If `result` is neither, a label is not on its scale, rows and dataset do not match, or
-            the rule needs an order or values that a scale lacks.
+        ArgumentError: If `result` is neither a run nor a label table, a label is not on its scale, rows and
+            dataset do not match, or the rule needs an order or values that a scale does not have.
     """
     if isinstance(result, VotesTable):
         return result
     if truth is not None and truth not in get_args(TruthRule):
-        raise ArgumentError(f"truth={truth!r}; give one of {list(get_args(TruthRule))}")
+        raise ArgumentError(f"truth must be one of {list(get_args(TruthRule))}; got {truth!r}")
     if isinstance(result, GradedRun):
         if scales is not None:
-            raise ArgumentError("scales come from the criteria of a run; leave them out")
+            raise ArgumentError("the criteria of a run define the scales; omit scales")
         return read_votes(result, with_truth_rule(dataset_of(result, dataset), truth))
     rows = label_rows(result)
     if dataset is None:
         homes, notes = homes_on_scales(rows, scales)
         return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), truth, notes)
     if scales is not None:
-        raise ArgumentError("scales come from the dataset's criteria; leave them out")
+        raise ArgumentError("the criteria of the dataset define the scales; omit scales")
     dataset = with_truth_rule(_checked(dataset), truth)
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
     homes, labels = homes_of(dataset, ids)
@@ -81,23 +81,23 @@ def table_of(
 
 
 def dataset_of(result: GradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
-    """Return the dataset with the labels of a run: `dataset` if set, otherwise the one the run graded.
+    """Return the dataset with the labels of a run: `dataset` if set, otherwise the dataset of the run.
 
     Raises:
-        ArgumentError: If `dataset` is not a dataset, or the run does not hold its dataset.
+        ArgumentError: If `dataset` is not a dataset, or the run does not contain its dataset.
     """
     if dataset is not None:
         return _checked(dataset)
     if not isinstance(result, OwnedRun):
-        raise ArgumentError("the run does not hold its dataset; give dataset")
+        raise ArgumentError("the run does not contain its dataset; pass dataset")
     return result.dataset
 
 
 def _checked(dataset: Any) -> LabelledDataset:
     if not isinstance(dataset, LabelledDataset):
         raise ArgumentError(
-            f"dataset is {type(dataset).__name__} {dataset!r:.60}; give a RubricDataset, as "
-            "RubricDataset.from_file reads it, or leave it out"
+            "dataset must be a RubricDataset, for example from RubricDataset.from_file, or None; "
+            f"got {type(dataset).__name__} {dataset!r:.60}"
         )
     return dataset
 
@@ -109,12 +109,13 @@ def _demand_known(
     for row in rows:
         if row.item_id not in known:
             raise ArgumentError(
-                f"the table has an item {row.item_id!r} that the dataset does not have; its items are "
-                f"{list(ids[:3])!r} …"
+                f"item {row.item_id!r} of the table is not in the dataset; its items are {list(ids[:3])!r} …"
             )
         if (row.item_id, row.criterion) not in homes:
             names = [name for item_id, name in homes if item_id == row.item_id]
-            raise ArgumentError(f"item {row.item_id!r} has no criterion {row.criterion!r}; it has {names!r}")
+            raise ArgumentError(
+                f"item {row.item_id!r} has no criterion {row.criterion!r}; available: {names!r}"
+            )
 
 
 _Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
@@ -151,7 +152,7 @@ _LOOKED_UP = frozenset({str, int, float, bool, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A reader that parses labels and combines answers, and caches both."""
+    """A reader that parses labels and combines answers, with a cache for each."""
 
     built: TableRows
     rule: TruthRule | None
@@ -169,7 +170,7 @@ class _Reader:
         return found
 
     def decide(self, home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
-        """Return the decision over a judge's samples, or over judges; `undecided` in a tie."""
+        """Return the decision over a judge's samples or over several judges; `undecided` in a tie."""
         return self._looked_up(home, said, None, lambda: _decision(home, said))
 
     def truth(
@@ -191,7 +192,7 @@ class _Reader:
             return decide()
         key = (id(home), name, *((id(answer), status) for answer, status in said))
         if key not in self.decisions:
-            # The answers are kept next to their decision, or later ones could take over their ids.
+            # Answers are kept next to their decision, or new objects could reuse their ids.
             self.decisions[key] = (tuple(said), decide())
         return self.decisions[key][1]
 
@@ -230,7 +231,7 @@ def _add_cell(reader: _Reader, home: Home, item: int, by_rater: Mapping[Rater, _
     if PANEL not in decided and judges:
         decided[PANEL] = reader.decide(home, judges)
     for rater, (answer, status) in decided.items():
-        # A label that people do not agree on is none.
+        # A tie among people does not give a label.
         if status != "undecided" or rater != TRUTH:
             home.add(built, At(item, rater, DECIDED), answer, status)
 
@@ -241,8 +242,8 @@ def _refuse_repeats(rater: Rater, said: _Said) -> None:
     if repeated is not None:
         row = said[0][0]
         raise ArgumentError(
-            f"{rater[1]!r} has two labels of criterion {row.criterion!r} of item {row.item_id!r} at sample "
-            f"{repeated[0]!r}; number repeated passes in a column 'sample'"
+            f"rater {rater[1]!r} has several labels for criterion {row.criterion!r} of item {row.item_id!r} "
+            f"in sample {repeated[0]!r}; number repeated passes in a 'sample' column"
         )
 
 

@@ -1,4 +1,4 @@
-"""Intervals of the macro metrics from resampled items, with the same resamples for every rater."""
+"""Confidence intervals for macro metrics from resampled items, with the same resamples for every rater."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _CHUNK_CELLS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """Options of the resampling.
+    """Resampling options.
 
     Attributes:
         n_bootstrap: Number of resamples.
         confidence_level: Confidence level of the intervals.
-        seed: Seed of the resampling.
+        seed: Seed for the resampling.
     """
 
     n_bootstrap: int
@@ -42,12 +42,12 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The layout of a rater's sums: tables, then squared error of the score, then number of scores.
+    """Layout of a rater's sums: confusion tables, squared score error, number of scores.
 
     Attributes:
         places: Positions of the categorical criteria.
-        sizes: Number of categories of each.
-        starts: First cell of each table, and the end of the last.
+        sizes: Number of categories of each criterion.
+        starts: Index of the first cell of each table, followed by the end of the last table.
     """
 
     places: tuple[int, ...]
@@ -56,20 +56,20 @@ class _Layout:
 
     @property
     def width(self) -> int:
-        """Number of sums of a rater."""
+        """Number of sums per rater."""
         return self.starts[-1] + 2
 
 
 def macro_bootstrap(
     cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Compute intervals of macro accuracy, mean kappa and score RMSE of each rater, as in `judge_report`.
+    """Compute intervals for the macro accuracy, mean kappa and score RMSE of each rater; see `judge_report`.
 
-    The accuracy uses logit-t over items, the kappa smoothed resamples (`kappa_ends`), and the RMSE
-    percentiles.
+    Accuracy uses a logit-t interval over items, kappa uses smoothed resamples (see `kappa_ends`), and RMSE
+    uses percentiles.
     """
     layout = _layout(cells, modes)
-    # Items without a cell or score carry nothing, and drawing them would only thin out the rest.
+    # Items without a labelled cell contribute nothing, so drawing them would only dilute the resamples.
     used = np.unique(cells.item[cells.truth.status > 0])
     sums = hstack([_item_sums(cells, rater, layout) for rater in raters], format="csr")[used]
     total = np.asarray(sums.sum(0)).reshape(1, len(raters), layout.width)
@@ -111,7 +111,7 @@ def _layout(cells: Cells, modes: Modes) -> _Layout:
 
 
 def _item_sums(cells: Cells, rater: Rater, layout: _Layout) -> csr_array:
-    """Compute the contribution of each item to the sums of a rater, shape `(n_items, width)`."""
+    """Compute the contribution of each item to a rater's sums, shape `(n_items, width)`."""
     column = cells.raters[rater]
     gap = cells.scores[TRUTH] - cells.scores.get(rater, np.full(cells.n_items, np.nan))
     scored = np.flatnonzero(~np.isnan(gap))
@@ -130,7 +130,7 @@ def _item_sums(cells: Cells, rater: Rater, layout: _Layout) -> csr_array:
 
 
 class _Figures(NamedTuple):
-    """Metrics at sums `(rows, n_raters, width)`: accuracy and kappa by criterion, RMSE of the score."""
+    """Metrics computed from sums `(rows, n_raters, width)`: accuracy and kappa by criterion, score RMSE."""
 
     accuracies: Array
     kappas: Array
@@ -152,7 +152,7 @@ def _figures(totals: Array, cells: Cells, layout: _Layout) -> _Figures:
 
 
 def _with_pairs(total: Array, layout: _Layout) -> Array:
-    """Return a mask of the table cells whose criterion has a pair, shape `(n_raters, ΣK²)`."""
+    """Return a mask of the table cells whose criterion has at least one pair, shape `(n_raters, ΣK²)`."""
     found = [np.zeros((len(total), 0))]
     for size, start in zip(layout.sizes, layout.starts, strict=False):
         n = total[:, start : start + size * size].sum(-1, keepdims=True) > 0
@@ -161,7 +161,7 @@ def _with_pairs(total: Array, layout: _Layout) -> Array:
 
 
 def _mean_of_defined(figures: Array) -> Array:
-    """Compute the mean of the defined values over the last axis; NaN if none is defined."""
+    """Compute the mean of the defined values over the last axis; NaN if all are undefined."""
     defined = ~np.isnan(figures)
     return divide(np.where(defined, figures, 0.0).sum(-1), defined.sum(-1))
 
@@ -190,7 +190,7 @@ def _kappa_ends(
         return None
     n_criteria = int(np.count_nonzero(~np.isnan(kappas)))
     ends = kappa_ends(value, drawn, n_items, n_criteria, resampling.confidence_level)
-    return _ends(ends, "smoothed resamples of items, about the value", resampling)
+    return _ends(ends, "smoothed resamples of items, around the value", resampling)
 
 
 def _defined(figures: Array) -> Array | None:

@@ -38,20 +38,20 @@ def fleiss_kappa(
     counts: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Fleiss' kappa, (pa - pe) / (1 - pe) with pe = Σ w_kl π_k π_l [1], with missing ratings [2].
+    """Compute Fleiss' kappa, (pa - pe) / (1 - pe) with pe = Σ w_kl π_k π_l [1], allowing missing ratings [2].
 
-    pa is the mean share of agreeing pairs over units with two or more ratings, and π_k the mean share of
-    category k over all rated units. With the same number of ratings per unit this is Fleiss' formula. Kappa
-    is undefined if only one category is used (`single_class`), and if no unit has two ratings (`no_pairs`).
-    The interval resamples the units together with one pseudo-unit whose ratings are any category with equal
-    probability (with two raters, 1/K² in each cell).
+    pa is the mean proportion of agreeing pairs over units (rated items) with two or more ratings, and π_k is
+    the mean proportion of category k over all rated units. If all units have the same number of ratings, this
+    is Fleiss' formula. Kappa is undefined if only one category is used (`single_class`) or if no unit has two
+    ratings (`no_pairs`). The interval resamples the units together with one pseudo-unit whose ratings are
+    uniformly distributed over the categories (with two raters, 1/K² in each cell of their table).
 
     Args:
-        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing.
-        scale: Declared categories; None uses the categories that occur.
-        weights: Credit for near misses, as in `cohen_kappa`.
-        counts: Units × K counts instead of labels.
-        **interval: See `CodedArguments`; `cluster` has one id per unit.
+        ratings: Labels of shape `(n_units, n_raters)`. None and NaN count as missing.
+        scale: Scale that declares the categories; None uses the categories that occur.
+        weights: Agreement weights that give partial credit for near misses; see `cohen_kappa`.
+        counts: Number of ratings per unit and category, shape `(n_units, K)`, instead of `ratings`.
+        **interval: Options of the interval; see `CodedArguments`. `cluster` has one id per unit.
 
     References:
         [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin
@@ -69,12 +69,12 @@ def percent_agreement(
     counts: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the mean share of agreeing pairs of raters over units with two or more ratings.
+    """Compute the mean proportion of agreeing pairs of raters over units with two or more ratings.
 
-    The interval is a t interval on the logit scale over the units with a pair, or over their clusters. If
-    they do not differ, as at 0 and 1, it is the score interval with one observation per unit.
+    The interval is a t interval on the logit scale over the units with a pair, or over their clusters. If all
+    of them have the same agreement, for example 0 or 1, it is a score interval with one observation per unit.
 
-    Undefined if no unit has two ratings (`no_pairs`). Arguments are as in `fleiss_kappa`.
+    The value is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
     """
     return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
@@ -82,17 +82,17 @@ def percent_agreement(
 def conger_kappa(
     ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
 ) -> Estimate:
-    """Compute Conger's kappa, (pa - pe) / (1 - pe) with separate margins for each rater [1, 2].
+    """Compute Conger's kappa, (pa - pe) / (1 - pe), with separate margins for each rater [1, 2].
 
-    pe is the mean of Σ w_kl p_gk p_hl over pairs of raters g, h, where p_gk is the share of category k among
-    the ratings of rater g. pa is as in `fleiss_kappa`, which pools the margins instead. With two raters the
-    result equals Cohen's kappa. It is undefined if no unit has two ratings (`no_pairs`), and if only one
-    category is used (`single_class`). Arguments are as in `fleiss_kappa`.
+    pe is the mean of Σ w_kl p_gk p_hl over pairs of raters g, h, where p_gk is the proportion of category k
+    in the ratings of rater g. pa is the same as in `fleiss_kappa`, which pools the margins instead. With two
+    raters, the result equals Cohen's kappa. It is undefined if no unit has two ratings (`no_pairs`) or if
+    only one category is used (`single_class`). See `fleiss_kappa` for the arguments.
 
     References:
         [1] A. J. Conger (1980), Integration and generalization of kappas for multiple raters, Psychological
             Bulletin 88(2), 322-328, eq. 7.
-        [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2 (ratings missing).
+        [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2 (missing ratings).
     """
     options = CodedOptions(**interval)
     coded, codes = code_ratings(ratings, scale, options.labels)
@@ -115,7 +115,7 @@ def conger_kappa(
 
 
 def _conger_sums(codes: Codes, weights: Array) -> Array:
-    """Compute per unit: agreement of its pairs, whether it has a pair, and each rater's choice."""
+    """Compute for each unit the agreement of its pairs, whether it has a pair, and each rater's choice."""
     size = len(weights)
     chosen = (codes[:, :, None] == np.arange(size)).astype(float)
     counts = chosen.sum(1)
@@ -158,7 +158,7 @@ def _either(
     options: CodedOptions,
 ) -> Estimate:
     if (ratings is None) == (counts is None):
-        raise ArgumentError("give ratings or counts, one of the two")
+        raise ArgumentError("pass exactly one of ratings and counts")
     if ratings is not None:
         return ratings_estimate(coefficient, ratings, scale, weights, options)
     table, matrix = read_counts(counts, scale, weights)

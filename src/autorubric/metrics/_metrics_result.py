@@ -1,4 +1,4 @@
-"""The result of `compute_metrics`."""
+"""Result of `compute_metrics`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMAT = 1
-"""Version of the format that `to_file` writes; readers should ignore unknown keys."""
+"""Version of the JSON format written by `to_file`. Readers should ignore unknown keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +30,20 @@ class MetricsResult(RaterMetrics):
     """Metrics of a run's panel and, if requested, of each judge.
 
     Attributes:
-        per_judge: Metrics of each judge, by id; empty unless requested.
-        n_items: Number of items with a label and a report.
-        n_tied_labels: Number of cells that at least two people labelled and that have no truth because of a
-            tie; None with fewer than two people.
+        per_judge: Metrics of each judge, keyed by judge id; empty unless requested.
+        n_items: Number of items with both a label and a report.
+        n_tied_labels: Number of cells (pairs of item and criterion) without ground truth because people's
+            labels are tied; None if fewer than two people labelled items.
         n_criteria: Number of criteria with metrics.
         n_binary_criteria: Number of binary criteria.
         n_ordinal_criteria: Number of ordinal criteria.
         n_nominal_criteria: Number of nominal criteria.
         n_interval_criteria: Number of numeric criteria.
-        cannot_assess: How CANNOT_ASSESS was counted.
-        na_mode: How NA was counted.
+        cannot_assess: How CANNOT_ASSESS answers were counted.
+        na_mode: How NA answers were counted.
         confidence_level: Confidence level of the intervals.
-        seed: Seed of the resampling.
-        warnings: Warnings: metrics that are None and why, sparse data, unusual settings.
+        seed: Seed for the resampling.
+        warnings: Warnings about undefined metrics (with the reason), sparse data and unusual settings.
     """
 
     per_judge: Mapping[str, JudgeMetrics]
@@ -61,7 +61,7 @@ class MetricsResult(RaterMetrics):
     warnings: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as blocks for renderers."""
+        """Return the metrics as renderable blocks."""
         return metric_blocks(self, self.per_judge, self.n_items, self.warnings)
 
     def _repr_html_(self) -> str:
@@ -75,11 +75,11 @@ class MetricsResult(RaterMetrics):
         return self.summary()
 
     def to_latex(self) -> str:
-        """Return the tables as LaTeX `tabular` environments, for the package booktabs."""
+        """Return the tables as LaTeX `tabular` environments, which require the booktabs package."""
         return render_latex(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all metrics as JSON-compatible values, never NaN."""
+        """Return all metrics as JSON-compatible values. Undefined values are None, never NaN."""
         return {"format": FORMAT, **_plain(self)}
 
     @overload
@@ -87,22 +87,22 @@ class MetricsResult(RaterMetrics):
     @overload
     def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return one row per rater and criterion, and one `macro` row per rater with the means.
+        """Return a DataFrame with one row per rater and criterion, and one `macro` row of means per rater.
 
-        With `library="polars"` it is a polars frame; columns of mixed types are text there.
+        With `library="polars"`, the result is a polars DataFrame in which columns of mixed types are strings.
         """
-        import pandas as pd  # only for those who ask for a frame
+        import pandas as pd  # imported here so that pandas is loaded only when needed
 
         return in_library(pd.DataFrame(metric_rows(self, self.per_judge)), library)
 
     def to_file(self, path: str | Path) -> None:
-        """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the suffix.
+        """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the file extension.
 
-        The CSV is safe for spreadsheets: texts that would run as formulas are escaped; see
+        The CSV is safe to open in a spreadsheet: text that would run as a formula is escaped; see
         `spreadsheet_safe`.
 
         Raises:
-            ArgumentError: If the suffix is neither .json nor .csv.
+            ArgumentError: If the file extension is neither .json nor .csv.
             FileError: If the file cannot be written.
         """
         suffix = Path(path).suffix.lower()
@@ -111,7 +111,7 @@ class MetricsResult(RaterMetrics):
         elif suffix == ".csv":
             text = spreadsheet_safe(self.to_dataframe()).to_csv(index=False)
         else:
-            raise ArgumentError(f"{path}: metrics are written as .json or .csv; got {suffix!r}")
+            raise ArgumentError(f"{path}: the file extension must be .json or .csv; got {suffix!r}")
         write_text_atomic(path, text)
 
 

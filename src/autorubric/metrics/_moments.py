@@ -1,7 +1,7 @@
 """Pearson's r, Lin's concordance, RMSE and MAE as functions of sums over pairs of numbers.
 
-Sums per pair, in this order: 1, x, y, x², y², xy, (y - x)², |y - x|. x and y are first shifted and scaled to
-avoid cancellation.
+The sums of a pair are, in this order, 1, x, y, x², y², xy, (y - x)² and |y - x|, where x and y are first
+shifted and scaled to avoid cancellation.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from autorubric.metrics._rounding import RELATIVE_ZERO
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The sums of pairs, ready to resample.
+    """Sums over pairs, ready for resampling.
 
     Attributes:
         units: Sampling units with the sums listed in the module docstring.
-        shift: Mean of x minus mean of y before centring, in units of `unit`.
-        unit: Divisor of x and y.
+        shift: Mean of x minus mean of y before centring, divided by `unit`.
+        unit: Number by which x and y are divided.
     """
 
     units: Units
@@ -36,12 +36,12 @@ def moments_of(pairs: NumberPairs) -> Moments:
     x, y = pairs.truth, pairs.pred
     if not pairs.n:
         return Moments(Units(counts=np.zeros(0, dtype=np.int64), n=0, sums=np.zeros((0, 8))), 0.0, 1.0)
-    # The first value where all are equal: their mean may differ from them by rounding.
+    # If all values are equal, use the first one, because their mean may differ from it by rounding.
     mean_x, mean_y = (float(v[0] if np.ptp(v) == 0 else v.mean()) for v in (x, y))
     centred_x, centred_y = x - mean_x, y - mean_y
     unit = float(max(np.abs(centred_x).max(), np.abs(centred_y).max(), abs(mean_x - mean_y))) or 1.0
     u, v, gap = centred_x / unit, centred_y / unit, (y - x) / unit
-    # Columns in one piece each, as they are made and as they are added up.
+    # Each column is contiguous in memory, because columns are created and summed one at a time.
     sums = np.stack([np.ones(pairs.n), u, v, u * u, v * v, u * v, gap * gap, np.abs(gap)]).T
     return Moments(_units(sums, pairs), (mean_x - mean_y) / unit, unit)
 
@@ -58,25 +58,25 @@ def _units(sums: Array, pairs: NumberPairs) -> Units:
 
 
 def _spread(n: Array, total: Array, squares: Array) -> Array:
-    """Compute n² times the variance; exactly 0 if it is only rounding error."""
+    """Compute n² times the variance, or exactly 0 if it is only rounding error."""
     spread = n * squares - total * total
     return np.where(spread.real <= RELATIVE_ZERO * (n * squares).real, 0, spread)
 
 
 def pearson_of(sums: Array) -> Array:
-    """Compute s_xy / (s_x s_y); NaN if a side is constant."""
+    """Compute s_xy / (s_x s_y); NaN if x or y is constant."""
     n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
     product = _spread(n, x, xx) * _spread(n, y, yy)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(product == 0, np.nan, (n * xy - x * y) / np.sqrt(product))
-    # Rounding may step over the bounds; a complex step must pass unharmed.
+    # Rounding may exceed the bounds, but complex-step derivatives must not be clipped.
     return ratio if np.iscomplexobj(ratio) else np.clip(ratio, -1.0, 1.0)
 
 
 def ccc_of(shift: float) -> Callable[[Array], Array]:
-    """Return the function of sums for Lin's concordance, given the `shift` between the means; NaN at 0 / 0.
+    """Return the function that computes Lin's concordance from sums, given the `shift` between the means.
 
-    2 s_xy / (s_x² + s_y² + (m_x - m_y)²).
+    The function computes 2 s_xy / (s_x² + s_y² + (m_x - m_y)²), which is NaN if the denominator is 0.
     """
 
     def compute(sums: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Values that behave like the number they hold, if any."""
+"""Values that behave like the number they contain, if any."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from autorubric.errors import ArgumentError
 
 
 class NumberLike(ABC):
-    """A value that compares, formats and calculates like `_number`; arithmetic raises if that is None."""
+    """A value that behaves like its `_number` in arithmetic; arithmetic raises an error if that is None."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def _number(self) -> float | None:
-        """The number, or None."""
+        """Number that the value contains, or None."""
         ...
 
     @abstractmethod
     def _undefined(self) -> ArgumentError:
-        """Return the error to raise if there is no number."""
+        """Return the error that arithmetic raises if there is no number."""
         ...
 
     def __float__(self) -> float:
@@ -48,7 +48,7 @@ class NumberLike(ABC):
         return math.ceil(float(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np  # keeps the value type free of numpy until an array is asked for
+        import numpy as np  # imported here so that the value type does not depend on numpy
 
         return np.asarray(float(self), dtype=dtype)
 
@@ -162,5 +162,5 @@ class NumberLike(ABC):
         return float(other) ** float(self)
 
 
-# `pytest.approx` and `isinstance(x, numbers.Real)` then take such a value for the number it is.
+# `pytest.approx` and `isinstance(x, numbers.Real)` then treat such a value as a number.
 numbers.Real.register(NumberLike)  # type: ignore[type-abstract]

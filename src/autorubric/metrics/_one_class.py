@@ -37,12 +37,12 @@ def _one_class(
     if positive is None and (isinstance(scale, Binary) or (scale is None and pair.size == 2)):
         return pair, 1
     if positive is None and pair.size:
-        raise ArgumentError(f"name the positive category: positive=…, among {pair.size} categories")
+        raise ArgumentError(f"there are {pair.size} categories; pass positive=… to select the positive one")
     if positive is None:
         return pair, 0
     if scale is None:
         if not isinstance(positive, int | np.integer) or not 0 <= positive < pair.size:
-            raise ArgumentError(f"positive={positive!r}; give the code of a category, 0..{pair.size - 1}")
+            raise ArgumentError(f"positive must be a category code, 0..{pair.size - 1}; got {positive!r}")
         return pair, int(positive)
     assert not isinstance(scale, Interval)
     return pair, scale.code(positive)
@@ -70,19 +70,19 @@ def precision(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the precision TP / (TP + FP), the share of predicted positives that are true.
+    """Compute the precision TP / (TP + FP), the proportion of predicted positives that are true positives.
 
-    It is undefined without predicted positives (`no_positive_in_pred`), and 0.0 with only false positives.
-    The interval is Wilson's on the predicted positives, or logit-t over clusters.
+    Precision is undefined if there are no predicted positives (`no_positive_in_pred`), and 0.0 if all of them
+    are false. The interval is Wilson's over the predicted positives, or logit-t over clusters.
 
     Args:
-        truth: True labels; None and NaN are missing, and the pair is dropped.
-        pred: Judged labels.
-        positive: The positive category. None means MET, True or 1 for binary labels, and the second category
-            of a bare 2 × 2 table.
-        scale: Declared categories; None uses the categories that occur.
-        table: K × K counts with truth in the rows, instead of labels.
-        **interval: See `CodedArguments`.
+        truth: Ground-truth labels. None and NaN count as missing, and their pairs are dropped.
+        pred: Labels assigned by the judge, in the same order.
+        positive: Positive category. None selects MET, True or 1 for binary labels, and the second category
+            of a 2 × 2 table without a scale.
+        scale: Scale that declares the categories; None uses the categories that occur.
+        table: K × K counts with the truth in the rows, instead of `truth` and `pred`.
+        **interval: Options of the interval; see `CodedArguments`.
     """
     return _estimate(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -107,9 +107,9 @@ def recall(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the recall (sensitivity) TP / (TP + FN), the share of actual positives that are found.
+    """Compute the recall (sensitivity) TP / (TP + FN), the proportion of actual positives that are found.
 
-    It is undefined without positives in truth (`no_positive_in_truth`). Arguments are as in `precision`.
+    Recall is undefined if the truth has no positives (`no_positive_in_truth`). Arguments: see `precision`.
     """
     return _estimate(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -134,9 +134,9 @@ def specificity(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the specificity TN / (TN + FP), the share of actual negatives that are found.
+    """Compute the specificity TN / (TN + FP), the proportion of actual negatives that are found.
 
-    It is undefined without negatives in truth (`no_negative_in_truth`). Arguments are as in `precision`.
+    It is undefined if the truth has no negatives (`no_negative_in_truth`). Arguments: see `precision`.
     """
     return _estimate(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -163,8 +163,8 @@ def f1(
 ) -> Estimate:
     """Compute F1, the harmonic mean of precision and recall: 2 TP / (2 TP + FP + FN).
 
-    It is undefined without positives on either side (`no_positive`), and 0.0 without true positives.
-    Arguments are as in `precision`.
+    F1 is undefined if there are neither actual nor predicted positives (`no_positive`), and 0.0 if there are
+    no true positives. See `precision` for the arguments.
     """
     return _estimate(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -183,11 +183,11 @@ def positive_agreement(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the agreement on the positive category, 2a / (2a + b + c) [1].
+    """Compute the agreement on the positive category, 2 TP / (2 TP + FP + FN) [1].
 
-    The value equals F1, which is symmetric in the two raters. It is undefined without positives on either
-    side (`no_positive`). If one category is rare, report it together with `negative_agreement`. Arguments are
-    as in `precision`.
+    The value equals F1, which is symmetric in the two raters. It is undefined if neither rater has a positive
+    (`no_positive`). If one category is rare, report this metric together with `negative_agreement`. See
+    `precision` for the arguments.
 
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
@@ -212,10 +212,10 @@ def negative_agreement(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the agreement on the negative category, 2d / (2d + b + c) [1].
+    """Compute the agreement on the negative category, 2 TN / (2 TN + FP + FN) [1].
 
-    All categories except the positive one count as negative. The value is undefined without negatives on
-    either side (`no_negative`). Arguments are as in `precision`.
+    All categories except the positive one count as negative. The value is undefined if neither rater has a
+    negative (`no_negative`). See `precision` for the arguments.
 
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.

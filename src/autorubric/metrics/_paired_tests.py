@@ -13,7 +13,7 @@ from autorubric.metrics._resampling import Array
 PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
 
 Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
-"""Whether the test is against differences other than 0, above 0, or below 0."""
+"""Alternative hypothesis: the differences are not centred on 0, are above 0, or are below 0."""
 
 FEWEST_FLIPS = 10_000
 
@@ -26,7 +26,7 @@ _DECIMALS = 12
 
 
 class PairedTest(NamedTuple):
-    """A test result: statistic, p-value, and how the p-value was computed."""
+    """Result of a paired test: statistic, p-value, and the method that computed the p-value."""
 
     statistic: float
     p_value: float
@@ -34,7 +34,7 @@ class PairedTest(NamedTuple):
 
 
 def _levelled(differences: Array) -> Array:
-    """Return the nonzero differences in units of the largest, rounded so that equal ones compare equal."""
+    """Return the nonzero differences divided by the largest and rounded, so that equal ones compare equal."""
     greatest = float(np.abs(differences).max(initial=0.0))
     if greatest == 0.0:
         return np.zeros(0)
@@ -43,12 +43,12 @@ def _levelled(differences: Array) -> Array:
 
 
 def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> PairedTest | None:
-    """Run Wilcoxon's signed-rank test that differences are symmetric about 0 [1]; None if all are 0.
+    """Run Wilcoxon's signed-rank test [1]; the result is None if all differences are 0.
 
-    Differences of 0 are dropped, and ties share midranks. The statistic is the smaller sum of ranks, or the
-    sum of positive ranks in a one-sided test. p is exact for up to 50 differences of distinct size, or up to
-    13 with ties or zeros. Beyond that it uses the normal approximation, with the variance corrected for ties
-    and without continuity correction.
+    The null hypothesis is that the differences are symmetric about 0. Differences of 0 are dropped, and tied
+    ones share midranks. The statistic is the smaller sum of ranks, or the sum of positive ranks in a
+    one-sided test. The p-value is exact for up to 50 differences, or up to 13 if there are ties or zeros.
+    Otherwise it uses the normal approximation, corrected for ties but not for continuity.
 
     References:
         [1] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
@@ -58,11 +58,11 @@ def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> Pair
     if not n:
         return None
     _, where, counts = np.unique(np.abs(kept), return_inverse=True, return_counts=True)
-    # Midranks, doubled: whole numbers.
+    # Midranks are doubled so that they are integers.
     ranks = (2 * np.cumsum(counts) - counts + 1)[where.reshape(-1)]
     total = int(ranks.sum())
     positive, negative = int(ranks[kept > 0].sum()), int(ranks[kept < 0].sum())
-    # The sum that is small where the alternative is true.
+    # Use the sum that is small if the alternative is true.
     tail = {"two-sided": min(positive, negative), "greater": negative, "less": positive}[alternative]
     statistic = (tail if alternative == "two-sided" else positive) / 2
     sides = 2 if alternative == "two-sided" else 1
@@ -75,7 +75,7 @@ def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> Pair
 
 
 def _exact_rank_p(ranks: Array, most: int) -> float:
-    """Compute the share of all 2ⁿ sign patterns whose sum of positive ranks is at most `most`."""
+    """Compute the proportion of all 2ⁿ sign patterns whose sum of positive ranks is at most `most`."""
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1.0
     for rank in ranks.tolist():
@@ -88,12 +88,12 @@ def _exact_rank_p(ranks: Array, most: int) -> float:
 def sign_flip(
     differences: Array, n_flips: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
 ) -> PairedTest:
-    """Run a permutation test that flips the signs of differences at random [1]; p = 1 if all are 0.
+    """Run a permutation test that flips the signs of the differences at random [1].
 
-    p is the share of sign patterns whose sum is at least as far from 0 as the observed sum (one-sided: at
-    least as far in the direction of the alternative). It is exact over all 2ⁿ patterns for up to 20 nonzero
-    differences. Beyond that it is (1 + as far) / (1 + flips) over `n_flips` random patterns [2]. With more
-    than 5,000 distinct sizes it is the normal limit `2 Φ(-|Σ d| / √Σ d²)`, or `Φ(∓Σ d / √Σ d²)` one-sided.
+    The p-value is the proportion of sign patterns whose sum is at least as far from 0 as the observed sum, in
+    a one-sided test at least as far in the direction of the alternative. It is exact over all 2ⁿ patterns for
+    up to 20 nonzero differences. Otherwise it is (1 + patterns as far) / (1 + patterns) over `n_flips` random
+    patterns [2] or, with more than 5,000 distinct sizes, `2 Φ(-|Σ d| / √Σ d²)`, one-sided `Φ(∓Σ d / √Σ d²)`.
 
     References:
         [1] R. A. Fisher (1935), The design of experiments, section 21.
@@ -105,7 +105,7 @@ def sign_flip(
         return PairedTest(0.0, 1.0, "exact")
     distance = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
     seen = float(distance(kept.sum()))
-    # What is equal in exact arithmetic must not fall short by rounding.
+    # A sum that is equal in exact arithmetic must not fall short because of rounding.
     as_far = seen - 1e-9 * max(1.0, abs(seen))
     statistic = float(differences.sum())
     if len(kept) <= _EXACT_FLIPS:
@@ -113,7 +113,7 @@ def sign_flip(
         for one in kept[1:]:
             sums = np.concatenate([sums + one, sums - one])
         if alternative != "two-sided":
-            # Two-sided, the first sign can stay: all sums change sign with it.
+            # In a two-sided test the first sign can stay fixed, because all sums change sign with it.
             sums = np.concatenate([sums, -sums])
         return PairedTest(statistic, float(np.mean(distance(sums) >= as_far)), "exact")
     sizes, counts = np.unique(np.abs(kept), return_counts=True)
@@ -130,7 +130,7 @@ def sign_flip(
 
 
 def _flipped(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
-    """Draw sums under random signs; for equal sizes, only the number of positive signs is drawn."""
+    """Draw sums under random signs. For equal sizes, only the number of positive signs is drawn."""
     if counts.max() == 1:
         signs = rng.integers(0, 2, size=(rows, len(sizes)), dtype=np.int8)
         return np.asarray(2.0 * (signs @ sizes) - sizes.sum())

@@ -1,4 +1,4 @@
-"""Metrics pooled over all cells of a rater, and over the cells of each scale."""
+"""Metrics of a rater pooled over all cells (pairs of item and criterion) and over the cells of each scale."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 
 _CATEGORICAL = ("binary", "nominal", "ordinal")
 MET = 1
-"""Position of MET among the categories of a binary criterion."""
+"""Index of MET among the categories of a binary criterion."""
 _OF_ONE_CLASS = ("precision", "recall", "sensitivity", "specificity", "f1")
 
 
 def pooled_figures(
     cells: Cells, rater: Column, tables: Sequence[Array], modes: Modes
 ) -> tuple[PooledMetrics, dict[str, PooledMetrics]]:
-    """Pool all cells, and the cells of each scale by its labels; `tables` are those of `tables_of`.
+    """Pool all cells, and the cells of each scale by its labels; `tables` are those returned by `tables_of`.
 
-    Accuracy uses the cells of all categorical criteria. Metrics of a table need a single scale: with several
-    scales they use the binary cells, and are None (`not_comparable`) without binary cells.
+    Accuracy uses the cells of all categorical criteria. Metrics of a confusion table need a single scale. If
+    there are several scales, they use the binary cells, or are None (`not_comparable`) if there are none.
     """
-    # What a comparison is worth is that of its first candidate, and of another one in each item.
+    # The value of a comparison is that of its first candidate, which differs from item to item.
     single = [place for place, one in enumerate(cells.criteria) if one.level != "ranking"]
     every = _pearson(cells, rater, single)
 
@@ -58,7 +58,7 @@ def pooled_figures(
 
 
 def _scales(criteria: Sequence[MeasuredCriterion]) -> dict[tuple[str, ...], list[int]]:
-    """Group categorical criteria that share labels, level and values, by labels."""
+    """Return the positions of the categorical criteria, grouped by scale and keyed by the scale's labels."""
     found: dict[tuple[object, ...], list[int]] = {}
     for place, criterion in enumerate(criteria):
         if criterion.level in _CATEGORICAL:
@@ -67,7 +67,7 @@ def _scales(criteria: Sequence[MeasuredCriterion]) -> dict[tuple[str, ...], list
     named: dict[tuple[str, ...], list[int]] = {}
     for (level, words, _), places in found.items():
         labels = tuple(words) if isinstance(words, tuple) else ()
-        # Scales of one wording may differ in values or level, and stay apart.
+        # Scales with the same labels but different values or levels are kept separate.
         while labels in named:
             labels = (*labels, str(level))
         named[labels] = places
@@ -90,7 +90,7 @@ def _n_numbers(cells: Cells, rater: Column) -> int:
 
 
 def _pearson(cells: Cells, rater: Column, places: Sequence[int]) -> Estimate:
-    """Compute Pearson's r of the values of the criteria at `places`."""
+    """Compute Pearson's r between true and judged values of the criteria at `places`."""
     truth, judged = _values(cells, cells.truth, places), _values(cells, rater, places)
     both = ~np.isnan(truth + judged)
     pairs = NumberPairs(truth[both], judged[both], None, 0)

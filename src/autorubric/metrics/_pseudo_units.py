@@ -1,8 +1,8 @@
 """The pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
-Each of its ratings is any category with equal probability; with two raters this adds 1/K² to each cell of
-their table. Its pattern of missing ratings is drawn from the patterns of the units. The possible pseudo-units
-are enumerated if they are few, and sampled if they are many.
+Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell of
+their table. Its pattern of missing ratings is drawn from those of the real units. The possible pseudo-units
+are enumerated if there are few of them, and sampled otherwise.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST_RATINGS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PseudoUnit:
-    """The distribution of the pseudo-unit.
+    """Probability distribution of the pseudo-unit.
 
     Attributes:
-        rows: The possible units, shape `(p, n_columns)`.
-        chances: Probability of each, shape `(p,)`.
+        rows: Possible pseudo-units, shape `(p, n_columns)`.
+        chances: Probability of each pseudo-unit, shape `(p,)`.
     """
 
     rows: Codes
@@ -38,15 +38,15 @@ class PseudoUnit:
 
 
 def is_smoothed(options: IntervalOptions) -> bool:
-    """Return whether the options select the smoothed bootstrap if it is the default."""
+    """Return whether the options select the smoothed bootstrap for a metric whose default it is."""
     return options.ci in ("auto", "smoothed")
 
 
 def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
-    """Return pseudo-units as categories by rater, -1 where a rating is missing.
+    """Return pseudo-units as the category code of each rater, where -1 means missing.
 
     Args:
-        given: Mask of the raters that rated, one row per pattern, shape `(m, n_raters)`.
+        given: Mask of the raters who gave a rating, one row per pattern, shape `(m, n_raters)`.
         how_many: Number of units with each pattern, shape `(m,)`.
         size: Number of categories.
     """
@@ -59,7 +59,7 @@ def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
             np.full(len(block), share / len(block)) for block, share in zip(blocks, shares, strict=True)
         ]
         return PseudoUnit(np.concatenate(blocks), np.concatenate(chances))
-    # The seed has to do with which units stand for all possible ones, not with which of them are resampled.
+    # The fixed seed selects the units that represent all possible ones; it does not affect the resampling.
     rng = np.random.default_rng(0)
     n_rows = max(1, min(_MOST_ROWS, _MOST_RATINGS // patterns.shape[1]))
     chosen = patterns[rng.choice(len(patterns), size=n_rows, p=shares)]
@@ -68,7 +68,7 @@ def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
 
 
 def _all_ratings(pattern: Array, size: int) -> Codes:
-    """Enumerate all choices of categories by the m raters of a pattern, shape `(size ** m, n_raters)`."""
+    """Enumerate all ratings that the m raters of a pattern can give, shape `(size ** m, n_raters)`."""
     raters = np.flatnonzero(pattern)
     rows = np.full((size ** len(raters), len(pattern)), -1, dtype=np.int64)
     places = np.arange(len(rows))[:, None]
@@ -80,8 +80,8 @@ def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
     """Return pseudo-units as counts of ratings in each category, shape `(p, size)`.
 
     Args:
-        n_ratings: Number of ratings of a unit, shape `(m,)`.
-        how_many: Number of units with as many ratings, shape `(m,)`.
+        n_ratings: Possible numbers of ratings per unit, shape `(m,)`.
+        how_many: Number of units with each number of ratings, shape `(m,)`.
         size: Number of categories.
     """
     given = np.arange(int(n_ratings.max())) < n_ratings[:, None]

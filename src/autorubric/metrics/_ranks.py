@@ -17,14 +17,14 @@ _MATRIX_ROWS = 1500
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Two columns as positions among their distinct values, with the units to resample.
+    """Two columns of numbers as indices into their sorted distinct values, with the units to resample.
 
     Attributes:
-        x: Position of each observation's truth, shape `(n,)`.
-        y: Position of each observation's pred, shape `(n,)`.
-        shape: Number of distinct values of truth and of pred.
-        on_table: Whether the units' sums are cells of a table of that shape; otherwise they are weights per
-            observation.
+        x: Index of each observation's true value, shape `(n,)`.
+        y: Index of each observation's predicted value, shape `(n,)`.
+        shape: Numbers of distinct true and predicted values.
+        on_table: Whether the units' sums are the cells of a table with this shape; otherwise they are weights
+            per observation.
         units: Sampling units.
     """
 
@@ -36,7 +36,7 @@ class Ranked:
 
 
 def rank_pairs(pairs: NumberPairs) -> Ranked:
-    """Rank the columns; few distinct values are stored as a table, which is much cheaper to resample."""
+    """Rank the columns. If there are few distinct values, use a table, which is much cheaper to resample."""
     seen_x, x = np.unique(pairs.truth, return_inverse=True)
     seen_y, y = np.unique(pairs.pred, return_inverse=True)
     shape = (len(seen_x), len(seen_y))
@@ -59,7 +59,7 @@ def rank_pairs(pairs: NumberPairs) -> Ranked:
 
 
 def rank_table(table: Array, values: Array) -> Ranked:
-    """Convert a K × K table with category values `values` to a table of sorted distinct values."""
+    """Convert a K × K table of categories with the given values to a table of sorted distinct values."""
     distinct, where = np.unique(values, return_inverse=True)
     member = (where.reshape(-1)[:, None] == np.arange(len(distinct))).astype(float)
     merged = (member.T @ table @ member).reshape(-1)
@@ -69,7 +69,7 @@ def rank_table(table: Array, values: Array) -> Ranked:
 
 
 def margins(ranked: Ranked, sums: Array) -> tuple[Array, Array]:
-    """Count how often each distinct value occurs in truth and in pred, for sums as in `ranked.units`."""
+    """Count how often each distinct value occurs in truth and in pred, from sums laid out as in `ranked`."""
     if ranked.on_table:
         table = sums.reshape(ranked.shape)
         return table.sum(1), table.sum(0)
@@ -90,18 +90,18 @@ def _ratio(numerator: Array, left: Array, right: Array) -> Array:
 
 
 def _midranks(margin: Array) -> Array:
-    """Compute the mean rank of each position, from 0 and doubled so that counts stay integers."""
+    """Compute the mean rank of each distinct value, counted from 0 and doubled so that it is an integer."""
     return np.asarray(2 * np.cumsum(margin, axis=-1) - margin)
 
 
 def spearman_of(ranked: Ranked) -> Callable[[Array], Array]:
-    """Return the function that computes Pearson's r of the midranks from sums as in `ranked.units`."""
+    """Return the function that computes Spearman's rho, Pearson's r of the midranks, from resampled sums."""
 
     def on_table(sums: Array) -> Array:
         table = sums.reshape(*sums.shape[:-1], *ranked.shape)
         rows, columns = table.sum(-1), table.sum(-2)
         n = rows.sum(-1)[..., None]
-        # Midranks average n, doubled and from 0; centring before multiplying keeps large n exact.
+        # The doubled midranks average n. Centring before multiplying keeps the result exact for large n.
         x, y = _midranks(rows) - n, _midranks(columns) - n
         product = (x * (table @ y[..., None])[..., 0]).sum(-1)
         return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
@@ -124,7 +124,7 @@ def _margin(weights: Array, places: Codes, size: int) -> Array:
 
 
 def kendall_of(ranked: Ranked) -> Callable[[Array], Array]:
-    """Return the function of (C - D) / √((n₀ - t_x)(n₀ - t_y)), for sums as in `ranked.units`."""
+    """Return the function that computes tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)), from resampled sums."""
 
     def on_table(sums: Array) -> Array:
         table = sums.reshape(*sums.shape[:-1], *ranked.shape)
@@ -150,7 +150,7 @@ def _tau(difference: Array, rows: Array, columns: Array) -> Array:
 
 
 def _concordance(ranked: Ranked, weights: Array) -> Array:
-    """Compute concordant minus discordant pairs under each row of weights."""
+    """Compute the weighted number of concordant minus discordant pairs for each row of weights."""
     n = len(ranked.x)
     if n <= _MATRIX_ROWS:
         order = np.sign(ranked.x[:, None] - ranked.x) * np.sign(ranked.y[:, None] - ranked.y)
@@ -161,13 +161,13 @@ def _concordance(ranked: Ranked, weights: Array) -> Array:
 
 
 def _rising(y: Codes, weights: Array) -> Array:
-    """Compute Σ_{i<j} w_i w_j sign(y_j - y_i), bit by bit of y, in O(n log max y).
+    """Compute Σ_{i<j} w_i w_j sign(y_j - y_i) by processing the bits of y, in O(n log max y).
 
     Two different values share some leading bits and differ in the next one. Each pair is therefore counted at
-    exactly one bit, among the values with the same higher bits: a 1 after a 0 rises, a 0 after a 1 falls.
+    exactly one bit, among the values with the same higher bits: 0 before 1 adds, and 1 before 0 subtracts.
     """
     total = np.zeros(weights.shape[:-1])
-    y = y.astype(np.min_scalar_type(y.max()))  # of 16 bits or fewer: sorted in linear time
+    y = y.astype(np.min_scalar_type(y.max()))  # integers of 16 bits or fewer are sorted in linear time
     for bit in range(int(y.max()).bit_length()):
         alike = y >> (bit + 1)
         order = np.argsort(alike, kind="stable")
@@ -182,7 +182,7 @@ def _rising(y: Codes, weights: Array) -> Array:
 
 
 def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
-    """Compute the same sum over pairs with equal x, for y sorted within x."""
+    """Compute the sum of `_rising` over the pairs with equal x, for y sorted within x."""
     key = x * (int(y.max()) + 2) + y
     before = _before(weights)
     smaller = np.searchsorted(key, key, side="left")
@@ -191,5 +191,5 @@ def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
 
 
 def _before(weights: Array) -> Array:
-    """Compute the sum of the weights before each position from 0 to n, shape `(..., n + 1)`."""
+    """Compute the cumulative sum of the weights before each position 0..n, shape `(..., n + 1)`."""
     return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

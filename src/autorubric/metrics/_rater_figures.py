@@ -1,4 +1,4 @@
-"""Metrics of one rater: per criterion, averaged over criteria, pooled over all cells, and on item scores."""
+"""Metrics of one rater: per criterion, averaged over criteria, pooled over all cells, and of item scores."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The data shared by the metrics of all raters of a run.
+    """Data shared by the metrics of all raters of a run.
 
     Attributes:
-        cells: The cells.
-        modes: How abstentions count.
-        options: Interval options of correlations and bias.
-        fleiss: Agreement among the judges on each criterion; None with a single judge or if undefined.
+        cells: Truth and decisions of all raters for each combination of item and criterion.
+        modes: How abstentions are counted.
+        options: Interval options for correlations and bias.
+        fleiss: Fleiss' kappa among the judges on each criterion; None if undefined or with only one judge.
     """
 
     cells: Cells
@@ -67,7 +67,7 @@ class RunContext:
 
 
 def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
-    """Compute Fleiss' kappa of the judges' decisions per criterion; None with one judge or if undefined."""
+    """Compute Fleiss' kappa among the judges on each criterion; None if undefined or with only one judge."""
     judges = [column for (kind, _), column in cells.raters.items() if kind == "judge"]
     if len(judges) < 2:
         return (None,) * len(cells.criteria)
@@ -88,7 +88,7 @@ def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
 
 
 def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return all fields of a `RaterMetrics` except `bootstrap`, and why its metrics are None, by name."""
+    """Return all fields of a `RaterMetrics` except `bootstrap`, and the reasons for metrics that are None."""
     cells, column = context.cells, context.cells.raters[rater]
     tables = tables_of(cells, column, context.modes)
     per_criterion = _per_criterion(context, rater, tables)
@@ -181,7 +181,7 @@ def _macro(
 
 
 def _true_rate_intervals(context: RunContext, column: Column) -> dict[str, ConfidenceInterval | None]:
-    """Compute intervals of the mean sensitivity and specificity over binary criteria, by field."""
+    """Compute intervals for the mean sensitivity and specificity over binary criteria, keyed by field."""
     cells = context.cells
     level = context.options.confidence_level
     binary = np.zeros(len(cells.criteria), dtype=bool)

@@ -1,4 +1,4 @@
-"""Units × raters tables of numbers, and their resampling units."""
+"""Tables of numbers with one row per unit (rated item) and one column per rater, and their sampling units."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from autorubric.metrics._scales import Codes
 
 @dataclass(frozen=True, slots=True)
 class CompleteTable:
-    """The units rated by every rater.
+    """The units that every rater rated.
 
     Attributes:
-        scores: Scores of shape `(n_units, n_raters)` without missing values, centred and scaled to avoid
+        scores: Scores without missing values, shape `(n_units, n_raters)`, centred and scaled to avoid
             cancellation.
-        cluster: Cluster of each unit, 0..C-1 without gaps; None if each unit is independent.
+        cluster: Cluster of each unit, 0..C-1 without gaps; None if units are independent.
         n_missing: Number of units dropped because a rating was missing.
-        any_rated: Whether there is any rating, including in incomplete units.
+        any_rated: Whether there are any ratings, including those of incomplete units.
     """
 
     scores: Array
@@ -57,7 +57,7 @@ class CompleteTable:
 
 
 def score_rows(ratings: Any) -> Array:
-    """Read a units × raters table as floats, shape `(n_units, n_raters)`, NaN where missing.
+    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings.
 
     Raises:
         ArgumentError: If rows differ in length, or a rating is not a number.
@@ -66,10 +66,10 @@ def score_rows(ratings: Any) -> Array:
 
 
 def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
-    """Read a table of numbers as floats, NaN where missing; arguments are as in `read_rows`.
+    """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments.
 
     Raises:
-        ArgumentError: If it is not a table, rows differ in length, or a value is not a number.
+        ArgumentError: If `table` is not a table, its rows differ in length, or a value is not a number.
     """
     rows = read_rows(table, what, shape)
     if isinstance(rows, np.ndarray):
@@ -79,7 +79,7 @@ def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Ar
 
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
-    """Return the complete rows of a units × raters table of numbers.
+    """Return the rows of a table of ratings that have no missing rating.
 
     Raises:
         ArgumentError: If rows differ in length, or a rating is not a number.
@@ -105,11 +105,11 @@ _KEYS_UP_TO = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """The distinct rows of a units × columns table of integers from -1, with counts.
+    """The distinct rows of a table of integers ≥ -1, with the number of units that have each row.
 
     Attributes:
-        rows: Each distinct row, shape `(u, n_columns)`.
-        counts: Number of units with the row, shape `(u,)`.
+        rows: Distinct rows, shape `(u, n_columns)`.
+        counts: Number of units with each row, shape `(u,)`.
     """
 
     rows: Codes
@@ -117,10 +117,10 @@ class CountedRows:
 
     @classmethod
     def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:
-        """Merge equal rows of integers below `size`; with clusters, keep all rows.
+        """Return a table of rows of integers below `size`, with equal rows merged unless units are clustered.
 
-        Many units on few categories make few distinct rows. All rows are also kept if a row cannot be encoded
-        in 64 bits.
+        With few categories, even many units have few distinct rows. Rows that cannot be encoded in 64 bits
+        are not merged.
         """
         table = cls(rows, np.ones(len(rows), dtype=np.int64))
         return table if cluster is not None else table.merged(size)
@@ -145,7 +145,7 @@ class CountedRows:
 
 
 def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -> Units:
-    """Return units with one row of sums each, or clusters of them; `counts` says how many are alike."""
+    """Return one sampling unit per row of sums, or per cluster; `counts` is the multiplicity of each row."""
     if cluster is None:
         counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
         return Units(counts=counts, n=int(counts.sum()), sums=sums)
@@ -156,7 +156,7 @@ def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -
 
 
 def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -> Units:
-    """Return units for metrics that need draw counts; `counts` says how many are alike."""
+    """Return sampling units for metrics that need draw counts; `counts` is the multiplicity of each unit."""
     if cluster is None and counts is not None:
         return Units(counts=counts, n=int(counts.sum()))
     members = np.arange(n) if cluster is None else cluster
@@ -165,18 +165,18 @@ def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -
 
 
 def no_analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Raise an error, because the metric has no interval in closed form."""
-    raise ArgumentError(f"{figure.name} has no analytic interval; take 'percentile'")
+    """Raise an error because the metric has no closed-form interval."""
+    raise ArgumentError(f"{figure.name} has no analytic interval; use ci='percentile'")
 
 
 def unclustered(figure: Figure, units: Units) -> None:
-    """Raise an error if units are clusters, for which the metric has no interval in closed form."""
+    """Raise an error if the units are clusters, because the metric then has no closed-form interval."""
     if units.clustered:
-        raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
+        raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
 
 
 def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
-    """Add the possible pseudo-units to units with sums; they are drawn only by the smoothed bootstrap."""
+    """Add the possible pseudo-units to units with sums. Only the smoothed bootstrap draws them."""
     assert units.sums is not None
     none = np.zeros(len(units.counts))
     return replace(
@@ -188,7 +188,7 @@ def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
 
 
 def with_pseudo_weights(units: Units, chances: Array) -> Units:
-    """Add the possible pseudo-units to units of draw counts; they come last in the sums."""
+    """Add the possible pseudo-units to units of draw counts, as the last entries of the sums."""
     n_kinds, n_more = len(units.counts), len(chances)
     gather = units.gather
     return replace(

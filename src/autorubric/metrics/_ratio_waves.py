@@ -1,9 +1,9 @@
-"""Sums of ratio-scale differences over all pairs without comparing values pairwise, by a sum of waves.
+"""Sums of ratio-scale differences over all pairs, computed from a sum of waves instead of pair by pair.
 
-With `t = log c - log k` the difference `((c - k) / (c + k))²` is `tanh²(t/2) = 1 - sech²(t/2)`, and
-`sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0. The trapezoidal rule turns the
-integral into a sum; its error decreases exponentially and is below rounding error here. A sum of
-`1 - cos(ω (x - y))` over all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
+With `t = log c - log k`, the difference `((c - k) / (c + k))²` is `tanh²(t/2) = 1 - sech²(t/2)`, and
+`sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0 to infinity. The trapezoidal rule
+turns the integral into a sum whose error is below rounding error here. The sum of `1 - cos(ω (x - y))` over
+all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _HIGHEST = 13.0
 
 
 class Waves(NamedTuple):
-    """The waves that represent the differences of a set of values.
+    """Waves that represent the differences between a set of values.
 
     Attributes:
         frequency: Frequencies, shape `(f,)`.
-        weight: Weights of the frequencies, shape `(f,)`.
-        place: Centred logarithm of each value; NaN for 0.
+        weight: Weight of each frequency, shape `(f,)`.
+        place: Centred logarithm of each value; NaN if the value is 0.
     """
 
     frequency: Array
@@ -36,7 +36,7 @@ class Waves(NamedTuple):
 
     @classmethod
     def of(cls, values: Array) -> Waves:
-        """Return the waves for nonnegative values."""
+        """Return the waves for non-negative values."""
         with np.errstate(divide="ignore"):
             place = np.log(values)
         place = np.where(values > 0, place, np.nan)
@@ -49,11 +49,11 @@ class Waves(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number of sums of a unit."""
+        """Number of sums per unit."""
         return 2 + 2 * len(self.frequency)
 
     def sums(self, codes: Array) -> Array:
-        """Compute the sums of each unit, shape `(u, width)`: ratings, zeros, and both parts of each wave."""
+        """Compute the sums of each unit, shape `(u, width)`: ratings, zeros, and two sums per wave."""
         n_waves = len(self.frequency)
         found = np.zeros((len(codes), self.width))
         for column in codes.T:
@@ -68,11 +68,11 @@ class Waves(NamedTuple):
         return found
 
     def over_all_pairs(self, sums: Array) -> Array:
-        """Compute the sum of differences over all ordered pairs of the ratings behind the sums."""
+        """Compute the sum of differences over all ordered pairs of the ratings that the sums represent."""
         n_waves = len(self.frequency)
         n, zeros = sums[..., 0], sums[..., 1]
         positive = (n - zeros)[..., None]
         rise, sway = sums[..., 2 : 2 + n_waves], sums[..., 2 + n_waves :]
-        # n² - (n - Σ (1 - cos))² - (Σ sin)², put so that close values lose nothing.
+        # n² - (n - Σ (1 - cos))² - (Σ sin)², rearranged to avoid cancellation for close values.
         waves = (2 * positive - rise) * rise - sway * sway
         return np.asarray(waves @ self.weight + 2 * zeros * (n - zeros))

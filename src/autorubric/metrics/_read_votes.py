@@ -1,4 +1,4 @@
-"""Conversion of reports and labels to the votes table; the only module of the package that reads reports."""
+"""Conversion of reports and labels to the votes table. No other module of the package reads reports."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
-    """Return the votes table of a run and the labels of its dataset.
+    """Return the votes table of a run together with the labels of its dataset.
 
     Raises:
-        ArgumentError: If the run has an item whose id is not in the dataset, whose text differs, or that
-            occurs twice.
+        ArgumentError: If a graded item's id is not in the dataset or occurs twice in the run, or if its
+            submission differs from that in the dataset.
     """
     reports = _reports_by_item(result, dataset)
     rows = TableRows()
@@ -37,9 +37,9 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
 
 
 def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
-    """Return the votes table as a DataFrame, with one row per vote, decision, person's rating or label.
+    """Return the votes table as a DataFrame with one row per vote, decision, human rating and label.
 
-    Rows with a `sample` are single votes; rows without one are decisions and labels.
+    Rows with a `sample` are single votes. Rows without a `sample` are decisions, ratings and labels.
     """
     return read_votes(result, dataset).to_frame()
 
@@ -47,7 +47,7 @@ def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
 def _reports_by_item(
     result: GradedRun, dataset: LabelledDataset
 ) -> dict[int, EnsembleEvaluationReport | None]:
-    """Return the reports by their item's position in the dataset; items are matched by id, not position."""
+    """Return the reports keyed by the item's position in the dataset. Items are matched by id."""
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, EnsembleEvaluationReport | None] = {}
     for one in result.item_results:
@@ -55,16 +55,15 @@ def _reports_by_item(
         place = places.get(item_id)
         if place is None:
             raise ArgumentError(
-                f"the run graded an item {item_id!r} that the dataset does not have; give the dataset that "
-                "was graded"
+                f"item {item_id!r} of the run is not in the dataset; pass the dataset that was graded"
             )
         if place in reports:
-            raise ArgumentError(f"the run has two results for the item {item_id!r}")
+            raise ArgumentError(f"the run has two results for item {item_id!r}")
         texts = (one.item.submission, dataset.items[place].submission)
         if None not in texts and texts[0] != texts[1]:
             raise ArgumentError(
-                f"item {item_id!r} of the dataset has a different text from the one graded; give the dataset "
-                "that was graded"
+                f"the submission of item {item_id!r} in the dataset differs from the one graded; pass the "
+                "dataset that was graded"
             )
         reports[place] = one.report
     return reports
@@ -79,7 +78,7 @@ def _read_item(
     leaves = root.leaves if root is not None else ()
     criteria = {criterion.name or "": criterion.facing(submission) for criterion in leaves}
     for criterion in criteria.values():
-        # In the rubric's order, whatever the order in which answers are read.
+        # Criteria are registered in rubric order, regardless of the order in which answers are read.
         for one in (criterion, *criterion.part_fields.values()):
             rows.place(one)
     truth = {
@@ -93,7 +92,7 @@ def _read_item(
         if name in by_name:
             _read_criterion(i, criterion, by_name[name], rows)
         elif graded:
-            # Grading raised, or the report lacks the criterion: it was to be judged and is not.
+            # Grading raised an error, or the report lacks the criterion: it should have been judged.
             rows.add(i, criterion, PANEL, None, "failed" if report is None else "not_asked")
     for rater, labels in dataset.item_ratings(i).items():
         for name, raw in labels.items():
@@ -105,9 +104,9 @@ def _read_item(
 def _root_of(
     i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
 ) -> RubricGroup | None:
-    """Return the item's criteria in the dataset's groups: as graded or, if not graded, from the dataset.
+    """Return the item's criteria in the dataset's groups; None if there are no criteria.
 
-    None if there are no criteria.
+    Graded criteria are taken from the reports, and all others from the dataset.
     """
     graded = {name: report.criterion for name, report in by_name.items()}
     try:

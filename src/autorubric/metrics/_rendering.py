@@ -1,4 +1,4 @@
-"""Rendering of metrics as blocks, which all renderers read, and as rows of a data frame."""
+"""Conversion of metrics to renderable blocks and to rows of a DataFrame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MACRO = (
     ("kappa", "mean_kappa"),
 )
 
-TRUE_RATES_TITLE = "Sensitivity and specificity, MET being the positive class"
+TRUE_RATES_TITLE = "Sensitivity and specificity, with MET as the positive class"
 TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET")
 
 _POOLED = (
@@ -48,7 +48,7 @@ _POOLED = (
 def metric_blocks(
     panel: RaterMetrics, judges: Mapping[str, JudgeMetrics], n_items: int, warnings: Sequence[str]
 ) -> list[Block]:
-    """Return the metrics as blocks, starting with the overview."""
+    """Return the metrics as blocks, beginning with the overview."""
     blocks: list[Block] = [
         _overview(panel, n_items),
         _macro_table(panel),
@@ -66,7 +66,7 @@ def metric_blocks(
     if len(categorical) <= _MATRICES_SHOWN:
         blocks += [
             ConfusionBlock(
-                title=f"Confusion of {one.name}",
+                title=f"Confusion matrix of {one.name}",
                 labels=one.confusion_matrix.labels,
                 counts=one.confusion_matrix.counts,
             )
@@ -80,7 +80,7 @@ def metric_blocks(
 def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
     stats = panel.na_stats
     return ScalarBlock(
-        title="Panel against the truth",
+        title="Panel against the ground truth",
         figures=(
             ("items", n_items),
             ("labelled cells", stats.n_cells),
@@ -119,7 +119,7 @@ def _ends(interval: ConfidenceInterval | None) -> str:
 def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
     figures = [(words, getattr(panel.pooled, name)) for words, name in _POOLED]
     return ScalarBlock(
-        title="All cells pooled (mixes base rates; read the means first)",
+        title="All cells pooled (mixes base rates; read the means over criteria first)",
         figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
     )
 
@@ -169,7 +169,7 @@ def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBloc
 
 
 def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
-    """Return accuracy, kappa (weighted if ordinal), F1 (macro for options) and RMSE."""
+    """Return accuracy, kappa (weighted for ordinal criteria), F1 (macro unless binary) and RMSE."""
     if isinstance(one, CriterionMetrics):
         return one.accuracy, one.kappa, one.f1, None
     if isinstance(one, OrdinalCriterionMetrics):
@@ -214,7 +214,7 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
 
 
 def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
-    """Return one row per rater and criterion, and one per rater for the means."""
+    """Return one row per rater and criterion, and one row of means per rater."""
     rows = []
     for who, rater in (("panel", panel), *judges.items()):
         rows.append(

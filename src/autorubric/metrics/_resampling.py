@@ -1,4 +1,4 @@
-"""Resampling of units: since metrics are functions of sums, a resample is one matrix product."""
+"""Resampling of units. Since metrics are functions of sums, a resample takes a single matrix product."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy.typing as npt
 from autorubric.metrics._scales import Codes
 
 Array: TypeAlias = npt.NDArray[Any]
-"""An array of real numbers, or of complex numbers when a metric is differentiated by a complex step."""
+"""An array of real numbers, or of complex numbers if a metric is differentiated by a complex step."""
 
 Compute: TypeAlias = Callable[[Array], Array]
-"""A function from sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
+"""A function that maps sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
 
 _CHUNK_CELLS = 4_000_000
 _INDEX_DRAW_FROM = 256
@@ -23,19 +23,19 @@ _INDEX_DRAW_FROM = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """The units drawn with replacement: cells of a table, items or clusters.
+    """The units that are drawn with replacement: cells of a table, items or clusters.
 
-    Equal units are stored once with their count. A metric receives the sums over the drawn units of their
-    rows of `sums` or, for metrics of ranks, how often each observation was drawn.
+    Equal units are stored once with their count. A metric receives the rows of `sums` added up over the drawn
+    units or, if it is computed from ranks, how often each observation was drawn.
 
     Attributes:
         counts: Number of equal units of each kind, shape `(u,)`.
-        n: Number of observations in all units.
+        n: Total number of observations in all units.
         sums: Contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j.
-        gather: Unit of each observation, shape `(n,)`, if the metric needs weights per observation.
+        gather: Unit of each observation, shape `(n,)`; only for metrics that need weights per observation.
         clustered: Whether a unit may contain several observations.
-        pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`;
-            kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
+        pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`.
+            Kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
             likely.
     """
 
@@ -60,7 +60,7 @@ class Units:
     def total(self) -> Array:
         """Compute the sums over all units, shape `(d,)`."""
         if self.sums is not None and self.gather is None:
-            # Not `@`: waking the threads of a matrix product costs more than so little work.
+            # einsum, because starting the threads of a matrix product would cost more than this small sum.
             return np.asarray(np.einsum("u,ud->d", self.counts, self.sums))
         return self.aggregate(self.counts.astype(float))
 
@@ -72,11 +72,11 @@ def replicates(
 
     Args:
         units: Units to draw.
-        compute: The metric.
+        compute: Function that computes the metric from sums.
         n_resamples: Number of resamples.
         rng: Random generator.
-        smooth: Whether to add a pseudo-unit to the draws: 1/K² in each cell of a table, or as in
-            `Units.pseudo`. With clusters, it has as many observations as the average cluster.
+        smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
+            from `Units.pseudo`. With clusters, it has as many observations as the average cluster.
     """
     values = [
         compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
@@ -101,7 +101,7 @@ def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generato
     """Draw how often each distinct unit occurs in `n_drawn` draws, shape `(rows, u)`."""
     u, total = len(counts), int(counts.sum())
     if u >= _INDEX_DRAW_FROM and total <= 2 * u:
-        # A multinomial costs one binomial per distinct unit; with most distinct, drawing indices is cheaper.
+        # A multinomial draw needs one binomial per distinct unit; if most are distinct, indices are cheaper.
         drawn = rng.integers(0, total, size=(rows, n_drawn))
         if (counts != 1).any():
             drawn = np.repeat(np.arange(u), counts)[drawn]
@@ -133,10 +133,10 @@ def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 
 def influence(units: Units, compute: Compute) -> Array:
-    """Compute the first-order effect of each unit on the metric, shape `(u,)`; not for units with `gather`.
+    """Compute the first-order effect of each unit on the metric, shape `(u,)`.
 
-    The gradient at the totals is computed by a complex step and is exact to rounding [1]. Figures do not
-    change when all sums are scaled, so the effects sum to zero (Euler) and need no centring.
+    The gradient at the totals is computed by a complex step and is exact up to rounding [1]. Scaling all sums
+    does not change a metric, so the effects sum to zero (Euler). Units with `gather` are not supported.
 
     References:
         [1] W. Squire, G. Trapp (1998), Using complex variables to estimate derivatives of real functions,
@@ -153,7 +153,7 @@ def influence(units: Units, compute: Compute) -> Array:
 
 
 def jackknife(units: Units, compute: Compute) -> Array:
-    """Compute the metric without one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
+    """Compute the metric after removing one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
     values = []
     start = 0
     for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):

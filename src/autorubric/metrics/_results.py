@@ -1,4 +1,4 @@
-"""Results with the metrics of one rater against the truth."""
+"""Result classes with the metrics of one rater against the ground truth."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from autorubric.values import NamedList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledMetrics:
-    """Metrics pooled over the cells of all criteria.
+    """Metrics pooled over the cells (pairs of item and criterion) of all criteria.
 
     Pooling mixes criteria with different base rates, which inflates chance-corrected metrics: two criteria
-    with a kappa of 0 each can pool to .6. Read the macro metrics first.
+    with a kappa of 0 each can have a pooled kappa of .6. Read the macro metrics first.
 
     Attributes:
         n: Number of pairs used.
         n_labelled: Number of cells with a label.
-        labels: The pooled categories; empty if the cells of several scales share only a value.
-        accuracy: Share of correct answers.
+        labels: Pooled categories; empty if the cells belong to several scales, none of them binary.
+        accuracy: Proportion of correct answers.
         precision: Precision of MET over binary cells.
         recall: Recall of MET over binary cells.
-        sensitivity: True positive rate (TPR), the same as `recall`.
+        sensitivity: True positive rate (TPR) of MET, which equals `recall`.
         specificity: True negative rate (TNR), the recall of UNMET over binary cells.
         f1: F1 of MET over binary cells.
-        balanced_accuracy: Mean recall over the classes that occur in truth.
-        kappa: Cohen's kappa, unweighted.
-        weighted_kappa: Kappa with quadratic weights on values; None unless the scale is ordinal.
-        mcc: Matthews' correlation; with more than two classes, Gorodkin's R_K.
-        pearson: Pearson's r of the values on [0, 1].
-        reasons: Why metrics are None, by name.
+        balanced_accuracy: Mean recall over the classes that occur in the truth.
+        kappa: Unweighted Cohen's kappa.
+        weighted_kappa: Kappa with quadratic weights on the scale's values; None unless the scale is ordinal.
+        mcc: Matthews correlation coefficient; for more than two classes, Gorodkin's R_K.
+        pearson: Pearson's r between true and judged values on [0, 1].
+        reasons: Reason why each undefined metric is None, by name.
     """
 
     n: int
@@ -55,15 +55,15 @@ class PooledMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapResults:
-    """Intervals of the macro metrics over items; each interval's `method` says how it was computed.
+    """Confidence intervals for the macro metrics over items. The `method` of each describes its computation.
 
     Attributes:
-        accuracy_ci: Interval of `criterion_accuracy`; None if undefined or with fewer than two items.
-        kappa_ci: Interval of `mean_kappa`; None if it is undefined in more than half of the resamples.
-        rmse_ci: Interval of `score_rmse`; None if it is undefined in more than half of the resamples.
+        accuracy_ci: Interval for `criterion_accuracy`; None if undefined or with fewer than two items.
+        kappa_ci: Interval for `mean_kappa`; None if it is undefined in more than half of the resamples.
+        rmse_ci: Interval for `score_rmse`; None if it is undefined in more than half of the resamples.
         n_bootstrap: Number of resamples.
-        confidence_level: Confidence level.
-        seed: Seed of the resampling.
+        confidence_level: Confidence level of the intervals.
+        seed: Seed for the resampling.
     """
 
     accuracy_ci: ConfidenceInterval | None
@@ -76,21 +76,21 @@ class BootstrapResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaStats:
-    """Counts of labelled cells without an answer, by kind.
+    """Counts of labelled cells by the kind of answer, in particular of cells without an answer.
 
     Attributes:
-        n_cells: Number of cells with a label, including abstentions.
-        n_answered: Number of cells answered by both truth and judge.
+        n_cells: Number of cells with a label, including labels that abstain.
+        n_answered: Number of cells with an answer from both the truth and the judge.
         truth_abstained: Number of cells labelled NA or CANNOT_ASSESS.
-        judge_abstained: Number of cells judged NA or CANNOT_ASSESS.
-        both_abstained: Number of cells on which both abstained.
+        judge_abstained: Number of cells that the judge answered with NA or CANNOT_ASSESS.
+        both_abstained: Number of cells on which both the truth and the judge abstained.
         failed: Number of cells on which the judge failed or gave only unreadable replies.
         not_asked: Number of cells on which the judge was not asked or has no vote.
         not_applicable: Number of cells whose criterion was excluded by a condition.
         undecided: Number of cells with a tied decision, which can occur in a label table.
-        truth_rate: `truth_abstained / n_cells`; None without cells.
-        judge_rate: `judge_abstained / n_cells`; None without cells.
-        kappa: Cohen's kappa of abstaining, over cells with a vote; None if undefined.
+        truth_rate: `truth_abstained / n_cells`; None if there are no cells.
+        judge_rate: `judge_abstained / n_cells`; None if there are no cells.
+        kappa: Cohen's kappa for abstaining or not, over cells with a vote; None if undefined.
     """
 
     n_cells: int
@@ -109,42 +109,42 @@ class NaStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterMetrics:
-    """Metrics of one rater, a panel or a judge, against the truth.
+    """Metrics of one rater (a panel or a judge) against the ground truth.
 
     Macro metrics are means over the criteria on which they are defined; see `defined`. `criterion_accuracy`
     and `criterion_balanced_accuracy` use exact agreement on all categorical criteria. Precision, recall,
-    sensitivity, specificity and F1 use the binary criteria. `mean_kappa` uses kappa for binary and nominal
-    criteria and weighted kappa for ordinal ones.
+    sensitivity, specificity and F1 use binary criteria only. `mean_kappa` averages the kappa of binary and
+    nominal criteria and the weighted kappa of ordinal criteria.
 
     Attributes:
         criterion_accuracy: Mean accuracy.
         criterion_balanced_accuracy: Mean balanced accuracy.
         criterion_precision: Mean precision.
         criterion_recall: Mean recall.
-        criterion_sensitivity: Mean sensitivity (TPR), the same as `criterion_recall`.
-        criterion_sensitivity_ci: Logit-t interval of `criterion_sensitivity` over items; None with too few.
+        criterion_sensitivity: Mean sensitivity (TPR), which equals `criterion_recall`.
+        criterion_sensitivity_ci: Logit-t interval over items; None if there are fewer than two items.
         criterion_specificity: Mean specificity (TNR).
-        criterion_specificity_ci: Logit-t interval of `criterion_specificity` over items; None with too few.
+        criterion_specificity_ci: Logit-t interval over items; None if there are fewer than two items.
         criterion_f1: Mean F1.
         mean_kappa: Mean kappa.
         defined: For each macro metric, the number of criteria on which it is defined and the number of
-            criteria it applies to.
-        per_criterion: Metrics of each criterion in the order of the rubric, by position or name.
+            criteria to which it applies.
+        per_criterion: Metrics of each criterion in rubric order, accessible by position or name.
         pooled: Metrics pooled over all cells.
-        pooled_by_scale: Metrics pooled over the cells of each scale, by its labels. Chance agreement of kappa
-            is pooled too, which mixes base rates (`judge_report` computes it per criterion).
-        score_rmse: Root mean square error of item scores without length penalty, on [0, 1].
-        score_mae: Mean absolute error of the same scores.
-        score_spearman: Spearman's rho of the same scores.
-        score_kendall: Kendall's tau-b of the same scores.
-        score_pearson: Pearson's r of the same scores.
-        bias: Bias of item scores, judge minus truth.
-        n_scores: Number of items with both scores.
+        pooled_by_scale: Metrics pooled over the cells of each scale, keyed by the scale's labels. Kappa pools
+            the chance agreement too, which mixes base rates; `judge_report` computes it per criterion.
+        score_rmse: Root mean square error of item scores without the length penalty, on [0, 1].
+        score_mae: Mean absolute error of these scores.
+        score_spearman: Spearman's rho of these scores.
+        score_kendall: Kendall's tau-b of these scores.
+        score_pearson: Pearson's r of these scores.
+        bias: Bias of the item scores, judge minus truth.
+        n_scores: Number of items with a score from both the rater and the truth.
         bootstrap: Intervals from resampled items; None unless requested.
         na_stats: Counts of abstentions and failures.
-        coverage: Share of labelled cells used as pairs; None without labels.
-        abstention_rate: Share of labelled cells on which the rater abstained.
-        failure_rate: Share of labelled cells on which the rater failed.
+        coverage: Proportion of labelled cells used as pairs; None if there are no labels.
+        abstention_rate: Proportion of labelled cells on which the rater abstained; None without labels.
+        failure_rate: Proportion of labelled cells on which the rater failed; None without labels.
     """
 
     criterion_accuracy: float | None
@@ -177,7 +177,7 @@ class RaterMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeMetrics(RaterMetrics):
-    """Metrics of one judge, with its samples combined.
+    """Metrics of one judge, whose samples are combined into decisions.
 
     Attributes:
         judge_id: Id of the judge.

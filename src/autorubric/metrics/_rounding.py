@@ -1,9 +1,9 @@
-"""Detection of values that are zero except for rounding error."""
+"""Detection of numbers that are zero except for rounding error."""
 
 from __future__ import annotations
 
 RELATIVE_ZERO = 1e-12
-"""Relative size up to which a computed value counts as rounding error."""
+"""Relative size up to which a computed number counts as rounding error."""
 
 
 def is_rounding(number: float, scale: float = 1.0) -> bool:

@@ -1,4 +1,4 @@
-"""Protocols of the runs and datasets that metrics accept."""
+"""Protocols for the runs and datasets that metrics accept."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from autorubric.values import Json, VerdictCounts
 
 
 class IdentifiedItem(Protocol):
-    """An item with an id."""
+    """An item with an optional id and a submission."""
 
     @property
     def id(self) -> str | None:
-        """The id; None if the position is used as the id."""
+        """Id of the item; None if its position serves as the id."""
         ...
 
     @property
     def submission(self) -> Json:
-        """The submission that was graded."""
+        """Submission that was graded."""
         ...
 
 
 class GradedItem(Protocol):
-    """The result of an item."""
+    """The grading result of an item."""
 
     @property
     def item_idx(self) -> int:
@@ -36,12 +36,12 @@ class GradedItem(Protocol):
 
     @property
     def item(self) -> IdentifiedItem:
-        """The item that was graded."""
+        """Item that was graded."""
         ...
 
     @property
     def report(self) -> EnsembleEvaluationReport | None:
-        """The report; None if grading raised."""
+        """Report on the item; None if grading raised an error."""
         ...
 
 
@@ -51,7 +51,7 @@ class GradedRun(Protocol):
 
     @property
     def item_results(self) -> Sequence[GradedItem]:
-        """The results of the items."""
+        """Results of the graded items."""
         ...
 
 
@@ -61,73 +61,73 @@ class LabelledDataset(Protocol):
 
     @property
     def items(self) -> Sequence[Any]:
-        """The items, in order."""
+        """Items of the dataset, in order."""
         ...
 
     def item_id(self, i: int, /) -> str:
-        """Return the item's id."""
+        """Return the id of item `i`."""
         ...
 
     def get_item_rubric(self, i: int, /) -> Rubric:
-        """Return the item's rubric."""
+        """Return the rubric of item `i`."""
         ...
 
     def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
-        """Return the item's labels by criterion name."""
+        """Return the labels of item `i` by criterion name; None if it has no labels."""
         ...
 
     def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
-        """Return the item's labels by rater and criterion name."""
+        """Return the ratings of item `i` by rater and criterion name."""
         ...
 
 
 @runtime_checkable
 class RuledDataset(LabelledDataset, Protocol):
-    """A dataset that combines the labels of several raters by a rule."""
+    """A dataset that combines the labels of several raters by a truth rule."""
 
     def with_truth(self, rule: TruthRule, /) -> LabelledDataset:
-        """Return the dataset with another rule."""
+        """Return a copy of the dataset that combines labels by `rule`."""
         ...
 
 
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
-    """Return the dataset with a rule for combining labels; unchanged if the rule is None.
+    """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None.
 
     Raises:
-        ArgumentError: If the dataset does not support rules, or the rule is unknown.
+        ArgumentError: If the dataset does not support truth rules, or the rule is unknown.
     """
     if rule is None:
         return dataset
     if not isinstance(dataset, RuledDataset):
         raise ArgumentError(
-            f"truth={rule!r}: {type(dataset).__name__} has no method with_truth; give a RubricDataset"
+            f"truth={rule!r} needs a RubricDataset; {type(dataset).__name__} has no with_truth method"
         )
     return dataset.with_truth(rule)
 
 
 @runtime_checkable
 class OwnedRun(GradedRun, Protocol):
-    """A run that holds the dataset it graded."""
+    """A run with a reference to the dataset that it graded."""
 
     @property
     def dataset(self) -> LabelledDataset:
-        """The dataset that was graded."""
+        """Dataset that was graded."""
         ...
 
 
 @runtime_checkable
 class CountedRun(OwnedRun, Protocol):
-    """A run that counts its verdicts."""
+    """A run with counts of its verdicts."""
 
     @property
     def verdicts(self) -> VerdictCounts:
-        """Counts of the verdicts of all items."""
+        """Verdict counts over all items."""
         ...
 
 
 @runtime_checkable
 class FingerprintedRun(OwnedRun, Protocol):
-    """A run that records what its decisions depend on, in addition to items and rubric."""
+    """A run that records the settings on which its decisions depend, besides the items and the rubric."""
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:

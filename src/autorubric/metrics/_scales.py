@@ -1,4 +1,4 @@
-"""Scales, which declare possible answers with their order and distances, and encode labels as integers."""
+"""Scales, which declare the possible answers, their order and their distances, and encode labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
 
 Codes: TypeAlias = npt.NDArray[np.int64]
-"""Positions on a scale, from 0; -1 is missing."""
+"""Category codes: positions on a scale, starting from 0. -1 means missing."""
 
 MISSING = -1
 
@@ -27,7 +27,7 @@ _BINARY_WORDS: Mapping[str, int] = {
 
 
 class ScaledCriterion(Protocol):
-    """A criterion from which a scale can be built."""
+    """A criterion from which a scale can be constructed."""
 
     @property
     def level(self) -> str: ...
@@ -45,7 +45,7 @@ def is_missing(label: object) -> bool:
 
 
 def _key(label: object) -> object:
-    """Convert a label to a dictionary key; numpy scalars become Python's, so `np.int64(1)` finds `1`."""
+    """Convert a numpy scalar to a Python object, so that `np.int64(1)` and `1` are equal dictionary keys."""
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -62,7 +62,7 @@ class _Categorical:
 
     @property
     def positions(self) -> npt.NDArray[np.float64] | None:
-        """Numeric value of each category, shape `(K,)`; None if the scale has no distances."""
+        """Numeric value of each category, shape `(K,)`; None if the scale does not define distances."""
         return None
 
     @cached_property
@@ -70,7 +70,7 @@ class _Categorical:
         return {_key(label): code for code, label in enumerate(self.labels)}
 
     def code(self, label: object) -> int:
-        """Return the position of the label, or -1 if it is missing.
+        """Return the position of the label on the scale, or -1 if it is missing.
 
         Raises:
             ArgumentError: If the label is not on the scale.
@@ -84,11 +84,11 @@ class _Categorical:
             return self._codes[_key(label)] if code is None else code
         except (KeyError, TypeError):
             raise ArgumentError(
-                f"label {label!r} is outside the scale {self}; its labels are {list(self.labels)!r}"
+                f"label {label!r} is not on the scale {self}, whose labels are {list(self.labels)!r}"
             ) from None
 
     def encode(self, labels: Iterable[object]) -> Codes:
-        """Return the positions of the labels, shape `(n,)`."""
+        """Return the position of each label on the scale, shape `(n,)`, with -1 for missing labels."""
         seen: dict[object, int] = {}
         codes = []
         for label in labels:
@@ -105,12 +105,12 @@ class _Categorical:
 def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
     if not isinstance(labels, Iterable):
         hint = f"range({labels})" if isinstance(labels, int) else "['low', 'high']"
-        raise ArgumentError(f"{what}({labels!r}): labels are a list of all categories, such as {hint}")
+        raise ArgumentError(f"{what} needs a list of all categories, such as {hint}; got {labels!r}")
     declared = tuple(_key(label) for label in labels)
     if not declared:
         raise ArgumentError(f"{what} needs at least one label")
     if len(set(declared)) != len(declared) or any(is_missing(label) for label in declared):
-        raise ArgumentError(f"{what} has labels {list(declared)!r}; give each once, and no missing one")
+        raise ArgumentError(f"the labels of {what} must be distinct and not missing; got {list(declared)!r}")
     return declared
 
 
@@ -118,18 +118,18 @@ def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
 class Binary(_Categorical):
     """A scale of two categories, `UNMET` (0) and `MET` (1).
 
-    It accepts bool, 0/1, and the words met, yes, true, pass and their opposites in any case. `CANNOT_ASSESS`
-    is missing.
+    It accepts bool, 0 and 1, and the words met, yes, true, pass and their opposites in any letter case.
+    `CANNOT_ASSESS` counts as missing.
     """
 
     @property
     def labels(self) -> tuple[str, str]:  # type: ignore[override]
-        """`UNMET` and `MET`."""
+        """Labels `UNMET` and `MET`, in this order."""
         return ("UNMET", "MET")
 
     @property
     def positions(self) -> npt.NDArray[np.float64]:
-        """0 and 1."""
+        """Numeric values of UNMET and MET, 0 and 1."""
         return np.array([0.0, 1.0])
 
     def code(self, label: object) -> int:
@@ -142,12 +142,12 @@ class Binary(_Categorical):
         if isinstance(plain, bool | int | float) and plain in (0, 1):
             return int(plain)
         raise ArgumentError(
-            f"label {label!r} is outside the scale Binary(); it takes True/False, 1/0, 'MET'/'UNMET'"
+            f"label {label!r} is not on the scale Binary(); use True/False, 1/0 or 'MET'/'UNMET'"
         )
 
     @staticmethod
     def reads(labels: Iterable[object]) -> bool:
-        """Return whether this scale accepts all labels."""
+        """Return whether the binary scale accepts all labels."""
         scale = Binary()
         try:
             return all(scale.code(label) is not None for label in labels)
@@ -160,8 +160,8 @@ class Nominal(_Categorical):
     """A scale of categories without an order.
 
     Attributes:
-        labels: All categories, used or not.
-        na: Labels that mean "not applicable" and are read as missing.
+        labels: All categories, including those that do not occur in the data.
+        na: Labels that mean "not applicable" and count as missing.
     """
 
     labels: tuple[Any, ...]
@@ -174,12 +174,12 @@ class Nominal(_Categorical):
 
 @dataclass(frozen=True)
 class Ordinal(_Categorical):
-    """A scale of categories from the lowest to the highest.
+    """A scale of categories ordered from lowest to highest.
 
     Attributes:
-        labels: All categories, used or not, lowest first.
+        labels: All categories, lowest first, including those that do not occur in the data.
         values: Numeric value of each category; None uses 0, 1, 2, …
-        na: Labels that mean "not applicable" and are read as missing.
+        na: Labels that mean "not applicable" and count as missing.
     """
 
     labels: tuple[Any, ...]
@@ -196,24 +196,24 @@ class Ordinal(_Categorical):
             len(numbers) == len(self.labels) and all(map(math.isfinite, numbers))
         ):
             raise ArgumentError(
-                f"Ordinal has {len(self.labels)} labels and the values {list(numbers)!r}; give a finite "
-                "value for each label"
+                f"Ordinal needs one finite value for each of its {len(self.labels)} labels; got the values "
+                f"{list(numbers)!r}"
             )
         object.__setattr__(self, "values", numbers)
 
     @property
     def positions(self) -> npt.NDArray[np.float64]:
-        """Numeric value of each category, or its index if no values are declared."""
+        """Numeric value of each category, or its position if no values are declared."""
         return np.arange(self.size, dtype=float) if self.values is None else np.array(self.values)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A scale of numbers with meaningful distances.
+    """A scale of numbers whose distances are meaningful.
 
     Attributes:
-        low: Smallest possible number; None if unbounded.
-        high: Largest possible number; None if unbounded.
+        low: Smallest possible number; None if there is no lower bound.
+        high: Largest possible number; None if there is no upper bound.
     """
 
     low: float | None = None
@@ -221,23 +221,23 @@ class Interval:
 
     def __post_init__(self) -> None:
         if self.low is not None and self.high is not None and not self.low < self.high:
-            raise ArgumentError(f"Interval({self.low!r}, {self.high!r}): low must be below high")
+            raise ArgumentError(f"low must be less than high in Interval({self.low!r}, {self.high!r})")
 
     @property
     def span(self) -> float | None:
-        """Distance between the ends; None if one is unbounded."""
+        """Distance between the bounds; None if the scale lacks a bound."""
         return None if self.low is None or self.high is None else self.high - self.low
 
     def check(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Check that all values are on the scale, and return them unchanged.
+        """Check that all values are on the scale and return them unchanged.
 
         Raises:
-            ArgumentError: If a value is outside the scale.
+            ArgumentError: If a value is not on the scale.
         """
         below = values < (-math.inf if self.low is None else self.low)
         outside = values[below | (values > (math.inf if self.high is None else self.high))]
         if outside.size:
-            raise ArgumentError(f"value {float(outside[0])!r} is outside the scale {self}")
+            raise ArgumentError(f"value {float(outside[0])!r} is not on the scale {self}")
         return values
 
 
@@ -246,10 +246,10 @@ Scale: TypeAlias = Binary | Nominal | Ordinal | Interval
 
 
 def scale_of(criterion: ScaledCriterion) -> Scale:
-    """Return the scale of a criterion's answers; NA options and CANNOT_ASSESS are read as missing.
+    """Return the scale of a criterion's answers. NA options and CANNOT_ASSESS count as missing.
 
     Raises:
-        ArgumentError: If answers of this level have no scale (rankings, texts).
+        ArgumentError: If answers at the criterion's level have no scale (rankings and free text).
     """
     if criterion.level == "binary":
         return Binary()
@@ -266,11 +266,11 @@ def scale_of(criterion: ScaledCriterion) -> Scale:
             None if any(value is None for value in values) else cast("list[float]", values),
             na=na,
         )
-    raise ArgumentError(f"criteria of level {criterion.level!r} have no scale of single answers")
+    raise ArgumentError(f"answers to criteria of level {criterion.level!r} have no scale")
 
 
 def _interval_of(criterion: ScaledCriterion) -> Interval:
-    """Return the interval from the smallest to the largest answer; unbounded if answers are not numbers."""
+    """Return the scale from the smallest to the largest answer; unbounded unless both are numbers."""
     low, high = (criterion.answer_at(place).code for place in (0.0, 1.0))
     single = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
     return Interval(low, high) if single else Interval()
@@ -280,16 +280,16 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
     """Return the labels as a 1-D sequence.
 
     Raises:
-        ArgumentError: If it is not a sequence, or is a string, a mapping, a data frame, or not 1-D.
+        ArgumentError: If `labels` is not iterable, is a string, mapping or DataFrame, or is not 1-D.
     """
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
-        raise ArgumentError(f"{what} is {labels!r}; give a sequence of labels")
+        raise ArgumentError(f"{what} must be a sequence of labels; got {labels!r}")
     if is_frame(labels):
         columns = list(getattr(labels, "columns", ()))
-        raise ArgumentError(f"{what} is a frame with columns {columns!r}; give one of them")
+        raise ArgumentError(f"{what} must be a single column, not a DataFrame; its columns are {columns!r}")
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:
-            raise ArgumentError(f"{what} has shape {labels.shape}; give a 1-D sequence")
+            raise ArgumentError(f"{what} must be one-dimensional; got shape {labels.shape}")
         if isinstance(labels, np.ma.MaskedArray):
             masks = np.ma.getmaskarray(labels).tolist()
             return [None if mask else label for label, mask in zip(labels.data.tolist(), masks, strict=True)]
@@ -298,10 +298,10 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
 
 
 def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
-    """Infer the scale of undeclared labels; None if there are no labels.
+    """Infer the scale of labels without a declared scale; the result is None if there are no labels.
 
-    The scale is binary if `Binary` accepts all labels, ordinal with their own values if all are numbers, and
-    otherwise nominal with the sorted labels.
+    The scale is binary if `Binary` accepts all labels, ordinal with the labels as values if all are numbers,
+    and otherwise nominal with the sorted labels.
 
     Raises:
         ArgumentError: If the labels are not hashable.

@@ -1,4 +1,4 @@
-"""Intervals of metrics averaged over criteria, from resampled tables with added pseudo-pairs."""
+"""Confidence intervals for metrics averaged over criteria, from resampled tables with added pseudo-pairs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _NOTHING = Ends(None, None, None)
 
 
 class PseudoPairs:
-    """The pseudo-pairs added to resampled tables: 1/K² per cell, one pair per table in total.
+    """Pseudo-pairs that are added to resampled tables: 1/K² per cell, which is one pair per table.
 
-    As in the smoothed bootstrap of one table, but for the table of each criterion, so that errors that were
-    not observed on a criterion are not ruled out by the data of other criteria.
+    The smoothed bootstrap of a single table is applied to the table of each criterion. Errors that were not
+    observed on a criterion are therefore not ruled out by the data of other criteria.
     """
 
     def __init__(self, criteria: Sequence[MeasuredCriterion], tables: Sequence[tuple[int, int]], seed: int):
-        """Prepare the draws for `tables`: criterion position and number of categories, in order of the sums.
+        """Prepare the draws for `tables`, pairs of criterion position and number of categories.
 
-        The generator is independent of the one for items and processes the criteria by name, so results do
-        not depend on the chunks in which items are drawn, or on the order of the criteria.
+        The tables are in the order of the sums. The generator is independent of the one that draws items and
+        visits the criteria sorted by name, so results do not depend on chunking or on the criteria's order.
         """
         order = sorted(range(len(tables)), key=lambda at: _key(criteria[tables[at][0]]))
         sizes = [tables[at][1] ** 2 for at in order]
@@ -40,7 +40,7 @@ class PseudoPairs:
         self._rng = np.random.default_rng([seed, 1])
 
     def draw(self, rows: int) -> Array:
-        """Draw the additions to the next resamples, shape `(rows, ΣK²)`."""
+        """Draw the counts to add to the next `rows` resamples, shape `(rows, ΣK²)`."""
         drawn = self._rng.poisson(self._chances, size=(rows, len(self._chances)))
         return np.asarray(drawn[:, self._columns], dtype=float)
 
@@ -52,15 +52,15 @@ def _key(criterion: MeasuredCriterion) -> tuple[str, ...]:
 def kappa_ends(
     value: float, drawn: Array, n_units: int, n_tables: int, confidence_level: float, *, most: float = 1.0
 ) -> Ends:
-    """Compute the ends around a kappa of several tables from smoothed resamples, within ±`most`.
+    """Compute an interval around a kappa of several tables from smoothed resamples, within ±`most`.
 
     The distances of the percentiles from the value are multiplied by the ratio of the t quantile with
-    `n_units` - 1 degrees of freedom to the normal quantile. The interval contains the value.
+    `n_units` - 1 degrees of freedom to the normal quantile. The interval always contains the value.
 
-    A kappa of few items is biased, and its resamples are biased twice. A mean over many criteria averages out
-    the random error but not this bias, so only 1 / `n_tables` of the draws' bias is kept. With several
-    tables, each end is also at least t times the draws' standard error away. At a kappa of 1 (`most`), the
-    plain percentile is the lower end. There are no ends if most draws are undefined.
+    A kappa computed from few items is biased, and its resamples are biased twice. A mean over many criteria
+    averages out the random error but not this bias, so only 1 / `n_tables` of the draws' bias is kept. With
+    several tables, each bound is also at least t standard errors of the draws from the value. If the value
+    equals `most`, the lower bound is the plain percentile. The bounds are None if most draws are undefined.
     """
     defined = drawn[~np.isnan(drawn)]
     if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
@@ -79,30 +79,30 @@ def kappa_ends(
 
 
 def share_ends(value: float, se: float, weights: Array, confidence_level: float) -> Ends:
-    """Compute the logit-t ends of a mean of shares; at 0 and 1, or without spread, a score interval.
+    """Compute the logit-t interval of a mean of proportions, or a score interval if 0, 1 or without spread.
 
     Args:
-        value: The mean.
-        se: Its standard error.
+        value: Mean of the proportions.
+        se: Standard error of the mean.
         weights: Weight of each item in the mean, shape `(n_items,)`; 1/n for n equal items. The effective
             number of items is 1 / Σw², which is small if a criterion has few items.
-        confidence_level: Confidence level.
+        confidence_level: Confidence level of the interval.
     """
     held = weights[weights > 0]
     if len(held) < 2:
         return _NOTHING
     effective = float(held.sum() ** 2 / (held**2).sum())
-    # No interval has fewer than two items; t would widen without end.
+    # The effective number of items is at least two; below that, the t quantile grows without bound.
     low, high = logit_t_ends(value, se, max(2.0, effective), confidence_level)
     return Ends(low, high, se)
 
 
 def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
-    """Compute the standard error over items of a share averaged over criteria, and each item's weight.
+    """Compute the standard error over items of a proportion averaged over criteria, and each item's weight.
 
     Args:
-        hits: Correct answers of each item on each criterion, shape `(n_items, n_criteria)`.
-        pairs: All answers counted in the share, same shape.
+        hits: Number of correct answers of each item on each criterion, shape `(n_items, n_criteria)`.
+        pairs: Number of all answers in the proportion's denominator, with the same shape.
     """
     n = pairs.sum(0)
     there = n > 0
@@ -116,13 +116,13 @@ def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
 
 
 def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level: float) -> Ends:
-    """Compute the ends of a share averaged over criteria from cells; see `share_parts` and `share_ends`.
+    """Compute the interval of a proportion averaged over criteria; see `share_parts` and `share_ends`.
 
     Args:
-        item: Item of each cell counted in the share, shape `(n_cells,)`.
-        criterion: Criterion of each cell, same shape.
-        hit: 1 if the cell is a hit, otherwise 0, same shape.
-        confidence_level: Confidence level.
+        item: Item of each cell in the proportion's denominator, shape `(n_cells,)`.
+        criterion: Criterion of each cell, shape `(n_cells,)`.
+        hit: 1 if the cell is a hit and 0 otherwise, shape `(n_cells,)`.
+        confidence_level: Confidence level of the interval.
     """
     if not len(item):
         return _NOTHING

@@ -1,6 +1,6 @@
-"""The registry of metrics, with their inputs, bounds and references.
+"""Registry of metrics with their inputs, bounds and references.
 
-To add a metric, write its function with a reference and add one row here; the invariance suite then tests it.
+To add a metric, write its function with a reference and add a row here; the invariance tests then cover it.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from autorubric.metrics.distribution import js_distance, wasserstein_distance
 from autorubric.values import Level
 
 Needs: TypeAlias = Literal["labels", "numbers", "ratings", "scores", "samples", "probabilities"]
-"""Input of a metric, in order: two columns of labels or numbers; a units × raters table of labels or numbers;
-two unpaired samples; truth and the probabilities of its categories."""
+"""Input of a metric: two paired columns (`labels` or `numbers`), a table with one column per rater (`ratings`
+for labels, `scores` for numbers), two unpaired `samples`, or the truth and category `probabilities`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """The specification of a metric.
+    """Specification of a metric.
 
     Attributes:
-        name: Name in `autorubric.metrics`.
-        needs: Kind of input.
-        levels: Measurement levels on which the metric is meaningful.
-        bounds: Smallest and largest possible value; None if unbounded.
-        perfect: Value if both sides are equal and not constant.
-        symmetric: Whether the sides can be swapped.
-        one_class: Whether it has a positive category.
-        weighted: Whether it accepts agreement weights.
-        function: The public function.
+        name: Name of the metric in `autorubric.metrics`.
+        needs: Kind of input that the metric takes.
+        levels: Measurement levels at which the metric is meaningful.
+        bounds: Smallest and largest possible value; None for a missing bound.
+        perfect: Value of the metric if both inputs are identical and not constant.
+        symmetric: Whether swapping the inputs leaves the value unchanged.
+        one_class: Whether the metric depends on a positive category.
+        weighted: Whether the metric accepts agreement weights.
+        function: Public function that computes the metric.
         reference: Source or formula of the metric.
     """
 
@@ -190,9 +190,9 @@ def spec(name: str) -> MetricSpec:
     """Return the specification of the metric with this name.
 
     Raises:
-        ArgumentError: If there is no such metric.
+        ArgumentError: If no metric has this name.
     """
     for one in SPECS:
         if one.name == name:
             return one
-    raise ArgumentError(f"no metric {name!r}; there are {', '.join(one.name for one in SPECS)}")
+    raise ArgumentError(f"unknown metric {name!r}; available: {', '.join(one.name for one in SPECS)}")

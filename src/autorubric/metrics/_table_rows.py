@@ -33,14 +33,14 @@ _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
 
 class Cell(NamedTuple):
-    """The key of a row.
+    """Key of a row in the votes table.
 
     Attributes:
         item: Position of the item.
         criterion: Position of the criterion.
-        rater: The rater who gave the answer.
-        sample: Index of a vote's sample; `DECIDED` for decisions and labels.
-        order: Candidates in the order shown, for votes on comparisons; otherwise None.
+        rater: Rater who gave the answer.
+        sample: Sample index of a vote; `DECIDED` for decisions and labels.
+        order: Order in which the candidates were shown, for votes on comparisons; otherwise None.
     """
 
     item: int
@@ -65,20 +65,20 @@ class TableRows:
     tied: list[tuple[int, int]] = field(default_factory=list)
 
     def place(self, criterion: BaseCriterion) -> int:
-        """Return the position of the criterion among those that occur."""
+        """Return the position of the criterion in the table, adding it if necessary."""
         found = self.known.get(id(criterion))
         if found is None:
-            # Comparisons on different candidates are one criterion: its outcomes name none.
+            # Comparisons of different candidates are one criterion: outcomes do not name candidates.
             declared = () if criterion.level == "ranking" else criterion.answers()
             plain = tuple(_bare(answer) for answer in declared)
             measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
-            # The criterion is kept beside its number, or a later one could take over its id.
+            # The criterion is stored, because another object could reuse its id if it were deleted.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
             self.known[id(criterion)] = found
         return found[1]
 
     def place_of(self, measured: MeasuredCriterion) -> int:
-        """Return the position of a criterion that does not come from a rubric among those that occur."""
+        """Return the position of a criterion that does not come from a rubric, adding it if necessary."""
         found = self.measured.get(id(measured))
         if found is None:
             found = (measured, self.criteria.setdefault(measured, len(self.criteria)))
@@ -86,16 +86,16 @@ class TableRows:
         return found[1]
 
     def number(self, rater: Rater) -> int:
-        """Return the position of the rater among those that occur."""
+        """Return the position of the rater in the table, adding the rater if necessary."""
         return self.raters.setdefault(rater, len(self.raters))
 
     def mark_tie(self, item: int, criterion: BaseCriterion) -> None:
-        """Mark the panel's answer to a criterion, and to each of its parts, as decided despite a tie."""
+        """Record that the panel answered a criterion, and each of its parts, despite a tie."""
         for one in (criterion, *criterion.part_fields.values()):
             self.tied.append((item, self.place(one)))
 
     def code(self, criterion: BaseCriterion, answer: Answer) -> int:
-        """Return the position of the answer among those declared, or of its outcome among the outcomes."""
+        """Return the position of the answer in the declared answers or, for a comparison, of its outcome."""
         standing = criterion.standing(answer)
         if standing:
             known = self.outcomes.setdefault(self.place(criterion), {})
@@ -104,7 +104,7 @@ class TableRows:
         return -1 if answer.index is None or answer.cannot_assess else answer.index
 
     def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
-        """Parse a label to an answer; labels repeat, so results are cached."""
+        """Parse a label into an answer. Results are cached because labels repeat."""
         if criterion.level == "ranking" or not isinstance(raw, str | int | float | bool):
             return criterion.parse_truth(raw)
         key = (self.place(criterion), (type(raw), raw))
@@ -123,7 +123,7 @@ class TableRows:
         sample: int = DECIDED,
         order: str | None = None,
     ) -> None:
-        """Add a decision or a label, and its answers to the parts of the criterion."""
+        """Add a decision or a label and its answers to the parts of the criterion."""
         self._add_row(item, criterion, rater, answer, status, sample, order)
         self.add_parts(item, criterion, rater, answer, status, sample=sample)
 
@@ -137,7 +137,7 @@ class TableRows:
         *,
         sample: int = DECIDED,
     ) -> None:
-        """Add an answer's values on the parts of its criterion; nothing if it has none."""
+        """Add an answer's values on the parts of its criterion, if the criterion has parts."""
         for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
             if said is not None or answer is None:
                 self._add_row(item, part, rater, said, status, sample)
@@ -157,7 +157,7 @@ class TableRows:
         self.add_answer(Cell(item, self.place(criterion), rater, sample, order), answer, status, code)
 
     def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
-        """Add one row; the answer is stored only if the status is answered or abstained."""
+        """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
         at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
         if answer is not None and answer.index is None:
             self.rows.append((*at, *_said(answer, status, code)))
@@ -165,12 +165,12 @@ class TableRows:
         key = (id(answer), status, code)
         said = self.said.get(key)
         if said is None:
-            # The answer is kept beside what it says, or a later one could take over its id.
+            # The answer is stored, because another object could reuse its id if it were deleted.
             said = self.said[key] = (answer, _said(answer, status, code))
         self.rows.append((*at, *said[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
-        """Add a single vote, and its answers to the parts of the criterion."""
+        """Add a single vote and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
         if criterion.level == "ranking":
             order = None if vote.order is None else ", ".join(vote.order)
@@ -234,14 +234,14 @@ def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
 
 
 def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:
-    """Return an answer's values on each part; an abstention abstains on all parts."""
+    """Return an answer's values on each part. An abstention abstains on all parts."""
     if answer is None or answer.abstains:
         return (answer,) * len(criterion.part_fields)
     return criterion.part_answers(answer)
 
 
 def _bare(answer: Answer) -> Answer:
-    """Return a declared answer with only the fields that distinguish scales."""
+    """Return a copy of a declared answer with only the fields that distinguish scales."""
     return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
 
 

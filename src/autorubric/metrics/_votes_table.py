@@ -1,6 +1,6 @@
 """The votes table: reports and labels as one long table, from which all metrics of a run are computed.
 
-A row is one vote, one judge's decision over its samples, the panel's decision, a person's rating, or a label.
+Each row is a vote, a judge's decision over its samples, the panel's decision, a human rating or a label.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable", "undecided")
-"""Statuses of a vote or decision. `absent` means that a cell has no row in the table, `undecided` that the
-answers of a label table are tied."""
+"""Statuses of a vote or decision. `absent` means that the table has no row for the item and criterion;
+`undecided` means that the answers in a label table are tied."""
 
 ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE, UNDECIDED = range(len(STATUSES))
 
 DECIDED = -1
-"""`sample` of a row that is a decision or a label, not a single vote."""
+"""Value of `sample` in rows that are decisions or labels instead of single votes."""
 
 
 Outcome: TypeAlias = tuple[int, ...]
-"""For each declared candidate, the number ranked above it: `(0, 1)` if the first of a pair is better."""
+"""Number of candidates ranked above each declared candidate: `(0, 1)` if the first of two is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCriterion:
-    """A criterion as used by the metrics; criteria with the same name and scale are the same on all items.
+    """A criterion as used by the metrics. Criteria of different items with the same name and scale are equal.
 
     Attributes:
         name: Name of the criterion.
-        level: Measurement level.
-        answers: Declared answers, in order; empty if they cannot be listed.
+        level: Measurement level of the answers.
+        answers: Declared answers, in order; empty if the possible answers cannot be listed.
     """
 
     name: str
@@ -48,36 +48,36 @@ class MeasuredCriterion:
 
     @property
     def categories(self) -> tuple[Answer, ...]:
-        """The declared answers that are not NA options."""
+        """Declared answers that are not NA options."""
         return tuple(answer for answer in self.answers if not answer.na)
 
 
 @dataclass(frozen=True, slots=True)
 class VotesTable:
-    """A long table, stored as columns of equal length.
+    """A long table of votes, decisions and labels, stored as columns of equal length.
 
     Attributes:
-        criteria: The criteria that occur, in order of appearance.
-        raters: All raters in order of appearance; a rater is a kind and a name.
+        criteria: All criteria, in order of appearance.
+        raters: All raters, in order of appearance. A rater is a pair of kind and name.
         item_ids: Ids of the dataset's items, by position.
-        item: Position of the item.
-        criterion: Position in `criteria`.
-        rater: Position in `raters`.
-        sample: Index of a vote's sample; -1 for decisions and labels.
-        order: Candidates in the order shown, for votes on comparisons; otherwise None.
+        item: Position of the item in the dataset.
+        criterion: Position of the criterion in `criteria`.
+        rater: Position of the rater in `raters`.
+        sample: Sample index of a vote; -1 for decisions and labels.
+        order: Order in which the candidates were shown, for votes on comparisons; otherwise None.
         code: Position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if
-            there is none.
-        label: The answer in words; None if there is none.
-        value: The answer on [0, 1]; NaN if it has no value.
-        number: The answer in its own units if it is a number; otherwise NaN.
+            the answer has no position.
+        label: Answer in words; None if there is no answer.
+        value: Answer on [0, 1]; NaN if the answer has no value.
+        number: Answer in its own units if it is a number; otherwise NaN.
         na: Whether the answer is an NA option.
-        status: Position in `STATUSES`; answers that only replace unreadable replies are failed.
-        scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where missing.
-        outcomes: Outcomes of comparisons, by position of the criterion: for each declared candidate, the
-            number of candidates ranked above it, independent of names.
-        notes: Notes on how the table was read, for the user.
-        tied: Item and criterion of the cells whose votes tie although the panel of a run gives an answer;
-            shape `(n, 2)`.
+        status: Position of the status in `STATUSES`. Answers that only replace unreadable replies are failed.
+        scores: Item scores without the length penalty by rater, shape `(n_items,)`, NaN where missing.
+        outcomes: Outcomes of comparisons by position of the criterion. An outcome is the number of candidates
+            ranked above each declared candidate, regardless of the candidates' names.
+        notes: Notes for the user on how the table was read.
+        tied: Item and criterion of the answers that the panel of a run gave despite tied votes, shape
+            `(n, 2)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -109,12 +109,12 @@ class VotesTable:
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Ids of the judges that voted, in order of appearance."""
+        """Ids of the judges, in order of appearance."""
         return tuple(name for kind, name in self.raters if kind == "judge")
 
     @property
     def n_tied_labels(self) -> int:
-        """Number of cells that at least two people labelled and that have no truth because of a tie.
+        """Number of cells that at least two people labelled but that have no ground truth because of a tie.
 
         Under the strict majority rule, this includes cells in which no label has more than half of the votes.
         """
@@ -128,16 +128,16 @@ class VotesTable:
 
     @property
     def n_people(self) -> int:
-        """Number of people who labelled."""
+        """Number of people who labelled items."""
         return sum(kind == "human" for kind, _ in self.raters)
 
     def rows_of(self, rater: Rater) -> Array:
-        """Return the row positions of the decisions or labels of one rater, without single votes."""
+        """Return the row positions of one rater's decisions or labels, without single votes."""
         return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table as a DataFrame, with missing values for absent `sample` and `code`."""
-        import pandas as pd  # only for those who ask for a frame
+        """Return the table as a DataFrame, in which an absent `sample` or `code` is a missing value."""
+        import pandas as pd  # imported here so that pandas is loaded only when needed
 
         def named(names: Sequence[str], places: Array) -> Array:
             return np.array([*names, None], dtype=object)[places]

@@ -1,4 +1,4 @@
-"""Warnings about metrics, as sentences for the user."""
+"""User-facing warnings about metrics."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from autorubric.metrics._results import RaterMetrics
 from autorubric.metrics._votes_table import MeasuredCriterion
 
 FEW_ITEMS = 50
-"""Number of items below which intervals are wide and cover too little."""
+"""Number of items below which intervals are wide and their coverage is below the confidence level."""
 
 FEW_OF_A_CLASS = 10
-"""Size of the rarer class below which kappa and its interval depend on single items."""
+"""Size of the rarer class below which kappa and its interval depend heavily on single items."""
 
 _NAMES_SHOWN = 5
 
@@ -26,15 +26,15 @@ def run_warnings(
     """Return warnings about the data and the settings."""
     found = []
     if not panel.na_stats.n_cells:
-        found.append("no item has a label: there are no labels to compare the judges with (no_pairs)")
+        found.append("no item has a label, so the judges cannot be compared with the truth (no_pairs)")
     elif n_items < FEW_ITEMS:
         found.append(
-            f"{n_items} items are few: below about {FEW_ITEMS} intervals are wide and cover too little"
+            f"only {n_items} items: with fewer than about {FEW_ITEMS}, intervals are wide and unreliable"
         )
     found += _thin_classes(panel.per_criterion)
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
-        found.append(f"on different items {listed(repeated)} has different scales; each is separate")
+        found.append(f"scales differ between items for {listed(repeated)}; each is reported separately")
     figured = {one.name for one in panel.per_criterion}
     without = [
         one.name
@@ -42,29 +42,29 @@ def run_warnings(
         if one.level == "text" or (one.level == "ranking" and one.name not in figured)
     ]
     if without:
-        found.append(f"{listed(without)}: answers on these levels have no figures here")
+        found.append(f"{listed(without)}: no metrics are computed for criteria of these levels")
     if modes.cannot_assess != "exclude":
-        found.append(f"CANNOT_ASSESS counts {modes.cannot_assess.replace('_', ' ')}")
+        found.append(f"CANNOT_ASSESS is counted {modes.cannot_assess.replace('_', ' ')}")
     if modes.na != "exclude":
-        found.append(f"NA counts {modes.na.replace('_', ' ')}")
+        found.append(f"NA is counted {modes.na.replace('_', ' ')}")
     return found
 
 
 def tied_labels_text(rule: TruthRule | None, n_tied: int) -> str:
-    """Describe how several people's labels were combined, and how many cells have no truth."""
+    """Describe how the labels of several people were combined, and how many cells have no ground truth."""
     how = (
-        "the median on ordinal scales, the mean of numbers, else the mode"
+        "the median on ordinal scales, the mean of numbers, and otherwise the mode"
         if rule is None
-        else "the label of more than half of them"
+        else "the label that more than half of them chose"
         if rule == "majority"
-        else f"their {rule}"
+        else f"the {rule} of their labels"
     )
     cells = "cell has" if n_tied == 1 else "cells have"
-    return f"Where several people labelled, the truth is {how}: {n_tied} {cells} no truth, for ties."
+    return f"If several people labelled a cell, the truth is {how}; {n_tied} {cells} no truth due to ties."
 
 
 def fold_warnings(warnings: Iterable[str]) -> list[str]:
-    """Merge the warnings that several raters share into one line with their names and number."""
+    """Merge identical warnings about several raters into one line with the raters' names and number."""
     raters: dict[str, list[str]] = {}
     for one in warnings:
         who, _, text = one.partition(": ")
@@ -81,19 +81,19 @@ def fold_warnings(warnings: Iterable[str]) -> list[str]:
 
 
 def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) -> list[str]:
-    """Return warnings about one rater: failures, and each undefined metric with its reason."""
+    """Return warnings about one rater's failures and undefined metrics, with the reasons."""
     found = []
     stats = rater.na_stats
     if stats.failed:
         found.append(
-            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which count nowhere"
+            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which no metric uses"
         )
     if stats.not_asked:
         found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
-    found += [f"{who}: {listed(names)} undefined ({reason})" for reason, names in by_reason.items()]
+    found += [f"{who}: undefined ({reason}): {listed(names)}" for reason, names in by_reason.items()]
     on: dict[tuple[str, str], list[str]] = {}
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
@@ -101,7 +101,7 @@ def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) ->
     total = len(rater.per_criterion)
     for (name, reason), names in on.items():
         found.append(
-            f"{who}: {name} undefined ({reason}) on {len(names)} of {total} criteria: {listed(names)}"
+            f"{who}: {name} is undefined ({reason}) on {len(names)} of {total} criteria: {listed(names)}"
         )
     return found
 
@@ -115,7 +115,7 @@ def _thin_classes(per_criterion: Sequence[AnyCriterionMetrics]) -> list[str]:
     ]
     if not thin:
         return []
-    return [f"fewer than {FEW_OF_A_CLASS} labels of the rarer class: {listed(thin)}"]
+    return [f"criteria with fewer than {FEW_OF_A_CLASS} labels of the rarer class: {listed(thin)}"]
 
 
 def listed(names: Sequence[str]) -> str:

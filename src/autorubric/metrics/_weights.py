@@ -1,4 +1,4 @@
-"""Agreement weights: the credit of each pair of categories, in [0, 1] and 1 on the diagonal."""
+"""Agreement weights: how far each pair of categories counts as agreement, from 0 to 1 on the diagonal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Weights: TypeAlias = Literal["linear", "quadratic"] | Sequence[Sequence[float]] 
 
 
 def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -> Array:
-    """Return agreement weights of shape `(K, K)`: linear [1], quadratic [2], or the given matrix.
+    """Return agreement weights of shape `(K, K)`: linear [1], quadratic [2], or the matrix that was passed.
 
-    Linear weights are 1 - |v_i - v_j| / range, quadratic weights 1 - (v_i - v_j)² / range². v are the scale's
-    values or, without values, the positions of its categories.
+    Linear weights are 1 - |v_i - v_j| / range, and quadratic weights are 1 - (v_i - v_j)² / range², where v
+    are the values of the scale's categories or, if there are none, their positions.
 
     Raises:
         ArgumentError: If the scale has no order, or the matrix is not a K × K agreement matrix.
@@ -34,10 +34,10 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
     if not isinstance(weights, str):
         return _checked(weights, size)
     if weights not in ("linear", "quadratic"):
-        raise ArgumentError(f"weights={weights!r}; give 'linear', 'quadratic', a K × K matrix or None")
+        raise ArgumentError(f"weights must be 'linear', 'quadratic', a K × K matrix or None; got {weights!r}")
     if isinstance(scale, Nominal):
         raise ArgumentError(
-            f"weights={weights!r} need an order and distances, which {scale} lacks; give Ordinal(labels) or "
+            f"weights={weights!r} need ordered categories, but {scale} has no order; pass Ordinal(labels) or "
             "a K × K matrix"
         )
     positions = np.arange(size, dtype=float) if scale is None else scale.positions
@@ -50,9 +50,9 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
 def _checked(weights: Any, size: int) -> Array:
     matrix = np.asarray(weights, dtype=float)
     if matrix.shape != (size, size):
-        raise ArgumentError(f"weights has shape {matrix.shape}; the scale has {size} categories")
+        raise ArgumentError(f"weights must be a K × K matrix with K = {size}; got shape {matrix.shape}")
     if not (np.all((matrix >= 0) & (matrix <= 1)) and np.all(np.diag(matrix) == 1)):
-        raise ArgumentError("weights are agreement: 1 on the diagonal, between 0 and 1 elsewhere")
+        raise ArgumentError("weights must be 1 on the diagonal and between 0 and 1 elsewhere")
     return matrix
 
 

@@ -1,7 +1,7 @@
-"""Comparison of the distributions of two raters' scores: distances, Kolmogorov-Smirnov test, summaries.
+"""Comparison of two raters' score distributions: distances, the Kolmogorov-Smirnov test and summaries.
 
-These functions ignore which score belongs to which item: two raters may have equal distributions and disagree
-on every item. Only `systematic_bias` is paired.
+These functions ignore which score belongs to which item, so two raters can have identical distributions and
+still disagree on every item. Only `systematic_bias` compares the scores item by item.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class EMDResult:
     """Earth mover's distance between two samples.
 
     Attributes:
-        emd: The distance, in the units of the scores; None if a sample is empty.
-        mean_difference: Mean of b minus mean of a; its absolute value is at most `emd`.
-        n_a: Number of scores in a, without missing ones.
-        n_b: Number of scores in b, without missing ones.
-        reason: Why the distance is undefined.
+        emd: Distance, in the units of the scores; None if either sample is empty.
+        mean_difference: Mean of b minus mean of a. Its absolute value is at most `emd`.
+        n_a: Number of non-missing scores in a.
+        n_b: Number of non-missing scores in b.
+        reason: Reason why the distance is undefined; None if it is defined.
     """
 
     emd: float | None
@@ -54,21 +54,21 @@ class EMDResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values, never NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KSTestResult:
-    """Two-sample Kolmogorov-Smirnov test.
+    """Result of a two-sample Kolmogorov-Smirnov test.
 
     Attributes:
-        statistic: Largest distance between the two distribution functions; None if a sample is empty.
-        p_value: Two-sided p-value for equal continuous distributions; conservative with ties.
-        is_significant: Whether p is below 0.05.
-        n_a: Number of scores in a, without missing ones.
-        n_b: Number of scores in b, without missing ones.
-        reason: Why the statistic is undefined.
+        statistic: Largest distance between the two distribution functions; None if either sample is empty.
+        p_value: Two-sided p-value for the null hypothesis of equal distributions; conservative with ties.
+        is_significant: Whether the p-value is below 0.05.
+        n_a: Number of non-missing scores in a.
+        n_b: Number of non-missing scores in b.
+        reason: Reason why the statistic is undefined; None if it is defined.
     """
 
     statistic: float | None
@@ -79,27 +79,27 @@ class KSTestResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values, never NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionResult:
-    """Summary of a sample of scores.
+    """Summary statistics and histogram of a sample of scores. All statistics are None without scores.
 
     Attributes:
-        n_samples: Number of scores, without missing ones.
+        n_samples: Number of non-missing scores.
         n_missing: Number of missing scores.
-        mean: Mean; None without scores, as are the other statistics.
-        std: Standard deviation (denominator n - 1); None with fewer than two scores.
+        mean: Arithmetic mean.
+        std: Standard deviation with denominator n - 1; None if there are fewer than two scores.
         minimum: Smallest score.
-        q25: Lower quartile, linearly interpolated between order statistics.
-        median: Median.
-        q75: Upper quartile.
+        q25: First quartile, linearly interpolated between order statistics.
+        median: Median, the second quartile.
+        q75: Third quartile, interpolated in the same way.
         maximum: Largest score.
-        bin_edges: Edges of the histogram, one more than the number of bins.
-        bin_counts: Number of scores in each bin; the last bin includes its upper edge.
-        reason: Why the statistics are undefined.
+        bin_edges: Edges of the histogram bins; there is one edge more than there are bins.
+        bin_counts: Number of scores in each bin. The last bin includes its upper edge.
+        reason: Reason why the statistics are undefined; None if they are defined.
     """
 
     n_samples: int
@@ -116,7 +116,7 @@ class DistributionResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values, never NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return asdict(self)
 
 
@@ -126,14 +126,14 @@ def _present(values: Iterable[Any], what: str) -> Array:
 
 
 def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
-    """Compute the earth mover's distance, W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
+    """Compute the earth mover's distance between two samples, W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
 
-    The distance is in the units of the scores and is not scaled by the range of the samples. It is None if a
-    sample is empty (`no_values`).
+    The distance is in the units of the scores and is not scaled by the range of the samples. It is None if
+    either sample is empty (reason `no_values`).
 
     Args:
-        a: Scores; None and NaN are missing.
-        b: Scores of the other sample, which may differ in length.
+        a: Scores of the first sample. None and NaN count as missing.
+        b: Scores of the second sample, which may have a different length.
 
     References:
         [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
@@ -153,14 +153,14 @@ def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
 
 
 def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
-    """Run the two-sample Kolmogorov-Smirnov test, with statistic D = max |F_a - F_b| [1].
+    """Run the two-sample Kolmogorov-Smirnov test with the statistic D = max |F_a - F_b| [1].
 
-    The p-value is exact for up to 10,000 scores per sample, and conservative with ties. Pairing is ignored.
-    Statistic and p-value are None if a sample is empty (`no_values`).
+    The p-value is exact for up to 10,000 scores per sample and conservative with ties. The test ignores any
+    pairing. The statistic and the p-value are None if either sample is empty (reason `no_values`).
 
     Args:
-        a: Scores; None and NaN are missing.
-        b: Scores of the other sample, which may differ in length.
+        a: Scores of the first sample. None and NaN count as missing.
+        b: Scores of the second sample, which may have a different length.
 
     References:
         [1] J. L. Hodges (1958), The significance probability of the Smirnov two-sample test, Arkiv för
@@ -177,10 +177,10 @@ def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
 
 
 def _ks(left: Array, right: Array) -> tuple[float, float]:
-    from scipy.stats import ks_2samp  # scipy.stats alone takes longer to import than all the rest
+    from scipy.stats import ks_2samp  # imported here because importing scipy.stats is slow
 
     with warnings.catch_warnings():
-        # Where the exact p cannot be computed scipy says so and takes the asymptotic one, as documented here.
+        # scipy warns if it cannot compute the exact p-value and falls back to the asymptotic one.
         warnings.simplefilter("ignore", RuntimeWarning)
         found = ks_2samp(left, right)
     return float(found.statistic), float(min(max(found.pvalue, 0.0), 1.0))
@@ -189,15 +189,15 @@ def _ks(left: Array, right: Array) -> tuple[float, float]:
 def score_distribution(
     scores: Iterable[Any], *, bins: int = 10, scale: Interval | None = None
 ) -> DistributionResult:
-    """Compute mean, standard deviation, quartiles and histogram of scores.
+    """Compute the mean, standard deviation, quartiles and histogram of scores.
 
     Args:
-        scores: Numbers; None and NaN are missing.
-        bins: Number of bins of the histogram.
-        scale: Range of the histogram; None uses the range of the scores.
+        scores: Numbers to summarize. None and NaN count as missing.
+        bins: Number of histogram bins.
+        scale: Scale whose bounds are the range of the histogram; None uses the range of the scores.
     """
     if bins < 1:
-        raise ArgumentError(f"bins={bins!r}; give at least 1")
+        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
     column = numeric_column(scores, "scores")
     there = column[~np.isnan(column)]
     n_missing = len(column) - len(there)

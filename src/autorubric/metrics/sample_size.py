@@ -1,7 +1,7 @@
-"""Sample sizes of studies: for an agreement, for a share, and for two judges on the same items.
+"""Sample sizes for studies that estimate an agreement or a proportion, or compare two judges.
 
-Each function returns an `Estimate` whose value and `n` are the number of items. `method` names the formula
-and gives the number before rounding.
+Each function returns an `Estimate` whose value and `n` are both the required number of items. Its `method`
+names the formula and states the number before rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
 PairedMethod: TypeAlias = Literal["exact", "asymptotic"]
 
 _MOST_EXACT = 1_000_000
-"""Largest number of items for which exact power is computed; above it, the tests need almost as many."""
+"""Largest number of items for which exact power is computed. Above it, the closed form is close enough."""
 
 
 def kappa(
@@ -34,27 +34,27 @@ def kappa(
 ) -> Estimate:
     """Compute the number of items needed to distinguish a kappa of `k1` from `k0` with two binary raters.
 
-    - `"donner-eliasziw"`: two-sided goodness-of-fit test on both positive, split and both negative [1]:
-      n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
+    - `"donner-eliasziw"`: two-sided goodness-of-fit test on the numbers of items called positive by both
+      raters, one rater or neither [1]: n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
       P(κ) = (π² + κ π(1-π), 2π(1-π)(1-κ), (1-π)² + κ π(1-π)). The result is rounded to the nearest integer,
       as in the published tables, so it may be too small by a fraction of an item.
-    - `"cantor"`: one-sided test, both raters at the same prevalence, with the large-sample variances
+    - `"cantor"`: one-sided test for two raters with the same prevalence, with the large-sample variances
       Q(κ) of Fleiss, Cohen and Everitt [2]: n = ((z_{1-α} √Q(k0) + z_power √Q(k1)) / (k1 - k0))², rounded up.
 
-    For .4 against .6 at a prevalence of .3, α = .05 and power .8, the first gives 190 items and the second
-    141, because one-sided tests need fewer.
+    To distinguish .6 from .4 at a prevalence of .3, α = .05 and power .8, the first method needs 190 items
+    and the second 141, because one-sided tests need fewer items.
 
     Args:
         k0: Kappa under the null hypothesis.
-        k1: Kappa under the alternative.
-        prevalence: Share π of positive labels, in (0, 1).
+        k1: Kappa under the alternative hypothesis.
+        prevalence: Proportion π of positive labels, in (0, 1).
         alpha: Significance level of the test.
         power: Probability of detecting a kappa of `k1`.
-        method: The formula, which also determines whether the test is one-sided or two-sided.
+        method: Formula to use. It also determines whether the test is one-sided or two-sided.
 
     Raises:
-        ArgumentError: If an argument is out of range, the kappas are equal, or one is impossible at this
-            prevalence.
+        ArgumentError: If an argument is out of range, the kappas are equal, or a kappa is not possible at
+            this prevalence.
 
     References:
         [1] A. Donner, M. Eliasziw (1992), A goodness-of-fit approach to inference procedures for the kappa
@@ -63,10 +63,10 @@ def kappa(
             150-153.
     """
     if method not in get_args(KappaMethod):
-        raise ArgumentError(f"method={method!r}; give one of {list(get_args(KappaMethod))}")
+        raise ArgumentError(f"method must be one of {list(get_args(KappaMethod))}; got {method!r}")
     _inside(prevalence=prevalence, alpha=alpha, power=power)
     if k0 == k1:
-        raise ArgumentError(f"k0 and k1 are both {k0!r}; give two different kappas")
+        raise ArgumentError(f"k0 and k1 must differ; both are {k0!r}")
     null, other = _cells(k0, prevalence, "k0"), _cells(k1, prevalence, "k1")
     if method == "cantor":
         spread = _normal(1 - alpha) * _cantor_sd(null, prevalence) + _normal(power) * _cantor_sd(
@@ -80,13 +80,13 @@ def kappa(
 
 
 def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -> Estimate:
-    """Compute the number of items needed to estimate a share near `p` to within ± `half_width` [1].
+    """Compute the number of items needed to estimate a proportion near `p` to within ± `half_width` [1].
 
-    n = z² p (1 - p) / h², rounded up. It is largest at p = .5. Clustered labels need more items.
+    n = z² p (1 - p) / h², rounded up, which is largest at p = .5. Clustered labels require more items.
 
     Args:
-        p: Expected share, in (0, 1).
-        half_width: Half of the length of the interval, in (0, 1).
+        p: Expected proportion, in (0, 1).
+        half_width: Half the width of the interval, in (0, 1).
         confidence_level: Confidence level of the interval.
 
     Raises:
@@ -103,28 +103,28 @@ def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -
 def paired(
     p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, method: PairedMethod = "exact"
 ) -> Estimate:
-    """Compute the number of items needed to compare two judges by McNemar's two-sided test.
+    """Compute the number of items needed to compare two judges with McNemar's two-sided test.
 
     With ψ = p10 + p01 and δ = p10 - p01:
 
-    - `"exact"`: for the exact test, `compare_judges(method="mcnemar")`. The power at n items is the mean over
-      the number of discordant items D ~ Bin(n, ψ) of the probability that Bin(D, p10/ψ) lies in the rejection
-      region of the binomial test at 1/2 [2]. Since the power is not monotone in n, the result is the smallest
-      n such that the power does not fall below the requested power for any larger number.
-    - `"asymptotic"`: for the test without continuity correction, `method="mcnemar-asymptotic"` [1]:
+    - `"exact"` applies to the exact test, `compare_judges(method="mcnemar")`. The power at n items is the
+      mean, over the number of discordant items D ~ Bin(n, ψ), of the probability that Bin(D, p10/ψ) lies in
+      the rejection region of the binomial test at 1/2 [2]. Since the power is not monotone in n, the result
+      is the smallest n from which the power never falls below the requested power.
+    - `"asymptotic"` applies to the test without continuity correction, `method="mcnemar-asymptotic"` [1]:
       n = (z_{1-α/2} √ψ + z_power √(ψ - δ²))² / δ², rounded up. The exact test needs more items.
 
-    Above a million items, `"exact"` also uses the closed form, which `method` then names.
+    Above a million items, `"exact"` also uses this closed form, and the result's `method` says so.
 
     Args:
-        p10: Share of items that only the first judge gets right.
-        p01: Share of items that only the second judge gets right.
+        p10: Proportion of items that only the first judge gets right.
+        p01: Proportion of items that only the second judge gets right.
         alpha: Significance level of the test.
         power: Probability of detecting the difference.
-        method: The test that the comparison will use.
+        method: Variant of McNemar's test that the comparison will use.
 
     Raises:
-        ArgumentError: If an argument is out of range, or the shares are equal.
+        ArgumentError: If an argument is out of range, or the proportions are equal.
 
     References:
         [1] R. J. Connor (1987), Sample size for testing differences in proportions for the paired-sample
@@ -133,12 +133,12 @@ def paired(
             controls per case, Biometrics 40(4), 1005-1015.
     """
     if method not in get_args(PairedMethod):
-        raise ArgumentError(f"method={method!r}; give one of {list(get_args(PairedMethod))}")
+        raise ArgumentError(f"method must be one of {list(get_args(PairedMethod))}; got {method!r}")
     _inside(alpha=alpha, power=power)
     if not (p10 >= 0 and p01 >= 0 and p10 + p01 <= 1):
-        raise ArgumentError(f"p10={p10!r}, p01={p01!r}; give shares of items, from 0 and together at most 1")
+        raise ArgumentError(f"p10 and p01 must be non-negative and sum to at most 1; got {p10!r} and {p01!r}")
     if p10 == p01:
-        raise ArgumentError(f"p10 and p01 are both {p10!r}; without a difference there is nothing to find")
+        raise ArgumentError(f"p10 and p01 must differ, or there is no difference to detect; both are {p10!r}")
     either, apart = p10 + p01, p10 - p01
     spread = _normal(1 - alpha / 2) * math.sqrt(either) + _normal(power) * math.sqrt(either - apart * apart)
     formula = (spread / apart) ** 2
@@ -151,10 +151,10 @@ def paired(
 
 
 def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: float) -> int:
-    """Return the smallest number of items from which the exact test keeps its power.
+    """Return the smallest number of items from which the exact test keeps the requested power.
 
-    The power is a sawtooth function of n: it drops for a few numbers after each rise, by at most one tooth.
-    Bisection finds n to within one tooth, and every number near it is then checked.
+    The power is a sawtooth function of n: after each rise, it drops for a few values of n. Bisection finds n
+    to within one tooth, and every value near it is then checked.
     """
     low, high = 0, start
     while _exact_power(high, shares, alpha) < power:
@@ -162,7 +162,7 @@ def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: f
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _exact_power(middle, shares, alpha) >= power else (middle, high)
-    # One more discordant item is one tooth; it takes 1 / ψ items, and two teeth are looked at.
+    # A tooth spans one more discordant item, which takes 1 / ψ items. Two teeth are checked.
     tooth = math.ceil(2 / sum(shares)) + 8
     last = high
     while last > 0 and last > high - tooth and _exact_power(last - 1, shares, alpha) >= power:
@@ -179,7 +179,7 @@ def _exact_power(n: int, shares: tuple[float, float], alpha: float) -> float:
     either = min(1.0, sum(shares))
     share = shares[0] / sum(shares)
     middle, spread = n * either, math.sqrt(n * either * (1 - either))
-    # Ten standard deviations hold all but 1e-15 of the discordant items.
+    # Ten standard deviations contain all but 1e-15 of the distribution of discordant items.
     low, high = max(0, math.floor(middle - 10 * spread - 10)), min(n, math.ceil(middle + 10 * spread + 10))
     discordant = np.arange(low, high + 1)
     ways = gammaln(n + 1) - gammaln(discordant + 1) - gammaln(n - discordant + 1)
@@ -210,17 +210,17 @@ def _normal(probability: float) -> float:
 def _inside(**shares: float) -> None:
     for name, share in shares.items():
         if not 0.0 < share < 1.0:
-            raise ArgumentError(f"{name}={share!r}; give a number between 0 and 1")
+            raise ArgumentError(f"{name} must be a number between 0 and 1, exclusive; got {share!r}")
 
 
 def _items(exact: float, words: str, *, nearest: bool = False) -> Estimate:
-    # What is whole but for rounding is not rounded up.
+    # A number that is an integer except for rounding error is not rounded up.
     n = max(1, round(exact) if nearest else math.ceil(exact - 1e-9))
     return Estimate(float(n), n=n, method=f"{words}; {exact:.2f} before rounding")
 
 
 def _cells(value: float, prevalence: float, name: str) -> Array:
-    """Compute the shares of items that are both positive, split and both negative."""
+    """Compute the proportions of items called positive by both raters, by one of them and by neither."""
     variance = prevalence * (1 - prevalence)
     cells = np.array(
         [
@@ -232,18 +232,18 @@ def _cells(value: float, prevalence: float, name: str) -> Array:
     if not (-1 <= value < 1 and np.all(cells > 0)):
         lowest = -min(prevalence / (1 - prevalence), (1 - prevalence) / prevalence)
         raise ArgumentError(
-            f"{name}={value!r}; at a prevalence of {prevalence:g} give a kappa between {lowest:.3g} and 1"
+            f"at a prevalence of {prevalence:g}, {name} must be between {lowest:.3g} and 1; got {value!r}"
         )
     return cells
 
 
 def _cantor_sd(cells: Array, prevalence: float) -> float:
-    """Compute √Q, the standard deviation of kappa times √n for equal margins (Fleiss et al. 1969)."""
+    """Compute √Q: √n times the standard deviation of kappa for equal margins (Fleiss et al. 1969)."""
     observed = float(cells[0] + cells[2])
     margins = np.array([prevalence, 1 - prevalence])
     expected = float((margins**2).sum())
     agreeing = float((cells[[0, 2]] * ((1 - expected) - 2 * margins * (1 - observed)) ** 2).sum())
-    # Off the diagonal the margins of the two raters add to 1.
+    # Off the diagonal, the margins of the two raters sum to 1.
     split = float(cells[1]) * (1 - observed) ** 2
     rest = (observed * expected - 2 * expected + observed) ** 2
     return math.sqrt(agreeing + split - rest) / (1 - expected) ** 2

@@ -1,4 +1,4 @@
-"""Prompts for judges, composed from sections."""
+"""Composition of the prompts for judges."""
 
 from autorubric.prompts._compose import (
     Example,

@@ -1,4 +1,4 @@
-"""Composition of prompts; the part shared by all criteria of an item comes first and is byte-identical."""
+"""Composition of prompts, in which the part shared by all criteria of an item is an identical prefix."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Example:
     """A labelled text shown to a judge as an example.
 
     Attributes:
-        text: The text.
-        answer: Label assigned by people.
+        text: Text of the example.
+        answer: Label assigned by a person.
         reason: Reason for the label, if it is shown; empty otherwise.
     """
 
@@ -47,9 +47,9 @@ class Question(NamedTuple):
     """One criterion as shown to a judge.
 
     Attributes:
-        criterion: The criterion.
-        shown: How it is shown.
-        examples: Labelled examples of it.
+        criterion: The criterion to judge.
+        shown: Order in which its options or candidates are shown.
+        examples: Labelled examples of the criterion.
     """
 
     criterion: BaseCriterion
@@ -62,7 +62,7 @@ class Prompt(NamedTuple):
 
     Attributes:
         messages: The system message and one user message.
-        schema: Schema of the reply.
+        schema: Schema that the reply must match.
     """
 
     messages: tuple[Message, ...]
@@ -142,7 +142,7 @@ def opaque_ids(count: int, rng: random.Random) -> list[str]:
 
 
 def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
-    """Render the examples as one block, with their texts delimited by the tag; no block if there are none."""
+    """Render the examples as a list of one block with delimited texts, or an empty list if there are none."""
     if not examples:
         return []
     shown = [EXAMPLES_HEAD]
@@ -172,7 +172,7 @@ def _system_message(content: str) -> Message:
 
 def _prompt(prefix: str, block: str, schema: ReplySchema, system_prompt: str | None) -> Prompt:
     if system_prompt:
-        # A user's own system prompt stands as it is; that texts are no instructions is said all the same.
+        # A custom system prompt is not changed, so the rule that texts are not instructions comes first here.
         prefix = f"{MATERIAL_RULE}\n\n{prefix}"
     system = _system_message(system_prompt or SYSTEM_PROMPT)
     return Prompt((system, Message("user", prefix + block, len(prefix))), schema)

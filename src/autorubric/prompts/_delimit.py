@@ -16,8 +16,8 @@ from autorubric._chat_tokens import BRACKET, HARMLESS, INVISIBLE, OPENING, TOKEN
 Part = Literal["query", "reference", "thinking", "submission", "candidate", "context", "example"]
 
 _PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "candidate", "context", "example")
-# Everything that could pass for one of our delimiters at a glance: whatever bracket, tag, case, blanks or
-# invisible characters it has. No bracket is among what is skipped, so that the search is linear in the text.
+# Everything that looks like one of our delimiters, with any bracket, tag, case, blanks or invisible
+# characters. The skipped characters do not include a bracket, so that the search takes linear time.
 _WORDS = "|".join(f"[{INVISIBLE}]*".join(part) for part in _PARTS)
 _SLASHES = "/／∕⁄"
 _LOOKALIKE = (
@@ -30,7 +30,7 @@ def item_tag(*texts: str | None) -> str:
     """Return 16 hex digits of the SHA-256 of the texts; a missing text changes the hash."""
     digest = hashlib.sha256()
     for text in texts:
-        # Lone surrogates occur in scraped texts and are no reason not to judge them.
+        # Lone surrogates occur in scraped texts, which can be judged nevertheless.
         encoded = b"" if text is None else text.encode("utf-8", "surrogatepass")
         digest.update(b"-" if text is None else b"%d:" % len(encoded))
         digest.update(encoded)
@@ -44,7 +44,7 @@ def neutralise(text: str) -> str:
     """
     text = neutralise_square(text)
     if text.isascii() and "<" not in text and "&" not in text:
-        # Most texts: to look for each of the brackets would take many times as long.
+        # This is the case for most texts; searching for each bracket would take many times as long.
         return text
     return _lookalike().sub(HARMLESS, text) if OPENING.search(text) else text
 
@@ -56,6 +56,6 @@ def _lookalike() -> re.Pattern[str]:
 
 
 def delimit(part: Part, text: str, tag: str, *, name: str | None = None) -> str:
-    """Enclose the text in delimiters with the tag; the opening one also carries `name`, if any."""
+    """Enclose the text in delimiters with the tag; the opening delimiter also contains `name`, if any."""
     named = "" if name is None else f' name="{name}"'
     return f"<{part}-{tag}{named}>\n{neutralise(text)}\n</{part}-{tag}>"

@@ -1,4 +1,4 @@
-"""The part of the prompts shared by all criteria of an item, built once and cached while the text exists."""
+"""The part of the prompts that all criteria of an item share, cached while the submission exists."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Material(NamedTuple):
 
     Attributes:
         submission: The submission to judge.
-        query: The prompt that it responds to.
-        reference: A good answer to compare with.
+        query: The prompt that the submission responds to.
+        reference: A reference answer to compare with.
         guidelines: The rubric's guidelines.
         order: Names of the candidates in the order shown, if candidates are compared; they then replace the
             submission.
@@ -35,8 +35,8 @@ class Shared(NamedTuple):
     """The part of a prompt that criteria share.
 
     Attributes:
-        tag: Tag of its delimiters.
-        prefix: Its text, at the start of the user message.
+        tag: Tag used in the delimiters.
+        prefix: Text at the start of the user message.
     """
 
     tag: str
@@ -71,7 +71,7 @@ def _shared(material: Material) -> Shared:
     if submission.thinking is not None:
         parts.append(delimit("thinking", submission.thinking, tag))
     if material.order:
-        # Letters for names: neither "gpt-6-luna" nor "baseline" is to speak for a text.
+        # Letters replace names, so that a name such as "gpt-6-luna" or "baseline" does not bias the judge.
         parts += [
             delimit("candidate", submission.candidates[name], tag, name=candidate_id(place))
             for place, name in enumerate(material.order)

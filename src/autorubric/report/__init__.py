@@ -1,4 +1,4 @@
-"""Self-contained HTML pages, without server, network or other files: a run's report, and a labeling page."""
+"""Self-contained HTML pages that need no server or network: a run's report, and a labelling page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison of a run with another run on the same items, with paired intervals."""
+"""Comparison of two runs on the same items, with paired intervals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def comparison(run: ReadRun, cells: Cells, base: ReadRun, strings: Strings) -> d
     answers by `compare_judges` with items as clusters. The p-values of criteria are adjusted (Holm).
 
     Raises:
-        ArgumentError: If the runs have no item in common, or an item has another text in the baseline.
+        ArgumentError: If the runs have no item in common, or an item has a different text in the baseline.
     """
     other = _matched(run, base)
     mine = [one.report.score if one.report else None for one in run.item_results]
@@ -73,7 +73,7 @@ def _matched(run: ReadRun, base: ReadRun) -> list[int | None]:
     if not any(at is not None for at in found):
         raise ArgumentError(
             f"the runs {run.view.experiment_name!r} and {base.view.experiment_name!r} have no item in "
-            "common; give as baseline another run of the same dataset"
+            "common; pass another run of the same dataset as the baseline"
         )
     for one, at in zip(run.item_results, found, strict=True):
         if at is None:
@@ -81,8 +81,8 @@ def _matched(run: ReadRun, base: ReadRun) -> list[int | None]:
         texts = (one.item.submission, base.item_results[at].item.submission)
         if None not in texts and texts[0] != texts[1]:
             raise ArgumentError(
-                f"item {run.dataset.item_id(one.item_idx)!r} has another text in the baseline "
-                f"{base.view.experiment_name!r}; give as baseline another run of the same dataset"
+                f"item {run.dataset.item_id(one.item_idx)!r} has a different text in the baseline "
+                f"{base.view.experiment_name!r}; pass another run of the same dataset as the baseline"
             )
     return found
 
@@ -93,7 +93,7 @@ def _score(run: ReadRun, at: int) -> float | None:
 
 
 def _base_answers(run: ReadRun, cells: Cells, base: ReadRun, other: Sequence[int | None]) -> Array:
-    """Return, for each cell, the row of the baseline's decision; -1 if it has none."""
+    """Return, for each cell, the row of the baseline's decision; -1 if there is no such decision."""
     matched = {
         one.item_idx: base.item_results[at].item_idx
         for one, at in zip(run.item_results, other, strict=True)
@@ -113,7 +113,7 @@ def _base_answers(run: ReadRun, cells: Cells, base: ReadRun, other: Sequence[int
 def _headline(
     run: ReadRun, cells: Cells, base: ReadRun, answers: Array, mine: Sequence[Any], theirs: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """Compare both runs with the truth, if any."""
+    """Compare both runs with the ground truth, if there is any."""
     truth = run.table.scores.get(TRUTH)
     if truth is None or not (cells.truth >= 0).any():
         return []
@@ -124,7 +124,7 @@ def _headline(
     graded = [truth[one.item_idx] for one in run.item_results]
     error = compare_judges(graded, mine, theirs, stat="mae")
     return [
-        {"name": "share of right answers", "better": 1, **_told(right)},
+        {"name": "proportion of correct answers", "better": 1, **_told(right)},
         {"name": "mean error of scores", "better": -1, **_told(error)},
     ]
 

@@ -1,4 +1,4 @@
-"""A critique as a section of a page: scores as bars, and issues by criterion with their severity."""
+"""Rendering of a critique as an HTML section: scores as bars, and issues by criterion and severity."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from autorubric.report._templates import environment, page
 def critique_section(response: CritiqueView) -> Markup:
     """Render a critique as an HTML section for a page that has the styles of a report.
 
-    Scores are shown as bars; letters and pass or fail fill a bar in proportion to their rank. A criterion
-    that could not be assessed has no bar and says so. Issues are listed under their criterion, the most
+    Scores are shown as bars; letter and pass/fail scores fill a bar according to their rank. A criterion that
+    could not be assessed has a note instead of a bar. Issues are listed under their criterion, the most
     severe first. Every text of the critique is escaped.
     """
     made = (
@@ -29,7 +29,7 @@ def critique_section(response: CritiqueView) -> Markup:
 
 
 def critique_page(response: CritiqueView) -> str:
-    """Render a critique as a separate page that loads and runs nothing."""
+    """Render a critique as a static page without scripts or external resources."""
     return page(
         title="Critique",
         scripts=(),

@@ -1,4 +1,4 @@
-"""Content of a critique for page and terminal: filled shares of bars, and issues by criterion."""
+"""Content of a critique for pages and terminals: bar lengths, and issues grouped by criterion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEVERITIES: Final = ("critical", "high", "medium", "low")
 
 
 class CritiqueView(Protocol):
-    """A critique as the section needs it, such as a `CritiqueResponse`."""
+    """Interface of a critique that can be rendered, such as a `CritiqueResponse`."""
 
     @property
     def ok(self) -> bool:
@@ -64,12 +64,12 @@ class CritiqueView(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Parts of the critic's reply that were left out, with reasons."""
+        """Parts of the critic's reply that were discarded, with reasons."""
         ...
 
     @property
     def error(self) -> str | None:
-        """Error message, if any."""
+        """Error message; None if there was no error."""
         ...
 
 
@@ -80,9 +80,9 @@ class CritiqueGroup:
     Attributes:
         name: Name of the criterion.
         score: Score in words, such as `8 / 10`; None if it could not be assessed.
-        label: Score as a single word; None if it could not be assessed.
-        share: Filled share of the bar, on [0, 1]; None if it could not be assessed.
-        explanation: Reason for the score, or for its absence; None if the critic gave none.
+        label: Score as a single word; None if the criterion could not be assessed.
+        share: Filled share of the bar, on [0, 1]; None if the criterion could not be assessed.
+        explanation: Reason for the score or for its absence; None if the critic gave no reason.
         issues: Issues of the criterion, the most severe first.
     """
 
@@ -95,9 +95,9 @@ class CritiqueGroup:
 
 
 def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:
-    """Return the criteria from worst to best score; ties in input order, those without a score last.
+    """Return the criteria from worst to best score, with ties in input order and unscored criteria last.
 
-    Criteria that only issues name come after those.
+    Unscored criteria include those that only issues name.
     """
     scores = {one.criterion: one for one in response.criteria_scores}
     names = dict.fromkeys([*scores, *(one.criterion for one in response.issues)])
@@ -127,7 +127,7 @@ def score_in_words(score: Any, scale: str) -> str | None:
 
 
 def score_share(score: Any, scale: str) -> float | None:
-    """Return the share of a bar that a score fills, on [0, 1]; letters and pass or fail go by rank."""
+    """Return the share of a bar that a score fills, on [0, 1]; letters and pass/fail are ranked."""
     if score is None:
         return None
     return _SHARES[score] if isinstance(score, str) else max(0.0, min(1.0, score / _MOST[scale]))

@@ -1,4 +1,4 @@
-"""Content of an item's page: texts, answers, votes with their reasons, and labels."""
+"""Content of the page of an item: texts, answers, votes with their reasons, and labels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autorubric.types import BaseCriterion, Decision, EnsembleCriterionReport, J
 from autorubric.values import Answer, Json, Submission
 
 CHUNK: Final = 200
-"""Number of items whose details form one chunk, which the page reads when one of them is opened."""
+"""Number of items per chunk of details; the page parses a chunk when one of its items is opened."""
 
 MOST_CHARS_OF_ALL_TEXTS: Final = 48_000_000
-"""Maximum total characters of submissions, prompts and references; above it, every text is cut shorter."""
+"""Maximum total characters of submissions, prompts and references; above it, texts are truncated further."""
 
 MOST_CHARS_OF_A_REASON: Final = 8_000
 
@@ -27,15 +27,15 @@ class Cutter:
     """A helper that truncates texts and counts how many it truncated.
 
     Attributes:
-        most: Characters kept of a submission, prompt or reference; 0 leaves them out.
-        n_cut: Number of texts that were truncated or left out.
+        most: Number of characters to keep of a submission, prompt or reference; 0 omits them.
+        n_cut: Number of texts that were truncated or omitted.
     """
 
     most: int
     n_cut: int = 0
 
     def text(self, text: str) -> list[Any]:
-        """Return the kept part of a text, and the length of the whole if it was truncated (else 0)."""
+        """Return the kept part of a text, and the full length if the text was truncated (0 otherwise)."""
         return self._kept(text, self.most)
 
     def reason(self, text: str) -> str:
@@ -43,7 +43,7 @@ class Cutter:
         if len(text) <= MOST_CHARS_OF_A_REASON:
             return text
         self.n_cut += 1
-        return f"{text[:MOST_CHARS_OF_A_REASON]} … [cut; {len(text):,} characters]"
+        return f"{text[:MOST_CHARS_OF_A_REASON]} … [truncated; {len(text):,} characters]"
 
     def _kept(self, text: str, most: int) -> list[Any]:
         if len(text) <= most:
@@ -53,7 +53,7 @@ class Cutter:
 
 
 def cutter_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS) -> Cutter:
-    """Return a cutter at `max_chars`, or at less if all texts together would be too long for a page."""
+    """Return a cutter at `max_chars`, or at a lower limit if all texts together are too long for a page."""
     lengths = [
         len(text) for at in range(len(run.item_results)) for _, text in _texts(run, run.item_results[at])
     ]
@@ -193,7 +193,7 @@ class _Said:
                 word
                 for word, so in (
                     ("tie", decision.tie),
-                    ("unreadable replies alone", decision.assumed),
+                    ("only unreadable replies", decision.assumed),
                     ("swayed by unreadable replies", decision.swayed),
                     ("escalated", report.escalated),
                 )
@@ -249,13 +249,13 @@ def _decided(decision: Decision) -> str | None:
 
 
 def _read(criterion: BaseCriterion | None, label: Json) -> str | None:
-    """Return a label as it was parsed, independent of its spelling in the file."""
+    """Return a label in its parsed form, independent of its spelling in the file."""
     answer = criterion.parse_truth(label) if criterion is not None else None
     return answer_words(label) if answer is None else _words(answer)
 
 
 def _words(answer: Answer) -> str | None:
-    # A number is told as votes tell it, without the digits that it was computed with.
+    # A number is shown as in votes, without digits that come from computing it.
     if answer.label is not None and answer.label != str(answer.code):
         return answer.label
     return "CANNOT_ASSESS" if answer.cannot_assess else answer_words(answer.code)

@@ -33,7 +33,7 @@ def number(given: Any) -> float | int | None:
 
 
 def figure(given: Estimate | None) -> dict[str, Any] | None:
-    """Return an estimate with its interval, n, method and, if it is undefined, the reason in words."""
+    """Return an estimate with its interval, n and method, and with the reason if it is undefined."""
     if given is None:
         return None
     told = {
@@ -81,7 +81,7 @@ class Strings:
 
 
 def answer_words(answer: Json) -> str | None:
-    """Return an answer in readable form; None if there is none."""
+    """Return an answer in readable form; None if there is no answer."""
     if answer is None or isinstance(answer, str):
         return answer
     if isinstance(answer, bool):

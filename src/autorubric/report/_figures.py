@@ -38,10 +38,10 @@ CATEGORICAL: Final = ("binary", "nominal", "ordinal", "ranking")
 """Levels that the headline figures average over."""
 
 MOST_IN_PAIRS: Final = 12
-"""Maximum number of judges compared pairwise; with more, this would take longer than everything else."""
+"""Maximum number of judges compared pairwise; more judges would dominate the computing time."""
 
 MOST_IN_MATRIX: Final = 24
-"""Maximum number of raters in the agreement matrix; beyond it, people are left out, then the whole matrix."""
+"""Maximum number of raters in the agreement matrix; beyond it, people are omitted, then the whole matrix."""
 
 CONFUSING: Final = 8
 """Number of items listed as the most confusing on a criterion's page."""
@@ -55,7 +55,7 @@ class Findings:
         judges: The judge report.
         biases: Biases of the judges.
         items: Item analysis of the criteria in their rubric.
-        pairs: Pairwise comparison of the judges.
+        pairs: Pairwise comparison of the judges; None without labels or with too many judges.
     """
 
     judges: JudgeReport
@@ -77,7 +77,7 @@ class Findings:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """Return the outcome of a comparison in terms of positions, since candidates' names vary by item."""
+    """Describe the outcome of a comparison by positions, since candidate names differ between items."""
     match outcome:
         case (0, 1):
             return "first"
@@ -89,7 +89,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
-    """Return the headline figures and the distribution of scores."""
+    """Return the headline metrics and the distribution of scores."""
     scores = [one.report.score if one.report else None for one in run.item_results]
     panel = found.judges.panel
     usual = panel.macro
@@ -122,13 +122,13 @@ def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
 
 
 def _unit(scores: Any) -> Interval | None:
-    """Return the range from 0 to 1 if all scores are in it; None otherwise."""
+    """Return the range from 0 to 1 if it contains all scores; None otherwise."""
     there = [one for one in scores if one is not None and not np.isnan(one)]
     return Interval(low=0.0, high=1.0) if all(0 <= one <= 1 for one in there) else None
 
 
 def criteria(run: ReadRun, cells: Cells, found: Findings) -> list[dict[str, Any]]:
-    """Return the figures of each criterion, in the order of the table."""
+    """Return the metrics of each criterion, in the order of the table."""
     facts = _declared(run)
     analysed = {one.name: one for one in found.items.criteria}
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
@@ -169,7 +169,7 @@ def _criterion(
             "mean": figure(analysed.mean),
             "discrimination": figure(analysed.discrimination)
             if len(run.names) > 1
-            else {"v": None, "why": "there is no other criterion"},
+            else {"v": None, "why": "the rubric has only one criterion"},
             "upper_lower": figure(analysed.upper_lower),
         }
     agreed = found.judges.per_criterion.get(name)
@@ -237,7 +237,7 @@ def _confusing(cells: Cells, mine: Any, places: Mapping[int, int]) -> list[int]:
 
 
 def _declared(run: ReadRun) -> dict[str, dict[str, Any]]:
-    """Return the definitions of criteria by name; the first one wins if several share a name."""
+    """Return the definitions of criteria by name; the first one is used if several share a name."""
     found: dict[str, dict[str, Any]] = {}
     read: set[int] = set()
     for one in run.item_results:
@@ -281,7 +281,7 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
-    """Return the figures of each judge, of pairs of judges, and of the panel."""
+    """Return the metrics of each judge, of pairs of judges, and of the panel."""
     biases = found.biases.per_judge
     spent, verdicts = _spent(run), run.judge_verdicts()
     rows = []
@@ -364,7 +364,7 @@ def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
 
 
 def _matrix(run: ReadRun) -> dict[str, Any]:
-    """Return the agreement of every two raters on the cells that both answered: share and kappa."""
+    """Return the agreement (proportion and kappa) of each pair of raters on cells that both answered."""
     table = run.table
     raters = [one for one in table.raters if one[0] in ("truth", "panel", "judge", "human")]
     rank = {"truth": 0, "human": 1, "panel": 2, "judge": 3}

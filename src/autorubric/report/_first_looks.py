@@ -58,7 +58,7 @@ def _failures(run: ReadRun, cells: Cells) -> Iterable[tuple[int, int | None, str
             yield one.item_idx, None, "has no score"
     lost = np.flatnonzero(run.table.status[cells.row] == FAILED)
     for at in lost.tolist():
-        yield int(cells.item[at]), int(cells.criterion[at]), "could not be decided: its votes failed"
+        yield int(cells.item[at]), int(cells.criterion[at]), "could not be decided because its votes failed"
     items, counts = np.unique(cells.item[(cells.flags & FAILURE) > 0], return_counts=True)
     for at in np.argsort(-counts, kind="stable"):
         yield int(items[at]), None, f"a vote failed on {_criteria(int(counts[at]))}"
@@ -68,14 +68,14 @@ def _wrong(run: ReadRun, cells: Cells) -> Iterable[tuple[int, int | None, str]]:
     wrong = np.flatnonzero(cells.flags & WRONG)
     totals = np.bincount(cells.item[wrong], weights=np.nan_to_num(cells.error[wrong], nan=0.0))
     counts = np.bincount(cells.item[wrong])
-    # By how far all answers of the item are from its labels.
+    # Ranked by the total distance of the item's answers from its labels.
     for item in np.argsort(-totals, kind="stable"):
         if not counts[item]:
             return
         mine = wrong[cells.item[wrong] == item]
         worst = mine[np.argmax(cells.error[mine])]
         label, truth = run.words(cells.row[worst]), run.words(cells.truth[worst])
-        words = f"{_short(label)} against {_short(truth)}"
+        words = f"{_short(label)} instead of {_short(truth)}"
         more = f", and {int(counts[item]) - 1} more" if counts[item] > 1 else ""
         yield int(item), int(cells.criterion[worst]), f"differs from the label: {words}{more}"
 
@@ -106,7 +106,7 @@ def _lowest(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
         if one.report and one.report.score is not None
     ]
     for score, item in sorted(scored):
-        yield item, None, f"one of the lowest scores, {score:.2f}"
+        yield item, None, f"one of the lowest scores: {score:.2f}"
 
 
 def _criteria(count: int) -> str:

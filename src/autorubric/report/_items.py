@@ -1,4 +1,4 @@
-"""Items and cells as columns, for lists, heat map and filters."""
+"""Items and cells (an item's criteria) as columns for lists, the heat map and filters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ panel failed.
 """
 
 NEAR: Final = 0.25
-"""Share of their range within which two numbers count as equal; other answers must be exactly equal."""
+"""Difference, relative to the range, up to which two numbers count as equal; other answers must be equal."""
 
 _EXCERPT: Final = 90
 _STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
@@ -32,13 +32,13 @@ class Cells:
     """The panel's decisions, sorted by item and criterion, with their labels and marks.
 
     Attributes:
-        item: Position of the item in the dataset, of shape `(n_cells,)` like all others.
+        item: Position of the item in the dataset, of shape `(n_cells,)` like all other attributes.
         criterion: Position of the criterion in the table.
-        row: Row of the panel in the table.
-        truth: Row of the label; -1 without one.
-        flags: Marks; see `WRONG` and the others.
-        error: Distance of the answer from the label: 1 for another category, else the distance on [0, 1]; 0
-            if it is correct, NaN if unknown.
+        row: Row of the panel's decision in the table.
+        truth: Row of the label; -1 if there is no label.
+        flags: Marks; see `WRONG`.
+        error: Distance of the answer from the label, on [0, 1]: 0 if the answer is correct, 1 for another
+            category, NaN if unknown.
     """
 
     item: Array
@@ -65,7 +65,7 @@ class Cells:
         return cls(table.item[rows], table.criterion[rows], rows, truth, flags, error)
 
     def spans(self, n_items: int) -> Array:
-        """Return where the cells of each item of the dataset start, and where the last ones end."""
+        """Return the offset of each item's first cell, followed by the total number of cells."""
         return np.searchsorted(self.item, np.arange(n_items + 1))
 
 
@@ -86,7 +86,7 @@ def _errors(run: ReadRun, rows: Array, truth: Array) -> Array:
     levels = np.array([one.level for one in table.criteria], dtype=object)[table.criterion[mine]]
     placed = np.isin(levels, ("ordinal", "interval"))
     distance = np.where(placed & ~np.isnan(by_value), by_value, np.where(coded, 1.0, np.nan))
-    # Options that differ count as wrong even where they are worth the same.
+    # Different options count as wrong even if they have the same value.
     distance = np.where(coded & ~same & (distance == 0), 1e-6, distance)
     found[there] = np.where(coded & same, 0.0, distance)
     return found
@@ -103,8 +103,8 @@ class CastVotes:
     """The individual votes of a run, as shown on an item's page.
 
     Attributes:
-        label: Each vote's answer in words, by cell and in the order of the report.
-        wrong: Whether each vote's answer differs from the label, by the measure of `Cells`.
+        label: The answer of each vote in words, by cell and in the order of the report.
+        wrong: Whether the answer of each vote differs from the label, as for `Cells`.
     """
 
     label: dict[int, list[str | None]]
@@ -126,7 +126,7 @@ class CastVotes:
         return found
 
     def on(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
-        """Return the words and marks of a cell's `n` votes; empty ones if other criteria share the cell."""
+        """Return the answers and marks of a cell's `n` votes; blank if other criteria share the cell."""
         label = self.label.get(key, [])
         return (label, self.wrong[key]) if label and len(label) == n else ([None] * n, [False] * n)
 
@@ -143,7 +143,7 @@ def _vote_flags(run: ReadRun, keys: Array) -> Array:
     flags = np.zeros(len(keys), dtype=np.int64)
     flags[place[table.status[votes] == ABSTAINED]] |= ABSTENTION
     flags[place[table.status[votes] == FAILED]] |= FAILURE
-    # Feedback in words differs by nature, which says nothing of who is right.
+    # Textual feedback always differs, which says nothing about who is right.
     wordless = np.array([one.level != "text" for one in table.criteria] or [False])[table.criterion[votes]]
     answered = (table.status[votes] == ANSWERED) & wordless
     votes, place = votes[answered], place[answered]

@@ -20,9 +20,9 @@ class Marks:
     """The marked items and cells of a run.
 
     Attributes:
-        items: By mark, the items with such a cell, as positions in the dataset; an item without a score also
+        items: By mark, the dataset positions of the items with a marked cell; an item without a score also
             counts as failed.
-        cells: By mark, those cells, as the item's position and the name of the criterion or its part.
+        cells: By mark, the marked cells, as the item's position and the name of the criterion or its part.
     """
 
     items: Mapping[str, frozenset[int]]

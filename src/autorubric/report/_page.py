@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML file: data, styles and program."""
+"""The report as one self-contained HTML file with its data, styles and scripts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_report(
     """Write a run as one HTML file; see `report_html`.
 
     Raises:
-        ArgumentError: If the baseline has other items, or `max_chars` is negative.
+        ArgumentError: If the baseline graded other items, or `max_chars` is negative.
         FileError: If the file cannot be written.
     """
     write_text_atomic(path, report_html(run, baseline=baseline, critique=critique, max_chars=max_chars))
@@ -72,23 +72,23 @@ def report_html(
     max_chars: int = DEFAULT_MAX_CHARS,
     live: Mapping[str, Any] | None = None,
 ) -> str:
-    """Render a run as one self-contained HTML page with its styles, program and data.
+    """Render a run as one self-contained HTML page with its styles, scripts and data.
 
     Args:
         run: The run, such as an `EvalResult`.
         baseline: A run on the same items to compare with.
         critique: A critique to show as a section of the page.
-        max_chars: Characters kept of a submission, prompt or reference; truncated texts are marked. 0 leaves
-            the texts out. If all texts together exceed 48 million characters, each is truncated further.
-            Votes and their reasons are always included, reasons up to 8,000 characters.
-        live: For a page that a server shows, its `version` and how many labels were `saved`; the page then
-            asks the server for changes and sends it labels.
+        max_chars: Number of characters to keep of a submission, prompt or reference; truncated texts are
+            marked. 0 omits the texts. If all texts together exceed 48 million characters, each is truncated
+            further. Votes and their reasons (up to 8,000 characters) are always included.
+        live: For a page shown by a server, its `version` and the number of labels `saved`; the page then
+            polls the server for changes and sends labels to it.
 
     Raises:
-        ArgumentError: If the baseline has other items, or `max_chars` is negative.
+        ArgumentError: If the baseline graded other items, or `max_chars` is negative.
     """
     if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 0:
-        raise ArgumentError(f"max_chars={max_chars!r}; give a whole number from 0")
+        raise ArgumentError(f"max_chars must be a non-negative integer; got {max_chars!r}")
     read = ReadRun.of(run)
     cells = Cells.of(read)
     found = _figures.Findings.of(read)
@@ -139,7 +139,7 @@ def _forms(run: ReadRun) -> list[Json]:
 
 
 def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:
-    # Parts come after the criterion that they are of, whose name a part may share.
+    # Parts come after their criterion, whose name a part may share.
     return reversed([(at, run.table.criteria[at].name) for at in rubric])
 
 

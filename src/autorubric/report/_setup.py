@@ -1,4 +1,4 @@
-"""Setup of a run: guidelines of the rubrics, settings of the judges, and how votes were combined."""
+"""Setup of a run: guidelines of the rubrics, settings of the judges, and aggregation of votes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def setup(run: ReadRun, rubric_of: Sequence[int]) -> dict[str, Any]:
 
 
 def _guidelines(run: ReadRun, rubric_of: Sequence[int]) -> list[list[str]]:
-    # Rubrics count as one where their criteria are the same, so one may have several guidelines.
+    # Rubrics with the same criteria count as one rubric, which may have several guidelines.
     found: list[dict[str, None]] = [{} for _ in range(max(rubric_of, default=-1) + 1)]
     for one, rubric in zip(run.item_results, rubric_of, strict=True):
         try:
@@ -61,7 +61,7 @@ def _mapping(given: Json) -> Mapping[str, Json]:
 
 
 def _pairs(settings: Mapping[str, Json]) -> list[list[str]]:
-    """Return names of settings with their values as text; unset ones are skipped, except the temperature."""
+    """Return names and values of settings as text; unset settings are skipped, except the temperature."""
     shown = []
     for name, value in settings.items():
         if isinstance(value, Mapping):

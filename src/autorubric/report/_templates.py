@@ -1,4 +1,4 @@
-"""Templates, styles and scripts of this package, and the page rendered from them."""
+"""Rendering of pages from the templates, styles and scripts of this package."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def page(
     template: str,
     connects: bool = False,
 ) -> str:
-    """Return a page of a template; its policy allows its styles and scripts by digest, and nothing else.
+    """Render a page whose content security policy allows only its own styles and scripts, by digest.
 
-    With `connects` the page may also send requests to the server that it comes from.
+    With `connects`, the page may also send requests to its own server.
     """
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in scripts)

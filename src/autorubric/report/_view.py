@@ -1,4 +1,4 @@
-"""Interfaces to the runs that a report needs, and a run whose results are read only once."""
+"""Interfaces of the runs that a report is made of, and a run whose results are read only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autorubric.values import Json, TokenUsage, VerdictCounts
 
 
 class ReportedDataset(LabelledDataset, Protocol):
-    """A dataset as a report needs it."""
+    """Interface of a dataset that a report uses."""
 
     def subset(self, positions: Iterable[int], /) -> ReportedDataset:
         """Return the dataset of some items, in memory and with their ids unchanged."""
@@ -36,12 +36,12 @@ class ReportedDataset(LabelledDataset, Protocol):
         ...
 
     def get_item_reference_submission(self, i: int, /) -> str | None:
-        """Return the item's model answer."""
+        """Return the item's reference answer."""
         ...
 
 
 class ReportedItem(GradedItem, Protocol):
-    """An item's result as a report needs it."""
+    """Interface of an item's result that a report uses."""
 
     @property
     def duration_seconds(self) -> float:
@@ -50,12 +50,12 @@ class ReportedItem(GradedItem, Protocol):
 
     @property
     def error(self) -> str | None:
-        """Why there is no score."""
+        """The reason why the item has no score; None if it has a score."""
         ...
 
 
 class RunView(Protocol):
-    """A run as a report needs it, such as an `EvalResult`."""
+    """Interface of a run that a report uses, such as an `EvalResult`."""
 
     @property
     def dataset(self) -> ReportedDataset:
@@ -84,7 +84,7 @@ class RunView(Protocol):
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:
-        """Settings of the judges and of how votes are combined."""
+        """Settings of the judges and of the aggregation of votes."""
         ...
 
     @property
@@ -123,15 +123,15 @@ class ReadRun:
 
     @classmethod
     def of(cls, view: RunView) -> ReadRun:
-        """Read the results of a run; for a stored run this takes longer than everything that follows."""
+        """Read the results of a run, which is slow for a stored run."""
         results = _Results(list(view.item_results))
-        # Items of a stored run are read from its folder each time that they are asked for.
+        # Items of a stored run are read from its folder on every access.
         dataset = view.dataset.subset(range(len(view.dataset.items)))
         table = read_votes(results, dataset)
         return cls(view, dataset, results.item_results, table, distinct_names(table.criteria))
 
     def verdicts(self) -> VerdictCounts:
-        """Count all verdicts; an item whose grading raised counts as one lost verdict per criterion."""
+        """Count all verdicts; an item that could not be graded counts as one lost verdict per criterion."""
         return VerdictCounts.sum(
             one.report.verdicts
             if one.report is not None
@@ -155,7 +155,7 @@ class ReadRun:
         return self.table.rows_of(rater)
 
     def keys(self, rows: Array) -> Array:
-        """Return, for each row of the table, the number of its cell (a criterion of an item)."""
+        """Return the number of the cell (a criterion of an item) of each row of the table."""
         return np.asarray(
             self.table.item[rows] * max(len(self.table.criteria), 1) + self.table.criterion[rows]
         )
@@ -166,7 +166,7 @@ class ReadRun:
         return f"{number:g}" if label is not None and label == str(number) else label
 
     def by_cell(self, rater: Rater) -> dict[int, int]:
-        """Return the row of a rater's decision or label by cell number."""
+        """Return the rows of a rater's decisions or labels, by cell number."""
         rows = self.rows_of(rater)
         return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
 

@@ -33,7 +33,7 @@ class EscalationRule(BaseModel):
         return self.per_criterion.get(criterion.name or "", self.threshold)
 
     def split(self, votes: Sequence[JudgeVote]) -> tuple[list[JudgeVote], list[JudgeVote]]:
-        """Return the votes of the first judges and those of the panel escalated to."""
+        """Split the votes into those of the first judges and those of the escalation panel."""
         strong = set(self.judges)
         return [v for v in votes if v.judge_id not in strong], [v for v in votes if v.judge_id in strong]
 
@@ -45,12 +45,12 @@ class EscalationRule(BaseModel):
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
-    """Return the confidence of the votes in the decision, on [0, 1]; None if they report none.
+    """Return the confidence of the votes in the decision, on [0, 1]; None if it is unknown.
 
-    This is the mean, over answered votes, of the probability that each assigns to the chosen answer: its
-    confidence if it gave that answer, else one minus its confidence. If there are several votes, those
-    without a confidence count as certain, so that agreeing samples give a confidence. A single vote without
-    one gives None.
+    The confidence is the mean, over answered votes, of the probability that each assigns to the chosen
+    answer: its confidence if it gave that answer, else one minus its confidence. If there are several votes,
+    those without a confidence count as certain, so that agreeing samples give a confidence. The result is
+    None for a single vote without a confidence.
     """
     answered = [vote for vote in votes if vote.status == "answered"]
     if decision.answer is None or not answered:

@@ -10,14 +10,14 @@ from autorubric.types import CannotAssessConfig, LengthPenalty
 
 
 class GradingPolicy(BaseModel):
-    """How votes become decisions, and decisions a score.
+    """The rules that turn votes into decisions and decisions into a score.
 
     Attributes:
         aggregation: How votes are combined.
         cannot_assess: How criteria without a judgment count.
         length_penalty: Penalty for length; None for no penalty.
         normalize: Whether the score is normalized to [0, 1].
-        escalation: Judges that decide what the others are unsure of; None if all judges decide together.
+        escalation: Judges that decide criteria on which the others are unsure; None if all decide together.
         stop_when_decided: Whether votes that can no longer change a verdict are skipped.
     """
 

@@ -1,4 +1,4 @@
-"""Pure functions from votes to a report: decisions, scores, reasons and spend."""
+"""Pure functions that turn votes into a report with decisions, scores, reasons and cost."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def build_report(
     Args:
         task: The graded task.
         votes: Votes by criterion name.
-        policy: How votes are combined and scored.
-        length_penalty: Length penalty, if already known; otherwise it is computed.
+        policy: The rules for combining and scoring votes.
+        length_penalty: The length penalty, if already known; computed from the task if None.
     """
     reports = [_facing_report(task, c, votes.get(c.name or "", ()), policy) for c in task.rubric]
     reports = _under_conditions(reports, policy)
@@ -76,7 +76,7 @@ def _facing_report(
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
-    """Sum the tokens of all votes, and the US dollars of those with a known cost; None if unknown."""
+    """Return the total tokens and US dollars of votes, each None if no vote reports it."""
     usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
     return TokenUsage.sum(usages) if usages else None, sum(costs) if costs else None
@@ -117,7 +117,7 @@ def _panel(
     judges: Mapping[str, Decision],
     policy: GradingPolicy,
 ) -> Decision:
-    """Combine the votes into a decision of the judges that cast them."""
+    """Combine votes into a joint decision of the judges that cast them."""
     own = {vote.judge_id: judges[vote.judge_id] for vote in votes}
     return decide_panel(criterion, votes, own, policy.aggregation)
 
@@ -127,8 +127,8 @@ def _under_conditions(
 ) -> list[EnsembleCriterionReport]:
     """Mark reports as not applicable if the condition of their criterion does not hold.
 
-    The panel is conditioned on its own decisions, and each judge on its own; where a judge was not asked, as
-    with a check, the panel's decision is used.
+    The panel's conditions are evaluated on its decisions, and each judge's on the judge's own decisions. If a
+    judge was not asked, as for a check, the panel's decision is used.
     """
     criteria = [report.criterion for report in reports]
     if not [criterion for criterion in criteria if criterion.when is not None]:
@@ -154,7 +154,7 @@ def _decided_anew(
     condition = report.criterion.when
     if decision.status != "not_applicable" or condition is None:
         return replace(report, judge_decisions=by_judge)
-    reason = f"applies only where {condition.criterion!r} reaches {condition.at_least:g}, which it does not"
+    reason = f"applies only if {condition.criterion!r} reaches {condition.at_least:g}, which it does not"
     return replace(
         report, decision=decision, judge_decisions=by_judge, score_value=None, final_reason=reason, error=None
     )
@@ -185,7 +185,7 @@ def _judge_scores(
 ) -> dict[str, float | None]:
     judges = _judges(reports)
     if len(judges) == 1 and all(r.judge_decisions.get(judges[0]) is r.decision for r in reports):
-        # What it decided is what the panel decided, and so is its score.
+        # The only judge has the decisions of the panel, and therefore its score.
         return {judges[0]: penalised(panel.score, penalty, normalize=policy.normalize)}
     return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in judges}
 
@@ -198,7 +198,7 @@ def _judge_score(
     penalty: float,
 ) -> float | None:
     if any(vote.skipped and vote.judge_id == judge for report in reports for vote in report.votes):
-        # What is missing was left out because of what others said: the rest is no sample of the judge's.
+        # Votes were skipped because of other judges' votes, so the rest is not representative of the judge.
         return None
     own = _own(judge, reports)
     entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
@@ -209,7 +209,7 @@ def _judge_score(
 
 
 def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:
-    """Return the entry of a judge's decision in its score; for gates it was not asked, the panel decides."""
+    """Return the score entry of a judge's decision; the panel decides gates that the judge was not asked."""
     entry = entry_of(report.criterion, own or report.decision, policy.cannot_assess)
     return entry if own else entry._replace(value=None)
 
@@ -228,13 +228,13 @@ def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[
 
 def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | None:
     if decision.status == "not_asked":
-        return "no judge was asked or has a vote on it"
+        return "no judge voted on this criterion"
     failures = [f"{vote.judge_id}: {vote.error}" for vote in votes if vote.status == "failed"]
     return "; ".join(failures) if failures else None
 
 
 def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
-    """Explain why there is no score, and list judgments missing because of failures or open gates."""
+    """Describe why there is no score, and which judgments are missing because of failures or open gates."""
     failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
     gates = _open_gates(reports, scored)
     told = []
@@ -243,7 +243,7 @@ def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) 
         empty = scored.score is None and len(failed) < len(reports) and not gates
         told.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
     elif swayed := [report.name for report in reports if report.decision.swayed]:
-        told.append(f"replies that could not be read decided {', '.join(swayed)}, as the conservative answer")
+        told.append(f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}")
     elif scored.score is None and not gates:
         whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
         told.append(f"no score: {whys}")
@@ -274,7 +274,7 @@ def _why_unscored(report: EnsembleCriterionReport) -> str:
         return f"is {report.status}"
     if report.score_value is not None and report.criterion.bonus:
         return "is a bonus"
-    return "measures nothing" if report.score_value is None else f"has weight {report.criterion.weight:g}"
+    return "has no value" if report.score_value is None else f"has weight {report.criterion.weight:g}"
 
 
 def _share(failed: Sequence[object], reports: Sequence[object]) -> str:

@@ -1,4 +1,4 @@
-"""The task to grade, and the description of the grader that grades it."""
+"""The task to grade, and the description of its grader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GradingTask:
         query: The prompt that the submission responds to.
         reference_submission: A good answer to compare with.
         item_id: Id of the item; empty if it has none.
-        first_sample: Index of each judge's first sample; to get fresh votes, use one above those of earlier
+        first_sample: Index of each judge's first sample; an index above those of earlier votes yields new
             votes.
     """
 
@@ -43,8 +43,8 @@ class GraderDescription:
     """The description of a grader in a run's manifest.
 
     Attributes:
-        asking: What the votes depend on: judges, prompts, sampling.
-        deciding: What is done with the votes; changing it re-scores them without new calls.
+        asking: Settings that the votes depend on: judges, prompts, sampling.
+        deciding: Settings for combining the votes; changing them rescores stored votes without new calls.
     """
 
     asking: Mapping[str, Json]

@@ -1,4 +1,4 @@
-"""Rubrics: ordered, weighted criteria, optionally in groups, with guidelines and file input and output."""
+"""Rubrics, which are ordered, weighted criteria with optional groups and guidelines, and rubric files."""
 
 from autorubric.rubric._names import similar_names
 from autorubric.rubric._rubric import Rubric, SupportsGrade

@@ -20,12 +20,12 @@ class Placed(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A criterion that has errors and could not be read.
+    """A criterion that could not be parsed because it has errors.
 
     Attributes:
-        path: Its path in the file.
-        name: Its name; None if it has none.
-        when: Name of the criterion in its condition; None without a condition.
+        path: Path of the criterion in the file.
+        name: Name of the criterion; None if it has no name.
+        when: Name of the criterion in its condition; None if there is no condition.
     """
 
     path: FilePath
@@ -34,7 +34,7 @@ class Unread(NamedTuple):
 
 
 def condition_of(when: Any) -> str | None:
-    """Return the criterion that a condition in a rubric file names; None if the condition cannot be read."""
+    """Return the criterion that a condition in a rubric file names; None if the condition is invalid."""
     try:
         return When.model_validate(when).criterion
     except ValidationError:
@@ -44,7 +44,7 @@ def condition_of(when: Any) -> str | None:
 def check_conditions(
     found: Mapping[str, Placed], groups: Collection[str], faults: Faults, unread: Sequence[Unread] = ()
 ) -> None:
-    """Report conditions and gates that cannot be decided.
+    """Report conditions and gates that can never be decided.
 
     Args:
         found: The criteria by name.
@@ -53,14 +53,14 @@ def check_conditions(
         unread: Criteria with other errors; conditions may still name them.
     """
     known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
-    # The names that nameless criteria get are not settled where some could not be read.
+    # If criteria could not be parsed, the names that unnamed criteria will get are not known.
     open_names = re.compile(r"criterion_\d+(_\d+)?" if any(one.name is None for one in unread) else "(?!)")
 
     def check_target(path: FilePath, other: str) -> None:
         if other in groups:
             faults.add((*path, "when"), f"{other!r} is a group; a condition must name a criterion")
         elif other not in known and not open_names.fullmatch(other):
-            faults.add((*path, "when"), f"no criterion {other!r}; {nearest_key(other, known)}")
+            faults.add((*path, "when"), f"unknown criterion {other!r}; {nearest_key(other, known)}")
 
     for one in unread:
         if one.when is not None:
@@ -97,6 +97,6 @@ def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def check_bonuses(members: Sequence[BaseCriterion | None], at: FilePath, faults: Faults) -> None:
-    """Report a group of bonuses only; `members` holds its criteria, with None for nested groups."""
+    """Report a group that contains only bonuses; in `members`, None stands for a nested group."""
     if members and all(one is not None and one.bonus for one in members):
-        faults.add(at, "a group of bonuses has no score to add to; add a criterion")
+        faults.add(at, "a group must not contain only bonuses; add another criterion")

@@ -33,12 +33,12 @@ def in_house_words(
     """Convert a criterion to the library's own keys; one that already uses them is returned unchanged.
 
     Args:
-        given: The criterion.
+        given: The criterion as a mapping.
         tables: Whether it comes from a `[[criterion]]` table.
-        faults: Collects what cannot be converted.
-        at: Its path in the file.
+        faults: Collects conversion errors.
+        at: Path of the criterion in the file.
     """
-    # A kind of the house, or of a user's own, may have parameters of these names.
+    # Built-in and user-defined kinds may have parameters with these names.
     if not tables and ("type" in given or not {"text", "choices"} & set(given)):
         return given
     found = {"weight": _DEFAULT_WEIGHT, **given}
@@ -55,7 +55,7 @@ def in_house_words(
 
 def _renamed(found: dict[str, Any], key: str, own: str, faults: Faults, at: FilePath) -> None:
     if own in found:
-        faults.add((*at, key), f"{key} and {own} mean the same; give one of them")
+        faults.add((*at, key), f"{key} and {own} are synonyms; use only one of them")
     found[own] = found.pop(key)
 
 
@@ -64,9 +64,7 @@ def _options(given: Json, faults: Faults, at: FilePath) -> Json:
     if isinstance(given, Mapping):
         return [{"label": str(label), "value": value} for label, value in given.items()]
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
-        message = (
-            "choices must be a list of at least two labels, the worst first, or a mapping of labels to values"
-        )
+        message = "choices must be a list of at least two labels, from worst to best, or map labels to values"
         faults.add(at, f"{message}; got {shortened(given)}")
         return None
     if any(isinstance(one, Mapping) for one in given):
@@ -81,10 +79,10 @@ def _scale(found: dict[str, Any], shape: str, faults: Faults, at: FilePath) -> d
     wanted = _SHAPES[shape]
     for key in own:
         if key not in wanted:
-            faults.add((*at, key), f"a {shape} criterion has no {key!r}. Keys: {', '.join(wanted) or 'none'}")
+            faults.add((*at, key), f"unknown key {key!r} for {shape}. Keys: {', '.join(wanted) or 'none'}")
     for needed in wanted:
         if needed not in own:
-            faults.add(at, f"a {shape} criterion needs {needed!r}, a number")
+            faults.add(at, f"a {shape} criterion requires a number {needed!r}")
     if shape == "likert":
         return {"type": "likert", "rating": {"min_val": 1, "max_val": own.get("points", 2)}}
     if shape == "numeric":

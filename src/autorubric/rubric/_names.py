@@ -1,4 +1,4 @@
-"""Detection of names that readers and judges can hardly tell apart."""
+"""Detection of names that readers and judges can hardly distinguish."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 from autorubric._chat_tokens import INVISIBLE
 
 # Letters of other alphabets (Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Latin small capitals),
-# quotation marks, dashes and signs, each with what most fonts draw alike. Full-width, mathematical and Roman
-# characters are not among them: they have compatibility forms.
+# quotation marks, dashes and signs, by the character that they resemble in most fonts. Full-width,
+# mathematical and Roman characters are not included, because they have compatibility forms.
 _TWINS: Final = {
     "a": "аαɑᴀ",
     "b": "ЬьвʙᏏ",
@@ -98,10 +98,10 @@ _GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
 
 
 def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return pairs of different names that look alike: each name with the first earlier one.
+    """Return pairs of different names that look alike, each with the first earlier name that it resembles.
 
-    Two names look alike if they differ only by case, whitespace, invisible characters, or characters that
-    most fonts draw alike: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
+    Two names look alike if they differ only in case, whitespace, invisible characters, or characters that
+    look similar in most fonts: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
     quotation marks. These are a subset of the confusable characters of Unicode Technical Standard #39,
     section 4: single characters that look like a letter, a digit or a common sign of ASCII.
     """
@@ -120,7 +120,7 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def _skeleton(name: str) -> str:
     """Return the name without whitespace, with each character replaced by the one it looks like."""
-    # Compatibility forms of some twins are other letters: that of a lunate sigma is a final sigma.
+    # The compatibility forms of some twins are other letters; a lunate sigma becomes a final sigma.
     normal = unicodedata.normalize("NFKC", name.translate(_PROTOTYPES))
     return _GAPS.sub("", normal).translate(_PROTOTYPES)
 

@@ -1,4 +1,4 @@
-"""Parsing of rubric files, in any of their four forms, into a tree of criteria; every error is collected."""
+"""Parsing of rubrics in any of their four file forms into a tree of criteria, with all errors collected."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from autorubric.types import RubricGroup, is_group
 from autorubric.values import Json
 
 FORMAT: Final = 1
-"""Version of the rubric file format: the newest one read, and the one written."""
+"""Newest version of the rubric file format that can be read, and the version that is written."""
 
 MAX_DEPTH: Final = 100
-"""Maximum nesting of groups; it keeps files that contain a rubric within the nesting that files may have."""
+"""Maximum nesting depth of groups, which keeps files that contain a rubric within the limit for files."""
 
 _DEFAULT_WEIGHT: Final = 10.0
 
 _FORMS: Final = (
-    "a rubric is a list of criteria, {'criteria': [...]}, {'sections': [{'name', 'criteria'}]} or "
+    "A rubric must be a list of criteria, {'criteria': [...]}, {'sections': [{'name', 'criteria'}]} or "
     "{'rubric': ...}"
 )
 
 
 class Section(NamedTuple):
-    """A label over consecutive criteria and groups; it does not affect the score.
+    """A label for consecutive criteria and groups, which does not affect the score.
 
     Attributes:
-        name: The label.
+        name: Text of the label.
         size: Number of members of the rubric's root under the label.
     """
 
@@ -50,7 +50,7 @@ class Parts(NamedTuple):
         root: The tree; every criterion in it has a name.
         criteria: The leaves of the tree, depth first.
         guidelines: Advice to judges on the rubric as a whole.
-        sections: Labels over the members of the root; either empty, or covering all members in order.
+        sections: Labels for the members of the root, in order; empty, or covering all members.
     """
 
     root: RubricGroup
@@ -62,19 +62,19 @@ class Parts(NamedTuple):
 def read_rubric(
     given: Json, faults: Faults, at: FilePath = (), *, demand_checks: bool = True
 ) -> Parts | None:
-    """Read a rubric in any of its four forms; return None if it has errors.
+    """Parse a rubric in any of its four forms; return None if it has errors.
 
     Args:
         given: A list of criteria, or a mapping that contains one; criteria are mappings or criterion objects.
         faults: Collects the errors.
         at: Path of the rubric inside its file.
-        demand_checks: Whether the checks that the rubric names must be registered.
+        demand_checks: Whether checks named in the rubric must be registered.
     """
     return _Reader(faults, demand_checks).read(given, at)
 
 
 class _Draft(NamedTuple):
-    """A group being read; its criteria are positions in the list of all criteria found."""
+    """A group being parsed, whose criteria are positions in the list of all criteria found."""
 
     name: str
     weight: float
@@ -132,7 +132,7 @@ class _Reader:
         body = [key for key in bodies if key in given]
         if len(body) != 1:
             got = f"got {body or list(given)!r}"
-            self._faults.add(at, f"give exactly one of {', '.join(bodies)}; {got}; {_FORMS}")
+            self._faults.add(at, f"exactly one of {', '.join(bodies)} is required; {got}. {_FORMS}")
             return None
         guidelines = self._guidelines(given, at)
         match body[0]:
@@ -143,7 +143,7 @@ class _Reader:
             case _:
                 inner = self._read_form(given["rubric"], (*at, "rubric"), outer=False)
                 if None not in (guidelines, inner):
-                    message = "guidelines are also given inside 'rubric'; give them once"
+                    message = "guidelines are also defined inside 'rubric'; define them only once"
                     self._faults.add((*at, "guidelines"), message)
                 guidelines = inner if guidelines is None else guidelines
         return guidelines
@@ -155,7 +155,7 @@ class _Reader:
         self._members = self._read_members(given[TABLES], (*at, TABLES))
         for key in SETTINGS:
             if key in given:
-                told = f"{self._faults.source}: [{key}] is ignored; a rubric contains only criteria"
+                told = f"{self._faults.source}: [{key}] is ignored because a rubric contains only criteria"
                 warnings.warn(f"{told}. Set judges and aggregation in the grader", stacklevel=2)
         return self._guidelines(given, at)
 
@@ -174,7 +174,7 @@ class _Reader:
         guidelines = given.get("guidelines")
         if guidelines is None or isinstance(guidelines, str):
             return guidelines
-        self._faults.add((*at, "guidelines"), f"guidelines must be a text; got {shortened(guidelines)}")
+        self._faults.add((*at, "guidelines"), f"guidelines must be a string; got {shortened(guidelines)}")
         return None
 
     def _read_sections(self, given: Json, at: FilePath) -> None:
@@ -186,9 +186,9 @@ class _Reader:
             self._check_keys(section, ("name", "criteria"), path)
             name = section.get("name")
             if not isinstance(name, str) or not name:
-                self._faults.add((*path, "name"), f"a section needs a name (a text); got {shortened(name)}")
+                self._faults.add((*path, "name"), f"a section must have a name; got {shortened(name)}")
             elif name in [known.name for known in self._sections]:
-                self._faults.add((*path, "name"), f"section {name!r} is repeated; names are unique")
+                self._faults.add((*path, "name"), f"section {name!r} is repeated; names must be unique")
             members = self._read_members(section.get("criteria"), (*path, "criteria"))
             self._sections.append(Section(str(name), len(members)))
             self._members += members
@@ -197,7 +197,7 @@ class _Reader:
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
             self._faults.add(at, f"{what} must be a list; got {shortened(given)}")
         elif not given:
-            self._faults.add(at, f"{what} must not be empty; give at least one")
+            self._faults.add(at, f"{what} must not be empty; add at least one")
         else:
             yield from (((*at, position), element) for position, element in enumerate(given))
 
@@ -218,25 +218,25 @@ class _Reader:
         return members
 
     def _note_unread(self, given: Json, path: FilePath) -> None:
-        """Record the name and the condition of a criterion with errors, so that they are checked too."""
+        """Record the name and the condition of a criterion with errors, so that both are checked."""
         fields = given if isinstance(given, Mapping) else {}
         name, when = fields.get("name"), fields.get("when")
         self._unread.append(Unread(path, name if isinstance(name, str) else None, condition_of(when)))
         self._take(self._unread[-1].name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
-        """Read a group and return it as a list of one; return an empty list if it is nested too deep."""
+        """Parse a group and return it in a list, which is empty if the group is nested too deeply."""
         if depth >= MAX_DEPTH:
-            self._faults.add(path, f"groups are nested deeper than {MAX_DEPTH}; make the tree flatter")
+            self._faults.add(path, f"groups are nested deeper than {MAX_DEPTH} levels; make the tree flatter")
             return []
         self._check_keys(given, ("name", "weight", "criteria"), path)
         name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
         if not isinstance(name, str) or not name:
-            self._faults.add((*path, "name"), f"a group needs a name (a text); got {shortened(name)}")
+            self._faults.add((*path, "name"), f"a group must have a name; got {shortened(name)}")
         else:
             self._take(name, "group", path)
         if not _is_weight(weight):
-            message = f"a group's weight must be a number of at least 0; got {shortened(weight)}"
+            message = f"the weight of a group must be a non-negative number; got {shortened(weight)}"
             self._faults.add((*path, "weight"), f"{message}. Only criteria can be penalties")
             weight = 0.0
         members = self._read_members(given["criteria"], (*path, "criteria"), depth + 1)
@@ -248,20 +248,20 @@ class _Reader:
         check_bonuses(criteria, at, self._faults)
 
     def _check_rows(self, by_name: Mapping[str, Placed]) -> None:
-        """Check that no criterion shares its name with a part of another; metrics have one row per part."""
+        """Check that no criterion has the name of another's part, since metrics have one row per part."""
         for name, one in by_name.items():
             for key in one.criterion.part_fields:
                 part = one.criterion.part_fields[key].name or ""
                 row = f"{name}{part[part.rindex('/') :]}"
                 if row in by_name:
-                    message = f"the name {row!r} is taken by a part of {name!r}; names are unique"
+                    message = f"the name {row!r} is already used by a part of {name!r}"
                     self._faults.add((*by_name[row].path, "name"), message)
 
     def _take(self, name: str | None, what: str, path: FilePath) -> None:
         if name is None:
             return
         if name in self._taken:
-            message = f"the name {name!r} is taken by an earlier {self._taken[name]}; names are unique"
+            message = f"the name {name!r} is already used by an earlier {self._taken[name]}"
             self._faults.add((*path, "name"), message)
         self._taken.setdefault(name, what)
 
@@ -269,12 +269,12 @@ class _Reader:
         if isinstance(given, BaseCriterion):
             return given
         if not isinstance(given, Mapping):
-            hint = "a criterion must be a mapping with 'requirement', and 'weight' if it is not 10"
+            hint = "a criterion must be a mapping with 'requirement' and, unless it is 10, 'weight'"
             self._faults.add(path, f"{hint}; got {shortened(given)}")
             return None
         given = in_house_words(given, self._tables, self._faults, path)
         try:
-            # An explicit null is not the same as leaving the key out: no kind is called null.
+            # An explicit null differs from a missing key, because no kind is called null.
             kind = kind_of(given["type"] or repr(given["type"])) if "type" in given else kind_of(None)
         except ArgumentError as error:
             self._faults.add((*path, "type"), str(error))

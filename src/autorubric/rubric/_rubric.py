@@ -1,4 +1,4 @@
-"""The rubric: ordered, weighted criteria that can be read, written, scored and graded."""
+"""The rubric class, which holds weighted criteria and supports reading, writing, scoring and grading."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class SupportsGrade(Protocol):
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """Grade one submission and return the report."""
+        """Grade one submission and return its report."""
         ...
 
 
 class Rubric(Sequence[BaseCriterion]):
     """An immutable sequence of weighted criteria with unique names.
 
-    Criteria can be nested in groups to any depth; the sequence holds the leaves, `root` the tree.
+    Criteria can be nested in groups. The sequence contains the criteria only; `root` is the complete tree.
     """
 
     __slots__ = ("_by_name", "_parts")
@@ -71,7 +71,7 @@ class Rubric(Sequence[BaseCriterion]):
             guidelines: Advice to judges on the rubric as a whole.
 
         Raises:
-            RubricError: If there are no criteria, a name occurs twice, conditions form a cycle or name an
+            RubricError: If there are no criteria, a name is not unique, conditions form a cycle or name an
                 unknown criterion, or a mapping is invalid. All errors are reported.
         """
         if isinstance(criteria, (str, bytes, Mapping)) or not isinstance(criteria, Iterable):
@@ -80,8 +80,8 @@ class Rubric(Sequence[BaseCriterion]):
                 [
                     Fault(
                         path="",
-                        message=f"criteria must be a list; got {type(criteria).__name__}. For a mapping "
-                        "use Rubric.from_dict, for a file Rubric.from_file",
+                        message=f"criteria must be a list; got {type(criteria).__name__}. For a mapping, "
+                        "use Rubric.from_dict; for a file, use Rubric.from_file",
                     )
                 ],
             )
@@ -99,7 +99,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any] | Sequence[Any]) -> Self:
-        """Create a rubric from a mapping or list, in any of the forms that files have.
+        """Create a rubric from a mapping or a list, in any form that a rubric file can have.
 
         The forms are a list of criteria, `{"criteria": [...]}`, `{"sections": [{"name", "criteria"}]}` and
         `{"rubric": ...}`; a mapping may also contain `guidelines` and `format`. A list of criteria may
@@ -148,7 +148,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """Read a rubric from a YAML, JSON or TOML file, as its suffix says.
+        """Read a rubric from a YAML, JSON or TOML file; the suffix determines the format.
 
         In addition to the forms of `from_dict`, the formats of two other tools are supported: `[[criterion]]`
         tables with a `type` of `binary`, `likert` (`points`) or `numeric` (`min`, `max`), and criteria of
@@ -170,25 +170,25 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """Restore a rubric that `snapshot` stored; its checks need not be registered in this process."""
+        """Restore a rubric from the output of `snapshot`; its checks need not be registered here."""
         return cls._of(_read(given, Faults("stored rubric"), demand_checks=False))
 
     def to_dict(self) -> dict[str, Json]:
-        """Convert the rubric to a mapping that `from_dict` reads without loss.
+        """Convert the rubric to a mapping from which `from_dict` restores it without loss.
 
         Raises:
-            ArgumentError: If a check is a function that is not registered, so a file cannot name it.
+            ArgumentError: If a check is an unregistered function, which a file cannot refer to.
         """
         for criterion in self:
             if criterion.check is not None and not is_registered(criterion.check):
                 raise ArgumentError(
-                    f"the check of {criterion.name!r}, {check_name(criterion.check)}, has no name to "
-                    "store in a file; register it first: register_check(name, function)"
+                    f"the check of {criterion.name!r}, {check_name(criterion.check)}, is not registered and "
+                    "cannot be stored in a file; register it with register_check(name, function)"
                 )
         return self.snapshot()
 
     def snapshot(self) -> dict[str, Json]:
-        """Convert the rubric to a mapping, with unregistered checks by qualified name; see `restore`."""
+        """Convert the rubric to a mapping for `restore`, with unregistered checks as qualified names."""
         head: dict[str, Json] = {"format": FORMAT}
         if self.guidelines is not None:
             head["guidelines"] = self.guidelines
@@ -202,10 +202,10 @@ class Rubric(Sequence[BaseCriterion]):
         }
 
     def to_file(self, path: str | Path) -> None:
-        """Write the rubric to a YAML, JSON or TOML file, as its suffix says.
+        """Write the rubric to a YAML, JSON or TOML file; the suffix determines the format.
 
         Raises:
-            ArgumentError: If a check is a function that is not registered, so a file cannot name it.
+            ArgumentError: If a check is an unregistered function, which a file cannot refer to.
             FileError: If the file cannot be written.
         """
         form = format_of(path, suffixes=_SUFFIXES, error=RubricError)
@@ -213,7 +213,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @staticmethod
     def json_schema() -> dict[str, Json]:
-        """Return the JSON schema of rubric files, for editors; it covers the kinds registered at the time."""
+        """Return the JSON schema of rubric files with all kinds of criteria that are currently registered."""
         return rubric_json_schema()
 
     @property
@@ -237,7 +237,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def root(self) -> RubricGroup:
-        """The tree of groups and criteria, named `""`; the root of a flat rubric holds only criteria."""
+        """Root group of the rubric's tree, with the name `""`; in a flat rubric it has only criteria."""
         return self._parts.root
 
     @property
@@ -247,7 +247,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def total_positive_weight(self) -> float:
-        """Sum of the positive weights of the root's criteria and groups, by which the raw score is divided.
+        """Sum of the positive weights of the root's criteria and groups, which divides the raw score.
 
         Bonuses and the weights of criteria inside groups are not included.
         """
@@ -261,11 +261,11 @@ class Rubric(Sequence[BaseCriterion]):
         """Return the criterion with this name.
 
         Raises:
-            ArgumentError: If there is no such criterion; the message suggests the nearest name.
+            ArgumentError: If no criterion has this name; the message suggests the nearest name.
         """
         if name in self._by_name:
             return self._by_name[name]
-        raise ArgumentError(f"no criterion {name!r}; {nearest_key(name, self.names)}")
+        raise ArgumentError(f"unknown criterion {name!r}; {nearest_key(name, self.names)}")
 
     def compute_score(
         self,
@@ -278,25 +278,25 @@ class Rubric(Sequence[BaseCriterion]):
 
         Args:
             verdicts: A verdict, option label or number per criterion, in order or by name. None or a missing
-                name means that the criterion was not judged: it is left out of the score, and if it is a
+                name means that the criterion was not judged: it is excluded from the score, and if it is a
                 gate, its group has no score.
             normalize: Whether to normalize the score to [0, 1]; otherwise it is Σ value × weight, where the
                 value of a group is its score.
-            cannot_assess_strategy: How CANNOT_ASSESS and NA count.
+            cannot_assess_strategy: Strategy for counting CANNOT_ASSESS and NA.
             partial_credit: Value on [0, 1] used by `PARTIAL`.
 
         Raises:
-            ArgumentError: If the verdicts do not match the criteria or are not among those allowed, or if the
-                strategy or the credit is invalid.
+            ArgumentError: If the verdicts do not match the criteria or are not allowed for them, or if the
+                strategy or the partial credit is invalid.
         """
         try:
             policy = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
         except ValidationError as error:
             raise ArgumentError(
-                f"cannot_assess_strategy {cannot_assess_strategy!r}, partial_credit {partial_credit!r}: give "
-                f"one of {', '.join(CannotAssessStrategy)} and a number on [0, 1]"
+                f"cannot_assess_strategy must be one of {', '.join(CannotAssessStrategy)}, and "
+                f"partial_credit a number on [0, 1]; got {cannot_assess_strategy!r} and {partial_credit!r}"
             ) from error
-        # Late: whoever reads a rubric seldom scores labels by it.
+        # Imported late, because few users of a rubric score labels with it.
         from autorubric.rubric._scoring import score_labels
 
         return score_labels(self.root, verdicts, policy, normalize=normalize)
@@ -312,10 +312,10 @@ class Rubric(Sequence[BaseCriterion]):
         """Grade one submission and return the grader's report.
 
         Args:
-            to_grade: A text, `{"thinking", "output"}`, named candidates, a conversation, or None.
+            to_grade: A string, `{"thinking", "output"}`, named candidates, a conversation, or None.
             grader: The grader to use.
             query: The prompt that the submission responds to.
-            reference_submission: A model answer for the judges to compare with.
+            reference_submission: A reference answer for the judges to compare with.
             item_id: Id of the submission, used to look up recorded votes.
 
         Raises:
@@ -323,7 +323,7 @@ class Rubric(Sequence[BaseCriterion]):
         """
         if not hasattr(grader, "grade"):
             raise ArgumentError(
-                f"grader={shortened(grader)} cannot grade; give a grader, such as "
+                f"grader={shortened(grader)} cannot grade; pass a grader, such as "
                 "CriterionGrader(judges=['gpt-6-luna'])"
             )
         return await grader.grade(
@@ -339,7 +339,7 @@ class Rubric(Sequence[BaseCriterion]):
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
         """Call `grade` from synchronous code; this also works inside a running event loop."""
-        # Late, since most that is done with a rubric needs no event loop.
+        # Imported late, because most uses of a rubric need no event loop.
         from autorubric._sync import run_sync
 
         return run_sync(self.grade(to_grade, grader, query, reference_submission, item_id))

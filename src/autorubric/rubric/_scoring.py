@@ -1,4 +1,4 @@
-"""Scoring of a rubric from labels, with the same core as the grader."""
+"""Computation of a rubric's score from labels, with the same functions as the grader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def score_labels(
     """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored.
 
     Raises:
-        ArgumentError: If the labels do not match the criteria or are not among those allowed.
+        ArgumentError: If the labels do not match the criteria or are not allowed for them.
     """
     criteria = root.leaves
     answers = _answers(criteria, labels_by_name(criteria, labels))
@@ -45,13 +45,14 @@ def labels_by_name(
         known = set(names)
         unknown = [name for name in labels if name not in known]
         if unknown:
-            raise ArgumentError(f"no criterion {unknown[0]!r}; {nearest_key(str(unknown[0]), names)}")
+            raise ArgumentError(f"unknown criterion {unknown[0]!r}; {nearest_key(str(unknown[0]), names)}")
         return dict(labels)
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
-        raise ArgumentError(f"{labels!r} is neither a list of labels nor a mapping of names to labels")
+        raise ArgumentError(f"labels must be a list or a mapping of names to labels; got {labels!r}")
     if len(labels) != len(names):
         raise ArgumentError(
-            f"{len(labels)} labels for {len(names)} criteria; give one each, or None: " + ", ".join(names)
+            f"got {len(labels)} labels for {len(names)} criteria; pass a label or None for each of: "
+            + ", ".join(names)
         )
     return dict(zip(names, labels, strict=True))
 

@@ -37,7 +37,7 @@ class _Part(BaseModel):
 
 
 def _under(key: str) -> BeforeValidator:
-    """Return a validator that takes a plain text as the value of one key."""
+    """Return a validator that accepts a plain string as the value of one key."""
     return BeforeValidator(
         lambda given: {key: given} if isinstance(given, str) else given, json_schema_input_type=Any
     )
@@ -54,21 +54,21 @@ else:
 
 
 class DataSource(_Part):
-    """A dataset."""
+    """A dataset file and the roles of its columns."""
 
     path: Path
     """A JSON, JSONL, YAML, CSV or Parquet file."""
     columns: Columns = Field(default_factory=Columns)
-    """Which column of the file is which; the keys are those of `FieldMap`."""
+    """Columns of the file by role; the keys are those of `FieldMap`."""
 
     @property
     def fields(self) -> FieldMap:
-        """The column mapping as `RubricDataset.from_file` takes it."""
+        """The column mapping, as arguments of `RubricDataset.from_file`."""
         found: FieldMap = self.columns.model_dump(exclude_none=True)  # type: ignore[assignment]
         return found
 
     def replaced(self, fields: FieldMap) -> DataSource:
-        """Return the dataset with columns replaced."""
+        """Return a copy in which the given columns are replaced."""
         return self.model_copy(update={"columns": self.columns.model_copy(update=dict(fields))})
 
 
@@ -78,56 +78,56 @@ class JudgeEntry(_Part):
     model: str
     """A model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`."""
     name: str | None = Field(default=None, min_length=1)
-    """The judge's name in votes and reports; the model's name by default."""
+    """The judge's name in votes and reports; defaults to the name of the model."""
     weight: float = Field(default=1.0, ge=0)
-    """Its weight in weighted aggregations."""
+    """The judge's weight in weighted aggregations."""
     samples: int = Field(default=1, ge=1)
-    """Votes that it casts per criterion."""
+    """Number of votes that the judge casts per criterion."""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    """Sampling temperature; the provider's by default."""
+    """Sampling temperature; the provider's default if not set."""
     reasoning_effort: ThinkingLevel | None = None
     """How much the model reasons before it answers."""
     api_base: str | None = None
     """Address of an OpenAI-compatible server, such as `http://localhost:8000/v1`."""
     api_key_env: str | None = Field(default=None, json_schema_extra={"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})
-    """Name of the environment variable that holds the key. A run file holds no keys."""
+    """Name of the environment variable that holds the API key. A run file must not contain keys."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """Share of the probability mass that is sampled from."""
+    """Probability mass that tokens are sampled from (nucleus sampling)."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Most tokens in a reply, reasoning included."""
+    """Maximum number of tokens in a reply, including reasoning."""
     seed: int | None = None
-    """Sampling seed, for the providers that take one."""
+    """Sampling seed, for providers that support one."""
     timeout: float | None = Field(default=None, gt=0)
-    """Seconds that a request may take."""
+    """Timeout of a request, in seconds."""
     max_retries: int | None = Field(default=None, ge=0)
-    """Most repeats of a failed request."""
+    """Maximum number of retries of a failed request."""
     max_parallel_requests: int | None = Field(default=None, ge=1)
-    """Most requests in flight at a time."""
+    """Maximum number of concurrent requests."""
     requests_per_minute: int | None = Field(default=None, ge=1)
-    """Most requests in any 60 seconds."""
+    """Maximum number of requests in any 60 seconds."""
     tokens_per_minute: int | None = Field(default=None, ge=1)
-    """Most tokens, sent and received, in any 60 seconds."""
+    """Maximum number of tokens, sent and received, in any 60 seconds."""
     input_cost_per_token: float | None = Field(default=None, ge=0)
     """US dollars per token sent, for models without a known price."""
     output_cost_per_token: float | None = Field(default=None, ge=0)
     """US dollars per token received."""
     transport: TransportName | None = None
-    """How the model is reached."""
+    """Transport that sends the requests."""
     truncate: TruncatePolicy | None = None
-    """Which part of a submission is left out if it is too long for the model."""
+    """Part of a submission that is omitted if it is too long for the model."""
     fallbacks: tuple[str, ...] | None = None
     """Models to ask, in order, if this one fails."""
     extra_params: dict[str, Any] | None = None
-    """Further request parameters in the provider's terms."""
+    """Additional request parameters, as named by the provider."""
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a model, and not a built-in judge."""
+        """Whether the judge is a model rather than a built-in judge."""
         return names_model(self.model)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the model that are set, as arguments of `LLMConfig`."""
+        """The model settings that are not None, as arguments of `LLMConfig`."""
         own = {"name", "weight", "samples", "reasoning_effort"}
         given = self.model_dump(exclude=own, exclude_none=True)
         return given if self.reasoning_effort is None else {**given, "thinking": self.reasoning_effort}
@@ -146,48 +146,48 @@ class JudgeEntry(_Part):
 
 
 class Budget(_Part):
-    """What a run may send and spend."""
+    """Limits on the cost and the requests of a run."""
 
     max_cost: float | None = Field(default=None, gt=0)
-    """US dollars; every model's price has to be known."""
+    """Maximum cost in US dollars; the price of every model must be known."""
     max_calls: int | None = Field(default=None, ge=1)
-    """Requests to models."""
+    """Maximum number of requests to models."""
 
     def replaced(self, **limits: float | None) -> Budget:
-        """Return the budget with the limits that are not None in place of its own."""
+        """Return a copy in which the limits that are not None are replaced."""
         return self.model_copy(update={key: value for key, value in limits.items() if value is not None})
 
 
 class FewShotSource(FewShotConfig):
-    """Labelled items to draw few-shot examples from, and how they are drawn."""
+    """A dataset of labelled items to draw few-shot examples from, with the sampling settings."""
 
     data: Annotated[DataSource, _under("path")]
 
 
 class FileLengthPenalty(LengthPenalty):
-    """A length penalty that counts words: a file names no function."""
+    """A length penalty that counts words, since a file cannot name a counting function."""
 
     count_fn: None = None
 
 
 class RunFile(_Part):
-    """A run: what is graded, by which rubric and which judges, and how votes become scores.
+    """The content of a run file: dataset, rubric, judges, and the rules that turn votes into scores.
 
-    Relative paths start from the folder of the file.
+    Relative paths are resolved against the folder of the file.
     """
 
     format: int = Field(default=FORMAT, ge=1, le=FORMAT)
-    """Number of the file's format."""
+    """Version of the file format."""
     name: str | None = None
-    """Name of the run; an existing run with this name is resumed. By default the data's name and the time."""
+    """Name of the run; an existing run with this name is resumed. Default: the data's name and the time."""
     runs_dir: Path = Path("experiments")
-    """The folder of runs."""
+    """Folder of the runs."""
     rubric: Json = None
-    """A rubric file, or the rubric itself; by default the dataset's."""
+    """A rubric file, or the rubric itself; defaults to the rubric of the dataset."""
     data: Annotated[DataSource, _under("path")]
-    """What is graded: a file, or a file with `columns`."""
+    """The dataset to grade: a file, or a file with `columns`."""
     judges: tuple[Annotated[JudgeEntry, _under("model")], ...] = ()
-    """The panel."""
+    """The judges of the panel."""
     aggregation: BinaryAggregation = "majority"
     """How votes on binary criteria are combined."""
     ordinal_aggregation: OrdinalAggregation = "mean"
@@ -197,49 +197,49 @@ class RunFile(_Part):
     ranking_aggregation: RankingAggregation = "borda"
     """How votes that compare candidates are combined."""
     on_failure: OnFailure = "conservative"
-    """How a reply that could not be read counts."""
+    """How replies that cannot be read are counted."""
     cannot_assess: Annotated[CannotAssessConfig, _under("strategy")] = CannotAssessConfig()
-    """How criteria without a judgment count."""
+    """How criteria without a judgment are counted."""
     length_penalty: FileLengthPenalty | None = None
-    """What length takes off the score."""
+    """Penalty that is subtracted from the score for length."""
     normalize: bool = True
     """Whether the score is normalised to [0, 1]."""
     llm_calls: LLMCalls = "per_criterion"
-    """One request per criterion, one per item, or one per so many criteria."""
+    """Whether to send one request per criterion, per item, or per given number of criteria."""
     stop_when_decided: bool = False
-    """Whether votes that can no longer change a verdict are left out."""
+    """Whether votes that can no longer change a verdict are skipped."""
     few_shot: FewShotSource | None = None
-    """Few-shot examples."""
+    """Source of few-shot examples."""
     budget: Budget = Budget()
-    """What the run may send and spend."""
+    """Limits on the cost and the requests of the run."""
     cache_dir: Path | None = None
-    """Folder of a cache of the models' replies; none by default."""
+    """Folder of the model response cache; replies are not cached by default."""
     seed: int | None = None
-    """Seed of all draws; 0 by default."""
+    """Seed of all random draws; 0 by default."""
 
     _folder: Path = PrivateAttr(default=Path())
     _text: str | None = PrivateAttr(default=None)
 
     @property
     def folder(self) -> Path:
-        """The folder that relative paths start from."""
+        """The folder that relative paths are resolved against."""
         return self._folder
 
     @property
     def text(self) -> str | None:
-        """The file as written; None if there is no file."""
+        """The raw text of the file; None if the content was not read from a file."""
         return self._text
 
     def read_from(self, folder: Path, text: str) -> RunFile:
-        """Return the content with the folder and the text of its file."""
+        """Return a copy with the folder and the raw text of its file."""
         file = self.model_copy()
         file._folder, file._text = folder, text
         return file
 
     def with_model_settings(self, settings: Mapping[str, Any]) -> RunFile:
-        """Return the content with settings replaced in every judge that is a model.
+        """Return a copy with settings replaced in every judge that is a model.
 
-        A new `api_base` without an `api_key_env` removes that of the judge: the key was for another address.
+        A new `api_base` without an `api_key_env` removes the judge's variable, meant for another address.
 
         Args:
             settings: Values by key of `JudgeEntry`.

@@ -1,4 +1,4 @@
-"""From a file to the content of a run file, with every error on the way."""
+"""Reading of run files; all errors of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _RENAMED: Final = {"thinking": "reasoning_effort"}
 
 
 def is_run_file(path: Path) -> bool:
-    """Return whether a YAML file is a run file, and not a dataset.
+    """Return whether a YAML file is a run file rather than a dataset.
 
     A run file is a mapping with `data` or `judges`; a dataset is a list, or a mapping with `items`.
 
     Raises:
-        FileError: If it cannot be read, or is neither.
+        FileError: If the file cannot be read, or is neither a run file nor a dataset.
     """
     if path.suffix.lower() not in SUFFIXES:
         return False
@@ -53,8 +53,8 @@ def is_run_file(path: Path) -> bool:
     )
     faults.add(
         (),
-        "it is neither a dataset (a list of items, or a mapping with 'items') nor a run file (a mapping with "
-        f"'data' and 'judges'); got {what}",
+        "the file is neither a dataset (a list of items, or a mapping with 'items') nor a run file (a "
+        f"mapping with 'data' and 'judges'); got {what}",
     )
     faults.raise_as(FileError)
     raise AssertionError("a file with errors is refused")  # pragma: no cover
@@ -100,7 +100,7 @@ def _validated(data: Mapping[str, Json], faults: Faults) -> RunFile | None:
 
 
 def _without_secrets(given: Json, faults: Faults, at: FilePath) -> Json:
-    """Return the data without keys that hold secrets; each is reported, its value is not."""
+    """Return the data without secrets; each is reported by its key, without its value."""
     if at and at[0] in ("rubric", "data", "few_shot"):
         return given
     if isinstance(given, list):
@@ -112,13 +112,13 @@ def _without_secrets(given: Json, faults: Faults, at: FilePath) -> Json:
         place = (*at, str(key))
         if key == "api_key_env" and isinstance(value, str) and not _VARIABLE.fullmatch(value):
             faults.add(
-                place, "give the name of an environment variable, such as OPENAI_API_KEY, not the key itself"
+                place, "the value must be the name of an environment variable (OPENAI_API_KEY), not a key"
             )
         elif str(key) not in JudgeEntry.model_fields and holds_secret(str(key), ""):
             faults.add(
                 place,
                 f"{key!r} is not allowed: a run file must not contain secrets. Put the key in an "
-                "environment variable and give its name, such as api_key_env: OPENAI_API_KEY",
+                "environment variable and set its name, such as api_key_env: OPENAI_API_KEY",
             )
         else:
             kept[key] = _without_secrets(value, faults, place)
@@ -126,7 +126,7 @@ def _without_secrets(given: Json, faults: Faults, at: FilePath) -> Json:
 
 
 def _check_judges(given: Json, faults: Faults) -> None:
-    """Report judges that do not exist, settings that models do not take, and names that repeat."""
+    """Report unknown judges, settings that a judge does not support, and duplicate names."""
     known: set[str] = set()
     for position, entry in enumerate(given if isinstance(given, list) else ()):
         at: FilePath = ("judges", position)
@@ -138,7 +138,7 @@ def _check_judges(given: Json, faults: Faults) -> None:
         _check_judge(judge, faults, at)
         name = judge.name or judge.model
         if name in known:
-            faults.add(at, f"two judges are named {name!r}; give each its own name with 'name'")
+            faults.add(at, f"two judges are named {name!r}; set a different 'name' for each")
         known.add(name)
 
 
@@ -157,4 +157,4 @@ def _check_judge(judge: JudgeEntry, faults: Faults, at: FilePath) -> None:
         return
     for key in judge.settings:
         if key != "model":
-            faults.add((*at, key), f"{key!r} is a setting of models, and {judge.model!r} is not a model")
+            faults.add((*at, key), f"{key!r} applies only to models, and {judge.model!r} is not a model")

@@ -1,4 +1,4 @@
-"""A JSON schema of run files, for editors: generated from the models, with that of rubrics inside."""
+"""JSON schema of run files for editors, generated from the models and including the schema of rubrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a run file to what runs: a dataset, a grader and options."""
+"""Conversion of a run file into a dataset, a grader and options of a run."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RunSetup:
     """A run that is ready to start.
 
     Attributes:
-        dataset: The dataset.
-        grader: The grader.
+        dataset: The dataset to grade.
+        grader: The grader with its panel of judges.
         config: Options of the run.
     """
 
@@ -47,33 +47,33 @@ class RunSetup:
             options: Fields of `EvalConfig` that replace those of the run file.
 
         Raises:
-            ArgumentError: If an option is not one of `EvalConfig`, or the run cannot be started with it.
-            RunError: If the run folder cannot be used as asked.
+            ArgumentError: If an option is not a field of `EvalConfig`, or its value is invalid.
+            RunError: If the run folder cannot be used with these options.
         """
         try:
             config = EvalConfig.model_validate({**dict(self.config), **options})
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            raise ArgumentError(f"options of the run: {faults}") from None
+            raise ArgumentError(f"invalid options of the run: {faults}") from None
         return await EvalRunner(self.dataset, self.grader, config).run()
 
     def evaluate_sync(self, **options: Any) -> EvalResult:
-        """Do as `evaluate` for synchronous code; safe inside a running event loop."""
+        """Run `evaluate` synchronously; safe inside a running event loop."""
         return run_sync(self.evaluate(**options))
 
 
 def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:
     """Return the run that a run file describes: its dataset, grader and options.
 
-    Relative paths in the file start from its folder. Nothing is executed from it, and keys of providers are
+    Relative paths in the file are resolved against its folder. The file cannot execute code, and keys are
     read from the environment variables that it names.
 
     Args:
         path: The run file.
 
     Raises:
-        FileError: If the run file or a file that it names cannot be read or has errors; all of one file are
-            reported at once.
+        FileError: If the run file or a file that it names cannot be read or has errors; all errors of a file
+            are reported at once.
         ArgumentError: If there are no judges, or settings contradict each other.
     """
     return set_up(read_run_file(path))
@@ -83,17 +83,17 @@ def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup
     """Return the run that the content of a run file describes.
 
     Args:
-        file: The content.
-        judges: The panel; by default that of the file.
+        file: The content of the run file.
+        judges: The panel; defaults to the judges of the run file.
 
     Raises:
-        FileError: If a file that it names cannot be read or has errors.
+        FileError: If a file that the run file names cannot be read or has errors.
         ArgumentError: If there are no judges, or settings contradict each other.
     """
     rubric = _rubric(file)
     panel = [_judge(entry, file) for entry in file.judges] if judges is None else judges
     if not panel:
-        raise ArgumentError("no judges; add 'judges' to the run file, or give --judge")
+        raise ArgumentError("the run has no judges; add 'judges' to the run file, or pass --judge")
     few_shot, penalty = file.few_shot, file.length_penalty
     grader = CriterionGrader(
         judges=panel,
@@ -124,7 +124,7 @@ def _rubric(file: RunFile) -> Rubric | None:
 
 
 def _dataset(source: DataSource, folder: Path, rubric: Rubric | None) -> RubricDataset:
-    """Return a dataset; one that can be read row by row is streamed."""
+    """Return a dataset, which is streamed if its file can be read row by row."""
     path = folder / source.path
     if not source.fields and can_stream(path):
         return RubricDataset.stream(path, rubric=rubric)
@@ -137,6 +137,6 @@ def _judge(entry: JudgeEntry, file: RunFile) -> JudgeSpec:
     try:
         config = entry.to_config(None if file.cache_dir is None else file.folder / file.cache_dir)
     except ValidationError as error:
-        # Only settings of the command line get here: those of the file were checked.
+        # Only command-line settings can be invalid here: those of the file were checked.
         raise ArgumentError(f"judge {entry.name or entry.model!r}: {error.errors()[0]['msg']}") from None
     return JudgeSpec(config, entry.name, entry.weight, entry.samples)

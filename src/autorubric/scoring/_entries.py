@@ -1,4 +1,4 @@
-"""Conversion of decisions to score entries: policies for missing judgments, and conditions."""
+"""Conversion of decisions to score entries, with policies for missing judgments and conditions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Entry(NamedTuple):
     """The contribution of one criterion to a score.
 
     Attributes:
-        value: Value in the sums, on [0, 1]; None if the criterion is left out of the score.
-        seen: Value that its gate checks; None if the criterion was not judged.
+        value: Value in the sums, on [0, 1]; None if the criterion is excluded from the score.
+        seen: Value that the criterion's gate checks; None if the criterion was not judged.
         applies: Whether the criterion applies; if not, its gate is ignored.
     """
 
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     def of(cls, value: float | None, decision: Decision | None) -> Entry:
         """Create the entry of a decision that enters the score with this value.
 
-        The criterion does not apply if its decision is NA and is left out of the score, or if its condition
+        The criterion does not apply if its decision is NA and excluded from the score, or if its condition
         does not hold.
         """
         if value is not None or decision is None:
@@ -39,10 +39,10 @@ class Entry(NamedTuple):
 def entering_value(
     criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig
 ) -> float | None:
-    """Return the value on [0, 1] with which a decision enters the score; None if it is left out.
+    """Return the value on [0, 1] with which a decision enters the score; None if it is excluded.
 
-    A missing judgment counts as `policy` says. A criterion that failed, was not asked, does not apply or
-    measures nothing is left out of numerator and denominator.
+    A missing judgment counts according to `policy`. A criterion that failed, was not asked, does not apply or
+    measures nothing is excluded from numerator and denominator.
     """
     if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):
         return None
@@ -83,7 +83,7 @@ def apply_conditions(
     Args:
         criteria: The criteria; their conditions must not form a cycle.
         decisions: Decisions by criterion name.
-        policy: How missing judgments count.
+        policy: Policy for missing judgments.
         elsewhere: Decisions to use for criteria that are not in `decisions`.
     """
     applied = dict(decisions)

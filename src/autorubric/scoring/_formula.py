@@ -20,7 +20,7 @@ class Term(NamedTuple):
     Attributes:
         value: Value on [0, 1].
         weight: Weight, of any sign.
-        bonus: Whether it is left out of the denominator.
+        bonus: Whether the term is excluded from the denominator.
     """
 
     value: float
@@ -32,7 +32,7 @@ class Score(NamedTuple):
     """A score before the length penalty.
 
     Attributes:
-        score: The score, normalized to [0, 1] or else the raw sum; None if nothing can be scored.
+        score: The score, either normalized to [0, 1] or a raw sum; None if nothing can be scored.
         raw: Σ value × weight; None if nothing can be scored or the sum exceeds the largest float.
     """
 
@@ -41,19 +41,19 @@ class Score(NamedTuple):
 
 
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
-    """Compute the score of terms with the formulas of this package.
+    """Compute the score of several terms with the formulas of this package.
 
-    If the denominator would be empty or zero, a cap of 0 becomes the score, so that a missed gate with cap 0
-    does not pass because nothing else was judged. With any other cap the score is then undefined.
+    If the denominator would be empty or zero, the score is 0 if the cap is 0, so that a missed gate with cap
+    0 does not pass because nothing else was judged. With any other cap the score is then undefined.
 
     If the sum of the weights exceeds the largest float (1.8e308), or is so small that products would
-    underflow, exact fractions are used, so that the normalized score is still right.
+    underflow, exact fractions are used, so that the normalized score is still correct.
 
     Args:
         terms: The terms to score together.
         normalize: Whether to normalize to [0, 1].
-        cap: Upper limit of the normalized score, on [0, 1]; a raw sum is limited to the sum that normalizes
-            to it.
+        cap: Upper limit of the normalized score, on [0, 1]; a raw sum is limited to the sum that has this
+            normalized score.
 
     Raises:
         ArgumentError: If the score is a raw sum that exceeds the largest float.
@@ -68,7 +68,7 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
     if score is not None and shown is None:
         largest = max((term.weight for term in kept), key=abs)
         raise ArgumentError(
-            f"the sum of value × weight is beyond the largest float (a weight is {largest:g}); "
+            f"the sum of value × weight exceeds the largest float (the largest weight is {largest:g}); "
             "divide all weights by the same number, or grade with normalize=True"
         )
     return Score(score=shown, raw=_as_float(raw))
@@ -83,7 +83,7 @@ def _score_and_raw(
         return (cap if cap == 0 else None), (sum(products[1:], products[0]) if products else None)
     raw = sum(products[1:], products[0])
     gains = [weight for weight in divided if weight > 0]
-    # Penalties alone take off from a full score.
+    # If there are only penalties, they are subtracted from a full score.
     start, shares = (0, gains) if gains else (1, [abs(weight) for weight in divided])
     scale = sum(shares[1:], shares[0])
     if not normalize:
@@ -101,13 +101,13 @@ def _as_float(figure: Fraction | None) -> float | None:
 
 
 def clamp(score: Number) -> Number:
-    """Return the nearest number on [0, 1]."""
+    """Clip a number to [0, 1]."""
     low, high = type(score)(0), type(score)(1)
     return min(high, max(low, score))
 
 
 def penalised(score: float | None, penalty: float, *, normalize: bool = True) -> float | None:
-    """Subtract the length penalty from a score, and clamp a normalized score to [0, 1] again."""
+    """Subtract the length penalty from a score, and clip a normalized score to [0, 1]."""
     if score is None:
         return None
     return clamp(score - penalty) if normalize else score - penalty

@@ -1,4 +1,4 @@
-"""Length penalties."""
+"""Computation of length penalties."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def compute_length_penalty(
     `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` in between.
 
     Args:
-        text: The text, or a submission such as `{"thinking", "output"}`; the policy says which part counts.
-        config: The policy, or its fields; None means `LengthPenalty()`.
+        text: A text, or a submission such as `{"thinking", "output"}`, of which the policy selects a part.
+        config: The policy, or a mapping of its fields; by default, `LengthPenalty()`.
 
     Raises:
-        ArgumentError: If the text or the policy is invalid, or `count_fn` raised or did not return a count.
+        ArgumentError: If the text or the policy is invalid, or if `count_fn` fails or returns no count.
     """
     policy = config if isinstance(config, LengthPenalty) else _policy(config or {})
     if isinstance(text, Mapping):
         return submission_length_penalty(Submission.parse(text), policy)
     if not isinstance(text, str):
-        raise ArgumentError(f"text={shortened(text)}; give a text or a submission, then the policy")
+        raise ArgumentError(f"text must be a string or a submission mapping; got {shortened(text)}")
     return _penalty(_units(text, policy), policy)
 
 
@@ -46,7 +46,7 @@ def _policy(fields: Any) -> LengthPenalty:
         ]
         fields_of = ", ".join(LengthPenalty.model_fields)
         raise ArgumentError(
-            f"config={shortened(fields)} is not a length penalty: {'; '.join(wrong)}; fields: {fields_of}"
+            f"config={shortened(fields)} is not a length penalty: {'; '.join(wrong)}. Fields: {fields_of}"
         ) from None
 
 
@@ -55,11 +55,11 @@ def _units(text: str, config: LengthPenalty) -> int:
         return len(text.split())
     try:
         units = config.count_fn(text)
-    # The function is its author's code, not ours: what it raises is told as a fault of the policy.
+    # The function is user code, so its exceptions are reported as errors in the policy.
     except Exception as error:
         raise ArgumentError(f"count_fn raised {type(error).__name__}: {error}") from error
     if isinstance(units, bool) or not isinstance(units, (int, float)) or not 0 <= units < math.inf:
-        raise ArgumentError(f"count_fn returned {units!r}; it returns how many units a text has, from 0 up")
+        raise ArgumentError(f"count_fn must return a non-negative number of units; got {units!r}")
     return int(units)
 
 
@@ -73,7 +73,7 @@ def _penalty(units: int, config: LengthPenalty) -> float:
 
 
 def submission_length_penalty(submission: Submission, config: LengthPenalty | None) -> float:
-    """Compute the length penalty of a submission, over the parts that the policy counts."""
+    """Compute the length penalty of a submission from the parts that the policy counts."""
     if config is None:
         return 0.0
     parts = {

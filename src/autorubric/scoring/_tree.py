@@ -18,8 +18,8 @@ class OpenGate(NamedTuple):
     """A gate that could not be judged and therefore leaves its group without a score.
 
     Attributes:
-        criterion: Name of the gate.
-        group: Name of the group.
+        criterion: Name of the criterion that is the gate.
+        group: Name of the group that contains the gate.
     """
 
     criterion: str
@@ -30,7 +30,7 @@ class TreeScore(NamedTuple):
     """The scores of a tree before the length penalty.
 
     Attributes:
-        score: Score of the root, normalized to [0, 1] if requested; None if it has none.
+        score: Score of the root, normalized to [0, 1] if requested; None if it cannot be computed.
         raw: Σ value × weight over the root's members, where the value of a group is its score; gates are not
             applied. None if nothing can be scored.
         node_scores: Normalized score of each group by name, parents before children; the root is `""`.
@@ -47,15 +47,15 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
     """Score a tree from the entries of its criteria, in time linear in the size of the tree.
 
     The score of a group combines its members with `score_terms`; a group in which nothing can be scored is
-    left out of its parent. A failed gate caps its group; a cap of 0 applies even if nothing else can be
+    excluded from its parent. A failed gate caps its group; a cap of 0 applies even if nothing else can be
     scored. A gate that was not judged leaves its group, and every group above it, without a score. The
-    exceptions are a group whose score does not exceed the gate's cap anyway, and a group above that another
+    exceptions are a group whose score does not exceed the gate's cap anyway, and a parent group that another
     gate caps at 0.
 
     Args:
-        root: The tree.
-        entries: Entries by criterion name; a criterion without one is left out, and its gate is ignored.
-        normalize: Whether to normalize the root's score; groups below it are always normalized.
+        root: Root of the tree.
+        entries: Entries by criterion name. Criteria without an entry are excluded and their gates ignored.
+        normalize: Whether to normalize the root's score; nested groups are always normalized.
     """
     scores: dict[str, float | None] = {}
     open_gates: list[OpenGate] = []
@@ -89,7 +89,7 @@ def _score_group(
     scores: dict[str, float | None],
     open_gates: list[OpenGate],
 ) -> _Members:
-    scores[group.name] = None  # before those below it
+    scores[group.name] = None  # so that it comes before its nested groups
     members = _Members()
     for one in group.criteria:
         if isinstance(one, RubricGroup):

@@ -1,4 +1,4 @@
-"""Sampled criteria in plain words, and selection of the best of several candidates.
+"""Evaluate candidates on plain-language criteria and select the best of several candidates.
 
     readable = QualitativeCriteria("The code is readable.", LLM("gpt-6-luna"), num_samples=5, min_pass=3)
     simple = QuantitativeCriteria("How complex is the code? (0 = simple, 10 = complex)", LLM("gpt-6-luna"))
@@ -7,8 +7,8 @@
     result = await strategy.run(writer, "Write a function that parses a CSV file.", reevaluate=5)
     result.winner, result.cost, result.reevaluated_cost
 
-Each criterion has a sampled judge: samples are votes, cast in the same way as by a grader, with its retries,
-limits, cache and costs. Candidates are never executed.
+Each criterion asks its judge for one or more samples. Samples are votes and use the same retries, limits,
+cache and cost accounting as a grader's votes. Candidates are never executed.
 """
 
 from autorubric.strategy._candidates import Attempt

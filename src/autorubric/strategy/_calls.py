@@ -1,4 +1,4 @@
-"""Functions passed in by callers, sync or async, with one or two parameters."""
+"""Support for sync and async functions with one or two parameters that callers pass in."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Called:
 
     Attributes:
         function: The function.
-        name: Its name.
-        both: Whether it also takes the second argument.
+        name: Name of the function.
+        both: Whether the function also takes the second argument.
     """
 
     function: Callable[..., Any]
@@ -27,7 +27,7 @@ class Called:
     both: bool
 
     async def call(self, first: Any, second: Any) -> Any:
-        """Call the function and return its result; a sync function runs in a thread, so that it may block."""
+        """Call the function and return its result; sync functions run in a thread and may therefore block."""
         arguments = (first, second) if self.both else (first,)
         if inspect.iscoroutinefunction(self.function):
             given = self.function(*arguments)
@@ -38,31 +38,31 @@ class Called:
     def _in_thread(self, arguments: Sequence[Any]) -> Any:
         try:
             return self.function(*arguments)
-        # No future can carry this one out of a thread: whoever awaits it would wait for ever.
+        # A future cannot carry StopIteration out of a thread: awaiting it would never return.
         except StopIteration as error:
             raise AutorubricError(f"{self.name} raised StopIteration: {error}") from error
 
 
 def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> Called:
-    """Return the function with its signature.
+    """Inspect a function and return it as a `Called`.
 
     Args:
-        function: The function.
-        role: Name of the parameter that it was passed as.
-        arguments: Names of the arguments that it may take: the first, or both.
+        function: A function that takes the first argument only, or both.
+        role: Name of the parameter through which the function was passed, for error messages.
+        arguments: Names of the two arguments, for error messages.
 
     Raises:
-        ArgumentError: If it yields, or takes other arguments.
+        ArgumentError: If the function is a generator function or takes other arguments.
     """
     name = name_of(function)
     if is_yielding(function):
-        raise ArgumentError(f"{role}={name} yields; give a function that returns one value")
+        raise ArgumentError(f"{role} must return a single value; {name} is a generator function")
     return Called(function=function, name=name, both=takes_both(function, role, arguments))
 
 
 def is_yielding(given: Any) -> bool:
-    """Return whether it is a generator function, sync or async, or an object whose `__call__` is one."""
-    called = getattr(type(given), "__call__", None)  # noqa: B004 - to look at it, and not whether it is there
+    """Return whether a value is a sync or async generator function, or an object whose `__call__` is one."""
+    called = getattr(type(given), "__call__", None)  # noqa: B004 - the method itself is needed
     functions = (given, called)
     return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
 
@@ -77,12 +77,12 @@ def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, st
     """Return whether a function also takes the second argument.
 
     Raises:
-        ArgumentError: If it takes other arguments than the first, or both.
+        ArgumentError: If the function cannot be called with the first argument only or with both.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        # Some functions written in C do not say what they take.
+        # Some functions written in C have no signature.
         return False
     placed = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [one for one in placed if one.default is one.empty]
@@ -91,8 +91,8 @@ def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, st
     if len(needed) > 2 or named or not (placed or several):
         first, second = arguments
         raise ArgumentError(
-            f"{role}={shortened(function)} takes ({', '.join(map(str, parameters))}); it is called with "
+            f"{role}={shortened(function)} takes ({', '.join(map(str, parameters))}), but it is called with "
             f"({first}) or ({first}, {second})"
         )
-    # A second parameter that has a default is the function's own business, unless it has the name of ours.
+    # A second parameter with a default is not filled, unless it is named like the second argument.
     return len(needed) == 2 or (len(placed) > 1 and placed[1].name == arguments[1]) or several

@@ -1,4 +1,4 @@
-"""Input and output of generators: attempts and candidates."""
+"""The input and output of generators: attempts and candidates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from autorubric.values import TokenUsage
 
 
 class Attempt(int):
-    """An attempt at a candidate: its number, from 0 over all rounds, and the information available to it.
+    """The number of a candidate, counted from 0 across all rounds, with information about its round.
 
     Attributes:
-        iteration: The round, from 1.
-        position: The position within the round, from 0.
+        iteration: The number of the round, starting at 1.
+        position: The position within the round, starting at 0.
         hints: Failures of the candidates of the previous round; empty in the first round.
     """
 

@@ -1,4 +1,4 @@
-"""Extracts code from a model's text."""
+"""Extraction of code blocks from a model's response."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class _Block(NamedTuple):
 
 
 def extract_code(text: str, language: str | None = None) -> str:
-    """Return the first fenced block of a text, without its fences; the whole text if there is none.
+    """Return the first fenced code block without its fences, or the whole text if there is no block.
 
-    A block that is not closed extends to the end of the text. Nothing is executed.
+    An unclosed block extends to the end of the text. Nothing is executed.
 
     Args:
-        text: The model's text.
-        language: Selects the first block in this language, such as `"python"`, or else the first block
-            without a language, or else the whole text. None selects the first block in any language.
+        text: The model's response.
+        language: Language of the block to return, such as `"python"`. If there is no such block, the first
+            block without a language is returned, or else the whole text. None accepts any language.
     """
     blocks = _blocks(text)
     if language is None:
@@ -48,7 +48,7 @@ def extract_code(text: str, language: str | None = None) -> str:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    # Other characters that Python takes for line ends, as a form feed, may stand within a line of code.
+    # Other characters that `splitlines` treats as line ends, such as form feeds, may occur in a line.
     lines = iter(_LINE_END.split(text))
     for line in lines:
         opened = _opening(line)
@@ -65,9 +65,9 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _opening(line: str) -> tuple[int, str, str] | None:
-    """Return the indentation width, the fence and the text after it; None if the line opens no block."""
+    """Return the indentation width, the fence and the text after it; None if no block starts here."""
     found = _FENCE.fullmatch(line)
-    # A line with backticks behind the fence is inline code.
+    # A line with more backticks after the fence is inline code.
     if found is None or (found[2][0] == "`" and "`" in found[3]):
         return None
     return len(found[1]), found[2], found[3]
@@ -75,13 +75,13 @@ def _opening(line: str) -> tuple[int, str, str] | None:
 
 def _closes(line: str, fence: str, indent: int) -> bool:
     mark = line.strip()
-    # One that is indented further, as in a docstring, is code.
+    # A fence that is indented further, for example in a docstring, is part of the code.
     near = _blanks(line) <= indent + 3
     return near and len(mark) >= len(fence) and not mark.strip(fence[0])
 
 
 def _without(line: str, indent: int) -> str:
-    """Return a line without the indentation of its block, for example inside a list."""
+    """Strip the block's indentation from a line, for example inside a list."""
     return line[min(indent, _blanks(line)) :]
 
 

@@ -1,4 +1,4 @@
-"""Criteria in plain words: whether a candidate passes, and its score."""
+"""Plain-language criteria that decide whether a candidate passes or compute its score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.strategy._sampling import Extract, SampledCriteria, check_count,
 from autorubric.types import JudgeVote
 
 SampleAggregation: TypeAlias = Literal["avg", "med", "min", "max"]
-"""How to aggregate the scores of several samples: mean, median, minimum or maximum."""
+"""Aggregation of the scores of several samples: mean, median, minimum or maximum."""
 
 _AGGREGATIONS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "avg": statistics.fmean,
@@ -27,24 +27,24 @@ _AGGREGATIONS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 
 
 class QualitativeCriteria(SampledCriteria[bool]):
-    """A pass/fail criterion decided by the votes of one judge's samples.
+    """A pass/fail criterion that is decided by sampling one judge.
 
-    Designed for subclassing: attributes may be added, and a `Strategy` calls the subclass's own `verify`.
+    The class can be subclassed: subclasses may add attributes and override `verify`.
 
     Args:
-        expression: The condition for passing, in plain words.
-        llm: The judge: any value accepted by `CriterionGrader(judges=[…])`, such as a model's name, an
-            `LLMConfig` (`LLM("name")`), a `JudgeSpec`, a judge, or a function of a `JudgeRequest`.
-        num_samples: Number of samples, requested concurrently; each has its own index, so that a cache keeps
-            them apart.
-        min_samples_for_aggregation: Minimum number of valid samples; with fewer the candidate does not pass
-            and the evaluation has `fallback_used`.
-        min_pass: Number of samples that must pass.
-        extract: Part of a candidate to judge: None for all of it, `"code"` for its first fenced block, or a
-            function of its text.
+        expression: The condition for passing, in plain language.
+        llm: The judge: any value accepted by `CriterionGrader(judges=[…])`, such as a model name, an
+            `LLMConfig` (`LLM("name")`), a `JudgeSpec`, a judge, or a function that takes a `JudgeRequest`.
+        num_samples: Number of samples to request concurrently. Each sample has its own index and is cached
+            separately.
+        min_samples_for_aggregation: Minimum number of valid samples. With fewer, the candidate does not pass
+            and `fallback_used` is set on the evaluation.
+        min_pass: Minimum number of samples that must pass.
+        extract: Part of the candidate to judge: None for the whole candidate, `"code"` for its first fenced
+            code block, or a function that takes the text and returns the part.
 
     Raises:
-        ArgumentError: If an argument is invalid, or the arguments contradict each other.
+        ArgumentError: If an argument is invalid or the arguments contradict each other.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class QualitativeCriteria(SampledCriteria[bool]):
         self.min_pass = min_pass
 
     async def verify(self, candidate: Any, context: Any = None) -> bool:
-        """Return whether the candidate passes: the `value` of `evaluate`."""
+        """Return whether the candidate passes, which is the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
     def verify_sync(self, candidate: Any, context: Any = None) -> bool:
@@ -76,7 +76,7 @@ class QualitativeCriteria(SampledCriteria[bool]):
         samples = tuple(_said(vote) for vote in votes)
         valid = [one for one in samples if one is not None]
         enough = self._enough(len(valid), len(votes))
-        # Of another number of fresh votes the same share must pass.
+        # If the number of fresh votes differs from num_samples, the same proportion must pass.
         needed = math.ceil(self.min_pass * len(votes) / self.num_samples)
         return SampledEvaluation(
             expression=self.expression,
@@ -89,23 +89,23 @@ class QualitativeCriteria(SampledCriteria[bool]):
 
 
 class QuantitativeCriteria(SampledCriteria[float]):
-    """A numeric criterion scored by the samples of one judge.
+    """A numeric criterion that is scored by sampling one judge.
 
-    Designed for subclassing: attributes may be added, and a `Strategy` calls the subclass's own `compute`.
+    The class can be subclassed: subclasses may add attributes and override `compute`.
 
     Args:
-        expression: What to score, and the meaning of the ends of the range, in plain words.
+        expression: The quality to score, and the meaning of the lowest and highest score, in plain language.
         llm: The judge: any value accepted by `CriterionGrader(judges=[…])`.
         min: The lowest score.
-        max: The highest score. Samples outside the range do not count.
-        agg: How to aggregate the samples: `"avg"`, `"med"`, `"min"` or `"max"`.
-        num_samples: Number of samples, requested concurrently.
-        min_samples_for_aggregation: Minimum number of valid samples; with fewer the score is the middle of
-            the range and the evaluation has `fallback_used`.
-        extract: Part of a candidate to judge: None, `"code"`, or a function of its text.
+        max: The highest score. Samples with a score outside the range are ignored.
+        agg: Aggregation of the samples: `"avg"` (mean), `"med"` (median), `"min"` or `"max"`.
+        num_samples: Number of samples to request concurrently.
+        min_samples_for_aggregation: Minimum number of valid samples. With fewer, the score is the midpoint
+            of the range and `fallback_used` is set on the evaluation.
+        extract: Part of the candidate to judge: None, `"code"` or a function (see `QualitativeCriteria`).
 
     Raises:
-        ArgumentError: If an argument is invalid, or the arguments contradict each other.
+        ArgumentError: If an argument is invalid or the arguments contradict each other.
     """
 
     def __init__(  # noqa: PLR0913 - the public constructor
@@ -123,13 +123,13 @@ class QuantitativeCriteria(SampledCriteria[float]):
         super().__init__(expression, llm, num_samples, min_samples_for_aggregation, extract)
         _check_range(min, max)
         if agg not in _AGGREGATIONS:
-            raise ArgumentError(f"agg is {agg!r}; give one of {', '.join(_AGGREGATIONS)}")
+            raise ArgumentError(f"agg must be one of {', '.join(_AGGREGATIONS)}; got {agg!r}")
         self.min = min
         self.max = max
         self.agg = agg
 
     async def compute(self, candidate: Any, context: Any = None) -> float:
-        """Return the candidate's score: the `value` of `evaluate`."""
+        """Return the candidate's score, which is the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
     def compute_sync(self, candidate: Any, context: Any = None) -> float:
@@ -146,7 +146,7 @@ class QuantitativeCriteria(SampledCriteria[float]):
         value = _AGGREGATIONS[self.agg](valid) if enough else self.min / 2 + self.max / 2
         return SampledEvaluation(
             expression=self.expression,
-            # A mean may leave the range by rounding.
+            # Rounding can move a mean out of the range.
             value=sorted((float(self.min), float(value), float(self.max)))[1],
             samples=samples,
             votes=votes,
@@ -170,10 +170,10 @@ def _is_number(given: Any) -> bool:
 def _check_range(low: float, high: float) -> None:
     for name, given in (("min", low), ("max", high)):
         if not _is_number(given):
-            raise ArgumentError(f"{name} is {given!r}; give a finite number")
+            raise ArgumentError(f"{name} must be a finite number; got {given!r}")
     if low >= high:
-        raise ArgumentError(f"min is {low!r} and max {high!r}; min must lie below max")
+        raise ArgumentError(f"min must be less than max; got min={low!r} and max={high!r}")
     if not math.isfinite(high - low):
         raise ArgumentError(
-            f"from {low!r} to {high!r} is further than a number can hold; give a smaller range"
+            f"the range from min={low!r} to max={high!r} is too large for a float; pass a smaller range"
         )

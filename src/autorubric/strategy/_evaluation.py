@@ -1,4 +1,4 @@
-"""The record of a sampled evaluation: all samples and votes, and their aggregated value."""
+"""The record of a sampled evaluation: all samples, all votes and the aggregated value."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ T = TypeVar("T", bool, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEvaluation(Generic[T]):
-    """The evaluation of one candidate by several samples.
+    """The evaluation of one candidate on one criterion by several samples.
 
     Attributes:
-        expression: The question.
-        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, the value
-            replaces missing votes: False, or the middle of the range.
-        samples: The answer of each sample, in order; None for a sample that does not count because it failed,
-            was unreadable, was outside the range, or abstained.
-        votes: The votes, in the same order, with reasons, models, tokens and latencies.
+        expression: The expression of the criterion.
+        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, the value is
+            a substitute: False, or the midpoint of the range.
+        samples: The answer of each sample, in order. The answer is None if the sample failed, could not be
+            parsed, was outside the range, or abstained.
+        votes: The votes in the order of `samples`, with reasons, models, token counts and latencies.
         fallback_used: Whether there were too few valid samples.
-        needed: Number of samples that had to pass; None for a score.
+        needed: Number of samples that had to pass; None for a numeric criterion.
     """
 
     expression: str
@@ -38,31 +38,31 @@ class SampledEvaluation(Generic[T]):
 
     @property
     def valid(self) -> tuple[T, ...]:
-        """Return the valid samples, in order."""
+        """Return the answers of the valid samples, in order."""
         return tuple(one for one in self.samples if one is not None)
 
     @property
     def distribution(self) -> dict[T, int]:
-        """Return the number of valid samples for each answer, in ascending order."""
+        """Return the number of valid samples per answer, sorted by answer."""
         return dict(sorted(Counter(self.valid).items()))
 
     @property
     def errors(self) -> tuple[str | None, ...]:
-        """Return the error of each sample; None for samples without an error."""
+        """Return one error message per sample; None for a sample without an error."""
         return tuple(vote.error for vote in self.votes)
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the tokens of all samples; None if none were counted."""
+        """Return the total token usage of all samples; None if no usage was reported."""
         return spend(self.votes)[0]
 
     @property
     def cost(self) -> float | None:
-        """Return the US dollars of the samples whose cost is known; None if none is known."""
+        """Return the total known cost of the samples in US dollars; None if no cost is known."""
         return spend(self.votes)[1]
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the record as JSON data."""
+        """Return the evaluation as JSON-compatible data."""
         return {
             "expression": self.expression,
             "value": self.value,
@@ -73,7 +73,7 @@ class SampledEvaluation(Generic[T]):
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return the candidate's failures; empty for a score, or if it passed or was not judged."""
+        """Return a hint if the candidate failed; empty for numeric criteria or with too few valid samples."""
         if self.needed is None or self.value or self.fallback_used:
             return ()
         written = (vote.reason for vote, one in zip(self.votes, self.samples, strict=True) if one is not None)

@@ -1,4 +1,4 @@
-"""Sources of candidates: models, and functions of the prompt."""
+"""Sources of candidates: models, functions that take the prompt, and streams."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from autorubric.strategy._yielding import Given, Returning, Yielding, is_stream
 GeneratorLike: TypeAlias = (
     str | LLMConfig | LLMClient | Callable[..., Any] | Iterator[Any] | AsyncIterator[Any]
 )
-"""A model's name, an `LLMConfig` or `LLMClient`, a sync or async function of `(prompt)` or
-`(prompt, attempt)`, which returns a candidate or yields those of a round, or a generator of candidates.
+"""A model name, an `LLMConfig` or `LLMClient`, a sync or async function of `(prompt)` or `(prompt, attempt)`
+that returns one candidate or yields the candidates of a round, or a generator object that yields candidates.
 """
 
 
 def LLM(model: str, **settings: Any) -> LLMConfig:
-    """Return a model's config: `LLMConfig(model=model, **settings)`."""
+    """Create a model configuration; short for `LLMConfig(model=model, **settings)`."""
     return LLMConfig(model=model, **settings)
 
 
@@ -35,13 +35,13 @@ class Generator(Protocol):
 
 
 def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
-    """Return the generator for a caller's argument.
+    """Return the `Generator` for a value that a caller passed as `generate`.
 
     Raises:
-        ArgumentError: If it is not a generator, or cannot take the prompt.
+        ArgumentError: If the value cannot generate candidates or does not accept the prompt.
     """
     if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
-        raise ArgumentError(f"prompt is {shortened(prompt)}; a model takes a text")
+        raise ArgumentError(f"prompt must be a string if a model generates; got {shortened(prompt)}")
     if isinstance(given, str | LLMConfig):
         return _Model(client=LLMClient(given), own=True)
     if isinstance(given, LLMClient):
@@ -53,14 +53,14 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
     if is_stream(given):
         return Given(given, name_of(given))
     raise ArgumentError(
-        f"generate is {shortened(given)}; give a model's name, LLM(name), a function of (prompt) or "
-        "(prompt, attempt), or a generator of candidates"
+        "generate must be a model name, LLM(name), a function of (prompt) or (prompt, attempt), or a "
+        f"generator object that yields candidates; got {shortened(given)}"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
-    """A model; each attempt has its own sample index, so that a cache keeps them apart."""
+    """A model as a generator; each attempt has its own sample index and is cached separately."""
 
     client: LLMClient
     own: bool

@@ -1,4 +1,4 @@
-"""A candidate's failures, as data and as text for the generator after a failed round."""
+"""The failures of a candidate, as data and as text for the prompt of the next round."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final, Literal
 from autorubric.prompts import neutralise
 
 HintStyle = Literal["counts", "reasons", "none"]
-"""Content of hints about a failed round: missed criteria with sample counts, judges' reasons as well,
-or nothing.
+"""Content of the hints after a failed round: the failed criteria with sample counts, these and the judges'
+reasons, or no hints.
 """
 
 _HEAD: Final = "Earlier attempts did not pass. What they failed in:"
@@ -22,14 +22,14 @@ class Hint:
     """One failure of a candidate.
 
     Attributes:
-        candidate: The candidate's number.
-        criterion: The criterion: its expression, its name in a rubric, or the name of a function.
-        passed: Number of samples that passed; None if none were drawn.
-        samples: Number of samples drawn; None if none were drawn.
-        needed: Number of samples that had to pass; None if not applicable.
-        score: The score reached, for a rubric.
-        min_score: The score required, for a rubric.
-        reasons: The judges' reasons; empty unless `hints="reasons"`.
+        candidate: Number of the candidate.
+        criterion: Expression of the criterion, name of the rubric's criterion, or name of a function.
+        passed: Number of samples that passed; None if no samples were drawn.
+        samples: Number of samples drawn; None if no samples were drawn.
+        needed: Number of samples that had to pass; None if there is no such number.
+        score: Score of the candidate on the whole rubric; None for other failures.
+        min_score: Score required on the whole rubric; None for other failures.
+        reasons: Reasons written by the judges; empty unless `hints="reasons"`.
     """
 
     candidate: int
@@ -52,7 +52,7 @@ class Hint:
 
 
 def with_hints(prompt: str, hints: Sequence[Hint]) -> str:
-    """Return the prompt with the failures of the last round; the prompt itself if there are none."""
+    """Append the failures of the last round to the prompt; without failures, return it unchanged."""
     if not hints:
         return prompt
     lines = []

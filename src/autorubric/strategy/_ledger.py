@@ -1,8 +1,8 @@
-"""Collects the evaluations made while a strategy calls a criterion or a function.
+"""Collection of the evaluations made while a strategy calls a criterion or a function.
 
-A strategy calls `verify(candidate, context)` and `compute(candidate, context)`, which subclasses override and
-functions combine, and gets back a plain value. The call's ledger collects the records behind it, and tells
-the criteria when to draw fresh votes.
+A strategy calls `verify(candidate, context)` and `compute(candidate, context)`, which subclasses may override
+and functions may call, and receives only a value. The ledger of the call collects the underlying evaluations
+and holds the number of fresh votes that the criteria must draw.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ class Evaluation(Protocol):
 
     @property
     def fallback_used(self) -> bool:
-        """Whether its value replaces missing votes."""
+        """Whether the value is a substitute because votes are missing."""
         ...
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the tokens spent."""
+        """Return the token usage of the evaluation; None if no usage was reported."""
         ...
 
     @property
     def cost(self) -> float | None:
-        """Return the US dollars spent."""
+        """Return the cost of the evaluation in US dollars; None if unknown."""
         ...
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return a candidate's failures; empty if there are none."""
+        """Return the candidate's failures, with the judges' reasons if `reasons` is set."""
         ...
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the record as JSON data."""
+        """Return the evaluation as JSON-compatible data."""
         ...
 
 
@@ -49,14 +49,14 @@ class Ledger:
     """The evaluations of one call, in the order in which they started.
 
     Attributes:
-        fresh: Number of fresh votes per evaluation, with their own sample indices; 0 for the ordinary votes.
+        fresh: Number of fresh votes to draw per evaluation, with new sample indices; 0 for the regular votes.
     """
 
     fresh: int = 0
     _places: list[Evaluation | None] = field(default_factory=list)
 
     def reserve(self) -> int:
-        """Reserve a position for an evaluation that starts."""
+        """Reserve a position for an evaluation that is starting and return the position."""
         self._places.append(None)
         return len(self._places) - 1
 
@@ -66,7 +66,7 @@ class Ledger:
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Return the finished evaluations."""
+        """Return the finished evaluations in the order in which they started."""
         return tuple(one for one in self._places if one is not None)
 
 
@@ -75,7 +75,7 @@ _CURRENT: Final[ContextVar[Ledger | None]] = ContextVar("autorubric_strategy_led
 
 @contextmanager
 def kept_in(ledger: Ledger) -> Iterator[None]:
-    """Collect the evaluations made inside the block in the ledger."""
+    """Collect the evaluations that are made inside the `with` block in the ledger."""
     token = _CURRENT.set(ledger)
     try:
         yield
@@ -84,5 +84,5 @@ def kept_in(ledger: Ledger) -> Iterator[None]:
 
 
 def current_ledger() -> Ledger:
-    """Return the ledger of the current call; a discarded one outside of any call."""
+    """Return the ledger of the current call, or a temporary ledger outside of a call."""
     return _CURRENT.get() or Ledger()

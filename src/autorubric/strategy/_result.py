@@ -1,4 +1,4 @@
-"""The result of a strategy: the winner, and all candidates."""
+"""The result of a strategy: the winner and all candidates."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from autorubric.strategy._ledger import Evaluation
 from autorubric.values import Json, TokenUsage
 
 Stage = Literal["generate", "verify", "cost"]
-"""Stage in which a candidate may fail."""
+"""The stage of a strategy in which an error can occur."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageError:
-    """An error on one candidate.
+    """An error that was raised for one candidate.
 
     Attributes:
-        stage: Stage in which it was raised.
-        error: Its type and message.
+        stage: The stage in which the error was raised.
+        error: Type and message of the error.
     """
 
     stage: Stage
@@ -39,18 +39,18 @@ class StrategyCandidate:
     """A candidate with its evaluations and errors.
 
     Attributes:
-        number: Its number, from 0 over all rounds.
-        iteration: Its round, from 1.
-        prompt: The prompt that it was generated from, including hints of the previous round.
-        content: The generated content; None if the generator raised.
-        verified: Whether it passed; True without `verify`, None if it could not be verified.
-        cost: Its cost; None if it did not pass, there is no cost function, or the function raised.
-        verification: The evaluations behind `verified`.
-        costing: The evaluations behind `cost`.
-        hints: Its failures.
-        errors: The errors raised on it.
-        generation_usage: Tokens spent on generating it, if a model did.
-        generation_spent: US dollars spent on generating it, if known.
+        number: Number of the candidate, counted from 0 across all rounds.
+        iteration: Number of the round, starting at 1.
+        prompt: The prompt used to generate the candidate, including hints from the previous round.
+        content: The generated content; None if the generator raised an error.
+        verified: Whether the candidate passed: True without `verify`, None if `verify` was not run or failed.
+        cost: Cost of the candidate; None if it did not pass or no cost could be computed.
+        verification: The evaluations that `verified` is based on.
+        costing: The evaluations that `cost` is based on.
+        hints: The failures of the candidate.
+        errors: The errors raised for the candidate.
+        generation_usage: Tokens used to generate the candidate; None if unknown.
+        generation_spent: US dollars spent to generate the candidate; None if unknown.
     """
 
     number: int
@@ -68,16 +68,16 @@ class StrategyCandidate:
 
     @property
     def cost_fallback_used(self) -> bool:
-        """Whether the cost, or part of it, replaces missing votes."""
+        """Whether the cost, or part of it, is a substitute because votes are missing."""
         return any(one.fallback_used for one in self.costing)
 
     @property
     def fallback_used(self) -> bool:
-        """Whether the value of any evaluation replaces missing votes."""
+        """Whether the value of any evaluation is a substitute because votes are missing."""
         return any(one.fallback_used for one in (*self.verification, *self.costing))
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the candidate as JSON data."""
+        """Return the candidate as JSON-compatible data."""
         return {
             "number": self.number,
             "iteration": self.iteration,
@@ -98,15 +98,15 @@ class StrategyCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluation:
-    """A second evaluation of the best candidate, on votes that were not used to choose it.
+    """A second evaluation of the best candidate, based on votes that were not used to choose it.
 
     Attributes:
-        candidate: The candidate's number.
+        candidate: Number of the candidate.
         votes: Number of fresh votes per evaluation.
-        cost: Cost by these votes; None if there is no cost function, or it is unknown (see `error`).
-        verified: Whether the candidate passes by these votes; None without `verify`, or if unknown.
-        evaluations: The evaluations behind it, those of the verification first.
-        error: The error that occurred; None if there was none.
+        cost: Cost according to the fresh votes; None if there is no cost function or an error occurred.
+        verified: Whether the candidate passes according to the fresh votes; None if that is not known.
+        evaluations: The evaluations of the verification, followed by those of the cost.
+        error: The error that occurred; None if no error occurred.
     """
 
     candidate: int
@@ -117,7 +117,7 @@ class Reevaluation:
     error: str | None = None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the reevaluation as JSON data."""
+        """Return the reevaluation as JSON-compatible data."""
         return {
             "candidate": self.candidate,
             "votes": self.votes,
@@ -133,16 +133,16 @@ class StrategyResult:
     """The result of a strategy.
 
     Attributes:
-        winner: The chosen candidate, as returned by the generator; None if none passed, or if the best one
-            did not pass again when it was reevaluated.
-        cost: Its cost when it was chosen; None if there is no cost function. The minimum of several costs is
-            biased low: it would be higher on other votes.
-        iterations: Number of rounds.
+        winner: Content of the chosen candidate; None if no candidate passed, or if the best candidate did
+            not pass its reevaluation.
+        cost: Cost for which the winner was chosen; None if there is no cost function. As the minimum of
+            several noisy costs, it is biased low; `reevaluated_cost` is not.
+        iterations: Number of rounds that were run.
         candidates: Every candidate of every round, in order.
-        winner_number: The winner's number among them; None if none passed.
-        reevaluation: The reevaluation of the best candidate; None if not requested, or no candidate passed.
-        spending: Requests sent to models and their cost, including requests that a limit interrupted, and
-            the limit that caused something to be skipped; None if there is no limit.
+        winner_number: Index of the winner in `candidates`; None if there is no winner.
+        reevaluation: The reevaluation of the best candidate; None if not requested or no candidate passed.
+        spending: Number of requests sent to models, their cost, and the limit that caused a request, round
+            or reevaluation to be skipped, if any; None if no limit is set.
     """
 
     winner: Any
@@ -155,45 +155,45 @@ class StrategyResult:
 
     @property
     def stopped(self) -> SpendingLimitName | None:
-        """Return the limit that stopped candidates, a round or the reevaluation; None if none did."""
+        """Return the limit that caused a request, round or reevaluation to be skipped; None if none was."""
         return None if self.spending is None else self.spending.reached
 
     @property
     def max_cost_reached(self) -> bool:
-        """Whether something was skipped because `max_cost` was spent."""
+        """Whether a request, round or reevaluation was skipped because of `max_cost`."""
         return self.stopped == "max_cost"
 
     @property
     def reevaluated_cost(self) -> float | None:
-        """Return the best candidate's cost on fresh votes; None if not requested, or unknown."""
+        """Return the best candidate's cost according to fresh votes; None if not requested or unknown."""
         return None if self.reevaluation is None else self.reevaluation.cost
 
     @property
     def errors(self) -> tuple[StageError, ...]:
-        """Return the errors of all candidates."""
+        """Return the errors of all candidates, in the order of the candidates."""
         return tuple(error for candidate in self.candidates for error in candidate.errors)
 
     @property
     def fallback_used(self) -> bool:
-        """Whether the winner's verification or cost replaces missing votes."""
+        """Whether the winner's verification or cost is a substitute because votes are missing."""
         return self.winner_number is not None and self.candidates[self.winner_number].fallback_used
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the tokens of all candidates and evaluations; None if none were counted."""
+        """Return the total token usage of all candidates and evaluations; None if none was reported."""
         made = (one.generation_usage for one in self.candidates)
         counted = [one for one in (*made, *(e.usage for e in self._evaluations())) if one is not None]
         return sum(counted, TokenUsage()) if counted else None
 
     @property
     def spent(self) -> float | None:
-        """Return the US dollars of all candidates and evaluations with a known price; None without any."""
+        """Return the total known cost of candidates and evaluations in US dollars; None if none is known."""
         made = (one.generation_spent for one in self.candidates)
         known = [one for one in (*made, *(e.cost for e in self._evaluations())) if one is not None]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the result as JSON data; contents that are not JSON are converted with `str`."""
+        """Return the result as JSON-compatible data; other content is converted with `str`."""
         return {
             "winner": _json(self.winner),
             "winner_number": self.winner_number,
@@ -217,7 +217,7 @@ class StrategyResult:
 
 
 def _json(value: Any) -> Json:
-    """Return a caller's value as JSON data; other values are converted with `str`."""
+    """Return a caller's value as JSON-compatible data; other values are converted with `str`."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

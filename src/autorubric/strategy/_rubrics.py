@@ -1,4 +1,4 @@
-"""A rubric with a threshold, for verifying or choosing candidates."""
+"""A rubric with a score threshold, used to verify or choose candidates."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricEvaluation:
-    """A rubric's evaluation of one candidate.
+    """The evaluation of one candidate on a rubric.
 
     Attributes:
-        reports: The report; for a reevaluation, one for each fresh grading.
-        min_score: The score required.
+        reports: The evaluation report; a reevaluation has one report per fresh grading.
+        min_score: The minimum score for passing.
     """
 
     reports: tuple[EnsembleEvaluationReport, ...]
@@ -35,36 +35,36 @@ class RubricEvaluation:
 
     @property
     def score(self) -> float | None:
-        """Return the mean score of the reports that have one; None if none has."""
+        """Return the mean score of the reports; None if no report has a score."""
         scores = [report.score for report in self.reports if report.score is not None]
         return math.fsum(scores) / len(scores) if scores else None
 
     @property
     def value(self) -> bool | None:
-        """Whether the score is reached; None if there is no score."""
+        """Whether the score is at least `min_score`; None if there is no score."""
         return None if self.score is None else self.score >= self.min_score - _ROUNDING
 
     @property
     def fallback_used(self) -> bool:
-        """Whether any criterion was not judged, and was left out of the score or assumed."""
+        """Whether any criterion was not judged and was therefore excluded from the score or assumed."""
         return any(
             one.status == "failed" or one.decision.assumed for report in self.reports for one in report.report
         )
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the tokens of all votes; None if none were counted."""
+        """Return the total token usage of all votes; None if no usage was reported."""
         counted = [report.token_usage for report in self.reports if report.token_usage is not None]
         return sum(counted, TokenUsage()) if counted else None
 
     @property
     def cost(self) -> float | None:
-        """Return the US dollars of the votes whose cost is known; None if none is known."""
+        """Return the total known cost of the votes in US dollars; None if no cost is known."""
         known = [report.completion_cost for report in self.reports if report.completion_cost is not None]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the record as JSON data."""
+        """Return the evaluation as JSON-compatible data."""
         return {
             "score": self.score,
             "min_score": self.min_score,
@@ -74,7 +74,7 @@ class RubricEvaluation:
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return the score and the criteria that lowered it; empty if the required score is reached."""
+        """Return the score and the criteria that lowered it as failures; empty if the candidate passes."""
         if self.value is not False:
             return ()
         whole = Hint(candidate=candidate, criterion="rubric", score=self.score, min_score=self.min_score)
@@ -84,19 +84,19 @@ class RubricEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class RubricThreshold:
-    """A rubric with which a `Strategy` verifies or chooses candidates.
+    """A rubric that a `Strategy` uses to verify candidates or to choose among them.
 
-    As `verify`, a candidate passes with a score of at least `min_score`; as `cost`, its cost is 1 - score. If
-    a candidate could not be judged, the error is recorded with that candidate.
+    Used as `verify`, it passes candidates with a score of at least `min_score`; used as `cost`, it assigns
+    the cost 1 - score. If a candidate cannot be judged, the error is recorded for that candidate.
 
     Attributes:
-        rubric: The rubric.
-        grader: The grader.
-        min_score: The lowest score that passes.
+        rubric: The rubric to grade candidates against.
+        grader: The grader, usually a `CriterionGrader`.
+        min_score: The lowest passing score.
 
     Raises:
-        ArgumentError: If the rubric or grader is missing, the score cannot be reached, or the grader names
-            criteria that are not in the rubric.
+        ArgumentError: If the rubric or grader is missing, `min_score` is not a possible score, or the grader
+            refers to criteria that are not in the rubric.
     """
 
     rubric: Rubric
@@ -105,46 +105,46 @@ class RubricThreshold:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rubric, Rubric):
-            raise ArgumentError(f"rubric is {shortened(self.rubric)}; give a Rubric")
+            raise ArgumentError(f"rubric must be a Rubric; got {shortened(self.rubric)}")
         if not callable(getattr(self.grader, "grade", None)):
-            raise ArgumentError(f"grader is {shortened(self.grader)}; give a CriterionGrader")
+            raise ArgumentError(f"grader must be a CriterionGrader; got {shortened(self.grader)}")
         if isinstance(self.grader, Grader):
             self.grader.check_rubrics([self.rubric])
         score = self.min_score
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            raise ArgumentError(f"min_score is {score!r}; give a number")
+            raise ArgumentError(f"min_score must be a finite number; got {score!r}")
         normalised = isinstance(self.grader, CriterionGrader) and self.grader.policy.normalize
         if normalised and not 0 <= score <= 1:
-            raise ArgumentError(f"min_score is {score!r}; the grader gives scores from 0 to 1")
+            raise ArgumentError(f"min_score must be from 0 to 1 for a normalized score; got {score!r}")
 
     async def verify(self, candidate: Any, context: Any = None) -> bool:
         """Return whether the candidate's score is at least `min_score`.
 
         Raises:
-            JudgeError: If the candidate could not be judged.
+            JudgeError: If the candidate cannot be judged.
         """
         return self._score(await self.evaluate(candidate, context)) >= self.min_score - _ROUNDING
 
     async def compute(self, candidate: Any, context: Any = None) -> float:
-        """Return 1 - score.
+        """Return the candidate's cost, which is 1 - score.
 
         Raises:
-            JudgeError: If the candidate could not be judged.
+            JudgeError: If the candidate cannot be judged.
         """
         return 1.0 - self._score(await self.evaluate(candidate, context))
 
     async def evaluate(self, candidate: Any, context: Any = None) -> RubricEvaluation:
-        """Return the full record of a candidate's evaluation.
+        """Grade a candidate and return the full evaluation.
 
         Args:
-            candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
-            context: The question that the candidate answers; a text or data.
+            candidate: A string, `{"thinking": …, "output": …}`, or other data, which is judged as JSON.
+            context: The question that the candidate answers, as a string or data.
         """
         ledger = current_ledger()
         place = ledger.reserve()
         rounds = range(1, ledger.fresh + 1) if ledger.fresh else range(1)
         gradings = (self._grade(candidate, context, one) for one in rounds)
-        # All come to an end before one that raised is told, so that none is left running.
+        # All gradings finish before an error is raised, so that none is left running.
         graded = await asyncio.gather(*gradings, return_exceptions=True)
         evaluation = RubricEvaluation(reports=tuple(map(_report, graded)), min_score=self.min_score)
         ledger.enter(place, evaluation)

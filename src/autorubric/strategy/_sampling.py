@@ -1,4 +1,4 @@
-"""Base class of the two kinds of sampled criteria: a criterion with a sampled judge."""
+"""The base class of the two kinds of sampled criteria."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from autorubric.types import JudgeVote
 from autorubric.values import Answer, Submission
 
 Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
-"""Part of a candidate to judge: its first code block, a function's result, or all of it."""
+"""Part of a candidate to judge: its first code block, the result of a function, or the whole candidate."""
 
 
 class _Gate(PassFailCriterion):
     takes_bare: ClassVar[bool] = True
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
-        """Read the answer of any judge; a function's text is parsed like a model's reply."""
+        """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
         return super().read(_unwrapped(reply), shown)
 
 
@@ -40,31 +40,31 @@ class _Rating(NumericalRatingCriterion):
     takes_bare: ClassVar[bool] = True
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
-        """Read the answer of any judge; a function's text is parsed like a model's reply."""
+        """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
         return super().read(_unwrapped(reply), shown)
 
 
 @lru_cache(maxsize=256)
 def gate(expression: str) -> BaseCriterion:
-    """Return a pass/fail criterion."""
+    """Create a pass/fail criterion."""
     return _Gate(requirement=expression)
 
 
 @lru_cache(maxsize=256)
 def rating(expression: str, low: float, high: float) -> BaseCriterion:
-    """Return a criterion that rates a text in a range."""
+    """Create a criterion that rates text on a numeric range."""
     return _Rating(requirement=expression, min_value=low, max_value=high)
 
 
 class SampledCriteria(ABC, Generic[T]):
-    """A judge asked several times whether, or to what degree, an expression holds for a text.
+    """Base class of criteria that sample a judge on whether, or how well, a text meets an expression.
 
     Attributes:
-        expression: The question.
-        llm: The judge.
-        num_samples: Number of samples.
+        expression: The condition or question to judge, in plain language.
+        llm: The judge, as passed by the caller.
+        num_samples: Number of samples to request.
         min_samples_for_aggregation: Minimum number of valid samples.
-        extract: Part of a candidate to judge.
+        extract: Part of the candidate to judge; None for the whole candidate.
     """
 
     def __init__(
@@ -76,12 +76,10 @@ class SampledCriteria(ABC, Generic[T]):
         extract: Extract,
     ) -> None:
         if not isinstance(expression, str) or not expression.strip():
-            raise ArgumentError(
-                f"expression is {shortened(expression)}; give a string that says what is judged"
-            )
+            raise ArgumentError(f"expression must be a non-empty string; got {shortened(expression)}")
         if extract is not None and extract != "code" and not callable(extract):
             raise ArgumentError(
-                f"extract is {shortened(extract)}; give None, 'code', or a function of a text"
+                f"extract must be None, 'code' or a function of a string; got {shortened(extract)}"
             )
         check_count("num_samples", num_samples)
         check_count("min_samples_for_aggregation", min_samples_for_aggregation, most=num_samples)
@@ -95,22 +93,22 @@ class SampledCriteria(ABC, Generic[T]):
 
     @abstractmethod
     def _criterion(self) -> BaseCriterion:
-        """Return the criterion for the judge."""
+        """Return the criterion to put to the judge."""
 
     @abstractmethod
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[T]:
         """Aggregate the votes."""
 
     async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
-        """Return the full record of the samples' answers about a candidate.
+        """Sample the judge on a candidate and return the full evaluation.
 
         Args:
-            candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
-            context: The question that the candidate answers, as a text or data; shown to the judge as the
-                query. Other objects are not shown.
+            candidate: A string, `{"thinking": …, "output": …}`, or other data, which is judged as JSON.
+            context: The question that the candidate answers, as a string or JSON-compatible data, shown to
+                the judge as the query. Other objects are not shown.
 
         Raises:
-            ArgumentError: If the candidate is missing, or `extract` does not return a text.
+            ArgumentError: If the candidate is None or bytes, or if `extract` does not return a string.
         """
         ledger = current_ledger()
         place = ledger.reserve()
@@ -123,7 +121,7 @@ class SampledCriteria(ABC, Generic[T]):
         return run_sync(self.evaluate(candidate, context))
 
     async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
-        """Return the votes of all samples; fresh votes use sample indices after the ordinary ones."""
+        """Return the votes of all samples; fresh votes use the sample indices after the regular votes."""
         seat, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
         first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
         calls = [
@@ -152,28 +150,30 @@ class SampledCriteria(ABC, Generic[T]):
         take = extract_code if self.extract == "code" else self.extract
         taken = take(submission.text)
         if not isinstance(taken, str):
-            raise ArgumentError(f"extract returned {shortened(taken)}; it must return a string")
+            raise ArgumentError(f"extract must return a string; it returned {shortened(taken)}")
         return replace(submission, text=taken)
 
     def _seated(self) -> Seat:
         if self._seat is None or self._seat[0] is not self.llm:
             given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
             if given.samples != 1:
-                raise ArgumentError(f"llm asks for {given.samples} samples; say num_samples={given.samples}")
+                raise ArgumentError(
+                    f"llm must not set samples={given.samples}; pass num_samples={given.samples}"
+                )
             (seat,) = seat_judges([replace(given, samples=self.num_samples)])
             self._seat = (self.llm, seat)
         return self._seat[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes; a copied or unpickled object opens its own connections."""
+        """Return the state for copying and pickling, without the connections."""
         return {**self.__dict__, "_seat": None}
 
     async def aclose(self) -> None:
-        """Close the judge's connections; the next request opens new ones."""
+        """Close the judge's connections; the next request opens new connections."""
         await self._seated().aclose()
 
     async def __aenter__(self) -> Self:
-        """Return the criteria object itself."""
+        """Return this object."""
         return self
 
     async def __aexit__(
@@ -187,41 +187,41 @@ def check_count(name: str, given: Any, *, least: int = 1, most: int | None = Non
     """Check that a value is a valid count.
 
     Raises:
-        ArgumentError: If it is not an integer from `least` to `most` (the number of samples).
+        ArgumentError: If the value is not an integer from `least` to `most` (the number of samples).
     """
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise ArgumentError(f"{name} is {given!r}; give a whole number from {least} up")
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {given!r}")
     if most is not None and given > most:
-        raise ArgumentError(f"{name} is {given} and num_samples {most}; give at most as many as are drawn")
+        raise ArgumentError(f"{name}={given} must not exceed num_samples={most}")
 
 
 def submission_of(candidate: Any) -> Submission:
-    """Return a candidate as a submission: texts, `{"thinking", "output"}` split, other data as JSON.
+    """Convert a candidate to a submission; data other than `{"thinking", "output"}` is written as JSON.
 
     Raises:
-        ArgumentError: If there is no candidate, or it is bytes instead of text.
+        ArgumentError: If the candidate is None or bytes.
     """
     if candidate is None or isinstance(candidate, bytes | bytearray | memoryview):
-        raise ArgumentError(f"candidate is {shortened(candidate)}; give a text or data to be judged")
+        raise ArgumentError(f"candidate must be a string or JSON-compatible data; got {shortened(candidate)}")
     if isinstance(candidate, str | Submission) or _has_output(candidate):
         return Submission.parse(candidate)
     return Submission(text=_json(candidate) or str(candidate))
 
 
 def _has_output(candidate: Any) -> bool:
-    """Return whether it is a text with thinking, and not other data with such a key."""
+    """Return whether a candidate is an output with optional thinking and not other data with such a key."""
     if not isinstance(candidate, Mapping) or not set(candidate) <= {"thinking", "output"}:
         return False
     return isinstance(candidate.get("output"), str) and isinstance(candidate.get("thinking"), str | None)
 
 
 def context_text(context: Any) -> str | None:
-    """Return the part of a context that a judge sees: texts, and data as JSON; None for other objects."""
+    """Return the text that a judge sees of a context: strings, and data as JSON; None for other objects."""
     return context if isinstance(context, str) or context is None else _json(context)
 
 
 def _unwrapped(reply: Any) -> Any:
-    """Return the JSON object or bare word in a text, without markup around it; otherwise the text."""
+    """Return the JSON object or bare word in a string with markup; otherwise the reply unchanged."""
     if isinstance(reply, str):
         with suppress(ReplyError):
             return parse_reply(reply)

@@ -1,4 +1,4 @@
-"""Steps that verify and choose candidates: criteria, rubrics with a threshold, functions."""
+"""The steps that verify and choose candidates: criteria, rubrics with a threshold, and functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Computes(Protocol):
     """An object with a sync or async `compute`, such as `QuantitativeCriteria` or `RubricThreshold`."""
 
     def compute(self, candidate: Any, context: Any, /) -> Any:
-        """Return a candidate's cost."""
+        """Return a candidate's cost; the candidate with the lowest cost is chosen."""
         ...
 
 
@@ -50,9 +50,9 @@ class Outcome(Generic[T]):
     """The result of a step for one candidate.
 
     Attributes:
-        value: The value; None if the step raised.
-        evaluations: The evaluations behind it, in the order in which they started.
-        error: The error that was raised.
+        value: The result; None if the step raised an error.
+        evaluations: The evaluations made by the step, in the order in which they started.
+        error: The error that was raised; None if the step succeeded.
     """
 
     value: T | None
@@ -66,7 +66,7 @@ class Step(Generic[T]):
 
     Attributes:
         function: The function to call.
-        read: Converts the function's result to the value.
+        read: A function that converts the returned object to the result of the step.
     """
 
     function: Called
@@ -74,41 +74,41 @@ class Step(Generic[T]):
 
     @property
     def name(self) -> str:
-        """Return the name of the step."""
+        """Return the name of the function or object that the step calls."""
         return self.function.name
 
     async def ask(self, candidate: Any, context: Any, *, fresh: int = 0) -> Outcome[T]:
-        """Run the step on a candidate; errors are part of the outcome.
+        """Run the step on a candidate; an error is returned as part of the outcome.
 
         Args:
-            candidate: The candidate.
-            context: The caller's context.
-            fresh: Number of fresh votes per evaluation; 0 for the ordinary votes.
+            candidate: Content of the candidate.
+            context: The context passed by the caller.
+            fresh: Number of fresh votes per evaluation; 0 for the regular votes.
         """
         ledger = Ledger(fresh=fresh)
         try:
             with kept_in(ledger), NoStrayCancellation(self.name):
                 value = self.read(await self.function.call(candidate, context))
-        # A step is its author's code: whatever it raises on one candidate does not lose the others.
+        # Steps run user code: an error raised for one candidate must not affect the others.
         except Exception as error:
             return Outcome(value=None, evaluations=ledger.evaluations, error=error)
         return Outcome(value=value, evaluations=ledger.evaluations)
 
 
 def verify_step(given: VerifyLike) -> Step[bool] | None:
-    """Return the step that verifies candidates; None if there is none.
+    """Return the step that verifies candidates; None if `given` is None.
 
     Raises:
-        ArgumentError: If the argument cannot verify.
+        ArgumentError: If the value cannot verify candidates.
     """
     return None if given is None else Step(function=_function(given, "verify"), read=_passed)
 
 
 def cost_step(given: CostLike) -> Step[float] | None:
-    """Return the step that computes a candidate's cost; None if there is none.
+    """Return the step that computes the cost of a candidate; None if `given` is None.
 
     Raises:
-        ArgumentError: If the argument cannot compute a cost.
+        ArgumentError: If the value cannot compute a cost.
     """
     return None if given is None else Step(function=_function(given, "cost"), read=_amount)
 
@@ -116,7 +116,7 @@ def cost_step(given: CostLike) -> Step[float] | None:
 def _function(given: Any, role: Role) -> Called:
     if isinstance(given, Rubric):
         raise ArgumentError(
-            f"{role} is a Rubric, which needs a grader and a threshold: RubricThreshold(rubric, grader, 0.8)"
+            f"{role} must not be a bare Rubric; pass RubricThreshold(rubric, grader, min_score) instead"
         )
     if not isinstance(given, type):
         method = getattr(given, _METHODS[role], None)
@@ -126,16 +126,16 @@ def _function(given: Any, role: Role) -> Called:
             return called(given, role, ("candidate", "context"))
     wanted = "QualitativeCriteria" if role == "verify" else "QuantitativeCriteria"
     raise ArgumentError(
-        f"{role} is {shortened(given)}, which has no {_METHODS[role]}(candidate, context); give "
+        f"{role}={shortened(given)} does not have a method {_METHODS[role]}(candidate, context); pass "
         f"{wanted}, a RubricThreshold, a function of (candidate) or (candidate, context), or None"
     )
 
 
 def _passed(given: Any) -> bool:
-    # What is true because it is there, as (False, "why"), "no", a record or a score, was meant otherwise.
+    # Truthy values such as (False, "why"), "no", a record or a score are most likely not meant as True.
     plain = given.item() if type(given).__module__ == "numpy" else given
     if not isinstance(plain, int) or plain not in (0, 1):
-        raise AutorubricError(f"verify returned {shortened(given)}; it must return True or False")
+        raise AutorubricError(f"verify must return True or False; it returned {shortened(given)}")
     return bool(plain)
 
 
@@ -145,5 +145,5 @@ def _amount(given: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         amount = math.nan
     if not math.isfinite(amount):
-        raise AutorubricError(f"cost returned {shortened(given)}; it must return a finite number")
+        raise AutorubricError(f"cost must return a finite number; it returned {shortened(given)}")
     return amount

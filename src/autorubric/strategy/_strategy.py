@@ -1,4 +1,4 @@
-"""The strategy: generate candidates, verify them, choose the cheapest, and retry failed rounds."""
+"""The strategy, which generates and verifies candidates, chooses the cheapest and repeats failed rounds."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ T = TypeVar("T")
 
 
 class Strategy:
-    """A strategy that generates candidates, keeps those that pass, and chooses the cheapest.
+    """A strategy that generates candidates, keeps those that pass a check, and chooses the cheapest.
 
-    Candidates are never executed; callers decide how to use the winner.
+    Candidates are never executed; it is up to the caller to use the winner.
 
     Args:
         verify: The check that a candidate must pass: `QualitativeCriteria`, a `RubricThreshold`, any object
             with `verify(candidate, context)`, or a sync or async function of `(candidate)` or
-            `(candidate, context)`. None: all pass.
-        cost: How to choose the cheapest: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any object
-            with `compute(candidate, context)`, or a function with the same parameters. None: the first that
-            passes. Costs that fell back rank after all measured ones.
-        max_iterations: Maximum number of rounds; another one starts only if the last has no winner.
-        num_candidates: Number of candidates per round, generated and judged concurrently.
-        hints: Information about the last round in the next prompt: `"counts"` for the missed criteria and
-            sample counts, `"reasons"` to add the judges' reasons, `"none"` for nothing.
+            `(candidate, context)`. If None, all candidates pass.
+        cost: The cost to minimise: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any object with
+            `compute(candidate, context)`, or a function with the same parameters. If None, the first passing
+            candidate wins. Costs for which `fallback_used` is set rank after all other costs.
+        max_iterations: Maximum number of rounds. Another round starts only if the last had no winner.
+        num_candidates: Number of candidates per round, which are generated and judged concurrently.
+        hints: Information about the last round to add to the next prompt: `"counts"` for the failed criteria
+            with sample counts, `"reasons"` to add the judges' reasons, or `"none"`.
 
     Raises:
         ArgumentError: If an argument is invalid.
@@ -54,7 +54,7 @@ class Strategy:
         check_count("max_iterations", max_iterations)
         check_count("num_candidates", num_candidates)
         if hints not in get_args(HintStyle):
-            raise ArgumentError(f"hints is {hints!r}; give one of {', '.join(get_args(HintStyle))}")
+            raise ArgumentError(f"hints must be one of {', '.join(get_args(HintStyle))}; got {hints!r}")
         self._verify, self._cost = verify_step(verify), cost_step(cost)
         self.verify = verify
         self.cost = cost
@@ -72,33 +72,33 @@ class Strategy:
         max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
-        """Run the strategy and return the winner, with all candidates.
+        """Run the strategy and return the winner together with all candidates.
 
-        An error that a generator, `verify` or `cost` raises on one candidate is recorded with it and does not
-        affect the others.
+        An error that the generator, `verify` or `cost` raises for one candidate is recorded with that
+        candidate and does not affect the others.
 
         Args:
-            generate: The source of candidates: a model's name, `LLM(name)`, or a sync or async function of
-                `(prompt)` or `(prompt, attempt)`; the `Attempt` is its number and contains the hints as data.
-                A generator function is called once per round and yields its candidates one by one, while
-                others are judged; so does a generator that a function returns. A generator object, sync or
-                async, yields the candidates of all rounds in turn, and is not closed.
-            prompt: The task. After a failed round, hints are appended if it is a text.
-            context: Passed to `verify` and `cost`; criteria show a text or data to their judge.
-            reevaluate: Number of fresh votes, with their own sample indices, with which the criteria of
-                `verify` and `cost` judge the winner again; a rubric is graded this many times. 0 for none. If
-                `verify` does not pass the candidate on these votes, the result has no winner.
+            generate: The source of candidates: a model name, `LLM(name)`, or a sync or async function of
+                `(prompt)` or `(prompt, attempt)`, where the `Attempt` holds the candidate's number and the
+                hints. A generator function is called once per round and yields the candidates of that round;
+                a generator returned by a function is used in the same way. A sync or async generator object
+                yields the candidates of all rounds and is not closed.
+            prompt: The task. After a failed round, hints are appended if the prompt is a string.
+            context: An object passed to `verify` and `cost`. Criteria show strings and data to their judge.
+            reevaluate: Number of fresh votes with which the criteria of `verify` and `cost` judge the winner
+                again; a rubric is graded this many times. If the candidate does not pass `verify` on these
+                votes, the result has no winner. 0 skips the reevaluation.
             max_calls: Maximum number of requests to models, including repeated questions and retries. A
-                request for which there is no room is not sent: its candidate gets an error, the others are
-                finished, the winner is chosen among them, no further round or reevaluation starts, and
-                `stopped` in the result names the limit.
-            max_cost: Maximum cost of the requests in US dollars, with the same effect; a model with an
-                unknown price is not asked. Costs reported by judges that send no requests count between
+                request that would exceed the limit is not sent, and its candidate gets an error. The other
+                candidates are finished and the winner is chosen among them, but no further round or
+                reevaluation starts, and `stopped` in the result names the limit.
+            max_cost: Maximum cost of the requests in US dollars, with the same effect. Models with an
+                unknown price are not called. Costs of judges that do not send requests are checked between
                 rounds.
 
         Raises:
-            ArgumentError: If `generate` is not a generator or cannot take the prompt, `reevaluate` or
-                `max_calls` is not a count, or `max_cost` is not an amount.
+            ArgumentError: If `generate` cannot generate candidates or does not accept the prompt, or if
+                `reevaluate`, `max_calls` or `max_cost` is invalid.
         """
         check_count("reevaluate", reevaluate, least=0)
         limits = Limits(max_calls, max_cost)
@@ -207,13 +207,13 @@ class Strategy:
             return ()
         reasons = self.hints == "reasons"
         found = [hint for one in outcome.evaluations for hint in one.hints(number, reasons=reasons)]
-        # Judges that could not be heard are no fault of the candidate.
+        # Missing votes do not count as a failure of the candidate.
         unheard = any(one.fallback_used for one in outcome.evaluations)
         return tuple(found) if found or unheard else (Hint(candidate=number, criterion=step.name),)
 
     def _cheapest(self, made: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
         passed = [one for one in made if one.verified and not one.errors]
-        # A cost that stands for votes that did not come says nothing beside one that was measured.
+        # A cost that replaces missing votes is not comparable with a measured cost.
         return min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
 
     def _hints_of(self, made: Sequence[StrategyCandidate]) -> tuple[Hint, ...]:
@@ -221,7 +221,7 @@ class Strategy:
 
     async def _again(self, best: StrategyCandidate, context: Any, votes: int) -> Reevaluation:
         if self._verify is None and self._cost is None:
-            told = "the strategy has neither cost nor verify"
+            told = "the strategy has neither verify nor cost, so there is nothing to reevaluate"
             return Reevaluation(candidate=best.number, votes=votes, error=told)
         checked, costed = await asyncio.gather(
             _fresh(self._verify, best.content, context, votes),
@@ -240,21 +240,21 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """A candidate to be generated."""
+    """A candidate that is about to be generated."""
 
     generator: Generator
     prompt: Any
     attempt: Attempt
 
     async def candidate(self) -> StrategyCandidate:
-        """Generate the candidate; an error of the generator is recorded in it."""
+        """Generate the candidate; an error raised by the generator is recorded in the candidate."""
         bare = StrategyCandidate(
             number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
         )
         try:
             with NoStrayCancellation("generate"):
                 made = await self.generator.generate(self.prompt, self.attempt)
-        # A generator is its author's code: whatever it raises on one candidate does not lose the others.
+        # Generators run user code: an error raised for one candidate must not affect the others.
         except Exception as error:
             usage, spent = (error.usage, error.cost) if isinstance(error, JudgeError) else (None, None)
             return replace(
@@ -272,7 +272,7 @@ def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:
 
 
 async def _fresh(step: Step[T] | None, winner: Any, context: Any, votes: int) -> Outcome[T]:
-    """Return a step's outcome on fresh votes; a function without criteria is called once per vote."""
+    """Return a step's outcome on fresh votes; a function without criteria is called `votes` times."""
     if step is None:
         return Outcome(value=None, evaluations=())
     outcome = await step.ask(winner, context, fresh=votes)
@@ -296,4 +296,4 @@ def _fault(outcome: Outcome[T]) -> str | None:
     if outcome.error is not None:
         return f"{type(outcome.error).__name__}: {outcome.error}"
     fell_back = any(one.fallback_used for one in outcome.evaluations)
-    return "too few of the fresh votes count" if fell_back else None
+    return "too few of the fresh votes are valid" if fell_back else None

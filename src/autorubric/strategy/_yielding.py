@@ -1,4 +1,4 @@
-"""Streams that yield a round's candidates one by one: generators, and functions that return them."""
+"""Streams that yield the candidates of a round one by one, such as generators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Stream: TypeAlias = Iterator[Any] | AsyncIterator[Any]
 
 
 def is_stream(given: Any) -> bool:
-    """Return whether it yields candidates one by one and is not itself a candidate."""
+    """Return whether a value is a stream of candidates and not itself a candidate."""
     return isinstance(given, Iterator | AsyncIterator)
 
 
@@ -25,8 +25,8 @@ class Streamed:
     """The candidates of one stream, stored by position and available in any order.
 
     Args:
-        stream: The stream; a sync one runs in threads, one step at a time.
-        name: Its name.
+        stream: The stream; a sync stream runs in threads, one step at a time.
+        name: Name of the stream, for error messages.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
@@ -36,10 +36,10 @@ class Streamed:
         self._came: list[Any] = []
 
     async def at(self, place: int) -> Generated:
-        """Return the candidate at a position, from 0.
+        """Return the candidate at a position, counted from 0.
 
         Raises:
-            ReplyError: If the stream ended earlier, or yielded None there.
+            ReplyError: If the stream ended before this position or yielded None at it.
         """
         async with self._lock:
             while len(self._came) <= place:
@@ -52,7 +52,7 @@ class Streamed:
         return Generated(content=content)
 
     async def _next(self) -> Any:
-        """Return the stream's next item; an error is stored at its position."""
+        """Return the next item of the stream; an error raised by the stream takes the place of the item."""
         try:
             if isinstance(self._stream, AsyncIterator):
                 content = await anext(self._stream, _END)
@@ -63,10 +63,10 @@ class Streamed:
         if content is not _END:
             return content
         count = sum(not isinstance(one, _Raised) for one in self._came)
-        return _Raised(ReplyError(f"{self._name} yielded {count} candidates, and more are asked for"))
+        return _Raised(ReplyError(f"{self._name} yielded only {count} of the requested candidates"))
 
     def is_of(self, stream: Stream) -> bool:
-        """Return whether these are the candidates of that stream."""
+        """Return whether the candidates come from this stream object."""
         return self._stream is stream
 
     async def aclose(self) -> None:
@@ -82,38 +82,38 @@ class _Raised:
 
 
 class Given:
-    """A generator that takes the candidates of all rounds from a caller's stream, and leaves it open.
+    """A generator that takes the candidates of all rounds from a caller's stream and does not close it.
 
     Args:
-        stream: The stream.
-        name: Its name.
+        stream: The caller's stream.
+        name: Name of the stream, for error messages.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
         self._streamed = Streamed(stream, name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Return the candidate at the position of the attempt's number.
+        """Return the stream's candidate with the number of the attempt.
 
         Raises:
-            ReplyError: If the stream has ended, or yielded None.
+            ReplyError: If the stream has ended or yielded None.
         """
         return await self._streamed.at(int(attempt))
 
     async def aclose(self) -> None:
-        """Do nothing: the stream belongs to the caller."""
+        """Do nothing; the caller owns the stream and must close it."""
 
 
 class Yielding:
-    """A generator that takes a round's candidates from one generator object; the next round starts another.
+    """A generator that calls a generator function once per round and takes the candidates that it yields.
 
     Args:
-        function: A sync or async generator function of `(prompt)` or `(prompt, attempt)`; the attempt is the
-            first of the round.
-        name: Its name.
+        function: A sync or async generator function of `(prompt)` or `(prompt, attempt)`, where `attempt` is
+            the first attempt of the round.
+        name: Name of the function, for error messages.
 
     Raises:
-        ArgumentError: If it takes other arguments.
+        ArgumentError: If the function takes other arguments.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
@@ -125,25 +125,25 @@ class Yielding:
         """Return the candidate at the attempt's position in its round.
 
         Raises:
-            ReplyError: If the round's generator has ended, or yielded None.
+            ReplyError: If the round's generator has ended or yielded None.
         """
         arguments = (prompt, attempt) if self._both else (prompt,)
         streamed = await self._rounds.streamed(attempt.iteration, lambda: self._function(*arguments))
         return await streamed.at(attempt.position)
 
     async def aclose(self) -> None:
-        """Close the round's generator."""
+        """Close the generator of the current round, if any."""
         await self._rounds.aclose()
 
 
 class Returning:
-    """A generator that calls a function for each candidate; a returned generator yields those of the round.
+    """A generator that calls a function for each candidate.
 
-    Only the return value shows which case applies. The function is therefore called concurrently for each
-    candidate; if it returns generators, the first one of a round is used and the others are closed unstarted.
+    The function may also return a generator of the round's candidates, which is only known from its return
+    value. The first generator returned in a round is then used, and the others are closed unstarted.
 
     Args:
-        function: The function.
+        function: The function, with one or two parameters.
     """
 
     def __init__(self, function: Called) -> None:
@@ -151,14 +151,14 @@ class Returning:
         self._rounds = _Rounds(function.name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Return the candidate.
+        """Call the function and return the candidate for an attempt.
 
         Raises:
-            ReplyError: If the function returned None, or the round's generator has ended or yielded None.
+            ReplyError: If the function returned None, or if the round's generator ended or yielded None.
         """
         content = await self._function.call(prompt, attempt)
         if content is None:
-            raise ReplyError(f"{self._function.name} gave None; it must return a candidate")
+            raise ReplyError(f"{self._function.name} returned None; it must return a candidate")
         if not is_stream(content):
             return Generated(content=content)
         streamed = await self._rounds.streamed(attempt.iteration, lambda: content)
@@ -167,7 +167,7 @@ class Returning:
         return await streamed.at(attempt.position)
 
     async def aclose(self) -> None:
-        """Close the round's generator, if any."""
+        """Close the generator of the current round, if any."""
         await self._rounds.aclose()
 
 
@@ -181,7 +181,7 @@ class _Rounds:
         self._streamed: Streamed | None = None
 
     async def streamed(self, iteration: int, begin: Callable[[], Stream]) -> Streamed:
-        """Return the stream of a round; start one if it has none."""
+        """Return the stream of a round, starting it first if necessary."""
         async with self._lock:
             if self._streamed is None or iteration != self._round:
                 await self.aclose()
@@ -189,16 +189,16 @@ class _Rounds:
             return self._streamed
 
     async def aclose(self) -> None:
-        """Close the stream."""
+        """Close the current stream, if any."""
         streamed, self._streamed = self._streamed, None
         if streamed is not None:
             await streamed.aclose()
 
 
 async def close(stream: Stream) -> None:
-    """Close a stream, if it can be closed."""
+    """Close a stream if it has a method for this."""
     if hasattr(stream, "aclose"):
         await stream.aclose()
-    # One that is still busy, in the thread of a step that nobody waits for any more, is left to itself.
+    # A generator that is still running in an abandoned thread cannot be closed.
     elif hasattr(stream, "close") and not getattr(stream, "gi_running", False):
         await asyncio.to_thread(stream.close)

@@ -1,9 +1,9 @@
-"""`critique.evaluate`: lets agents and people get a critique of their work before they submit it.
+"""The tool `critique.evaluate`, with which agents and people get a critique of their work.
 
     response = await critique_evaluate({"content": code, "criteria": ["correctness", "security"]})
     response.one_line()                                   # ✓ 8.5/10 · 3 issues · 2 suggestions
 
-Every error in a request is returned as `{"ok": false, "error": ...}`.
+Errors in requests are returned as `{"ok": false, "error": ...}`.
 """
 
 from autorubric.tool._audit import AuditError, append_line, call_line, log_refusal, text_facts

@@ -1,4 +1,4 @@
-"""The audit log: a JSON line for each call; the evaluated content is included only on request."""
+"""The audit log, with one JSON line per call that includes the evaluated content only on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.tool._response import CritiqueResponse
 from autorubric.values import Json, TokenUsage
 
 AUDIT_FORMAT = 1
-"""Version of the line format."""
+"""Version of the format of the lines."""
 
 
 class AuditError(AutorubricError):
@@ -28,14 +28,14 @@ class Trace:
     """The state of a running call.
 
     Attributes:
-        request: The request, once it is read.
+        request: The request; None until it has been parsed.
         content_type: Type of the content.
-        failed: Providers that failed, each with the error.
-        retried: The last error of each provider after which a request was sent again.
-        error_code: Kind of error that the call ended with; None if it succeeded.
+        failed: Errors by the names of the providers that failed.
+        retried: Last error after which a request was retried, by provider name.
+        error_code: Kind of error that ended the call; None if the call succeeded.
         model: The model that answered.
-        usage: Tokens spent.
-        cost: US dollars spent.
+        usage: Token usage of the call.
+        cost: Cost of the call in US dollars.
     """
 
     request: CritiqueRequest | None = None
@@ -48,7 +48,7 @@ class Trace:
     cost: float | None = None
 
     def reasons(self) -> dict[str, str]:
-        """Return the providers that failed, each with the reason."""
+        """Return error messages by the names of the providers that failed."""
         told = {name: _told(error) for name, error in self.failed.items()}
         for name in told.keys() & self.retried.keys():
             if isinstance(self.failed[name], ProviderTimeoutError):
@@ -56,7 +56,7 @@ class Trace:
         return told
 
     def retrying(self) -> dict[str, str]:
-        """Return the providers that were being retried when the call ended, each with the reason."""
+        """Return the reasons for retries by the names of the providers being retried when the call ended."""
         left = {name: error for name, error in self.retried.items() if name not in self.failed}
         return {name: f"retried after {_told(error)}" for name, error in left.items()}
 
@@ -68,7 +68,7 @@ def _told(error: Exception) -> str:
 def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:
     """Return the audit line of a call.
 
-    Errors are recorded only by kind, because their messages may quote the evaluated content.
+    Only the kind of an error is recorded, because error messages may quote the evaluated content.
     """
     line: dict[str, Json] = {
         **call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds),
@@ -86,13 +86,13 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
 
 
 def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) -> dict[str, Json]:
-    """Return the audit line of a call of any tool.
+    """Return the fields of an audit line that are common to all tools.
 
     Args:
-        tool: The tool.
+        tool: Name of the tool.
         ok: Whether the call succeeded.
-        error_code: Kind of error that it ended with; None if it succeeded.
-        seconds: Duration in seconds.
+        error_code: Kind of error that ended the call; None if the call succeeded.
+        seconds: Duration of the call in seconds.
     """
     return {
         "format": AUDIT_FORMAT,
@@ -108,21 +108,21 @@ def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
     """Log a request that was rejected before `critique_evaluate` was called.
 
     Args:
-        table: Specifies the log's path, if any, and whether to include the content.
-        request: The request, if it could be read.
+        table: The provider table with the settings of the audit log.
+        request: The request; None if it could not be parsed.
 
     Raises:
         AuditError: If the line cannot be written.
     """
     if table.audit_path is not None:
         trace = Trace(request=request, error_code="request")
-        # The line has an error's kind alone.
+        # The line contains only the kind of the error.
         refused = CritiqueResponse.failed("refused")
         append_line(table.audit_path, audit_line(trace, refused, seconds=0.0, content=table.audit_content))
 
 
 def text_facts(text: str) -> dict[str, Json]:
-    """Return the size and the digest of a judged text."""
+    """Return the audit fields with the size and the SHA-256 digest of an evaluated text."""
     raw = text.encode("utf-8", "surrogatepass")
     return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
 
@@ -143,20 +143,20 @@ def _asked(request: CritiqueRequest, content_type: str | None, content: bool) ->
 
 
 def append_line(path: Path, line: dict[str, Json] | None) -> None:
-    """Append a line to the log in one write; None only checks that the log can be written.
+    """Append a line to the audit log in one write; None only checks that the log can be written.
 
     Raises:
-        AuditError: If it cannot be written.
+        AuditError: If the log cannot be written.
     """
     text = "" if line is None else json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n"
     try:
         with path.open("ab+", buffering=0) as file:
             if text and file.seek(0, os.SEEK_END) > 0:
                 file.seek(-1, os.SEEK_END)
-                # A line that was torn when a process was killed is ended, not removed.
+                # An incomplete line left by a killed process is ended but not removed.
                 text = text if file.read(1) == b"\n" else f"\n{text}"
             file.write(text.encode("ascii"))
-    # A path with a null character is no OSError.
+    # A path with a null character raises ValueError.
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise AuditError(f"the audit log {str(path)!r} cannot be written: {why}") from None
+        raise AuditError(f"cannot write the audit log {str(path)!r}: {why}") from None

@@ -1,4 +1,4 @@
-"""Detection of the type of a content, and notes about it for the critic."""
+"""Detection of the content type, and notes for the critic about content that does not match its type."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _CODE_SHARE: Final = 0.5
 
 
 def found_type(content: str, declared: ContentType) -> FoundType:
-    """Return the type of the content: the declared type, or else a detected one."""
+    """Return the declared type of the content, or detect the type if it is `auto`."""
     if declared != "auto":
         return declared
     data = _parsed(content)
-    # What stands at the beginning says enough, and keeps the search short.
+    # The beginning is sufficient for the detection and keeps the search short.
     content = content[:_SAMPLE]
     if isinstance(data, Mapping) and _SESSION_KEYS & set(data):
         return "session_snapshot"
@@ -64,7 +64,7 @@ def found_type(content: str, declared: ContentType) -> FoundType:
 
 
 def misfit_note(content: str, declared: ContentType) -> str | None:
-    """Return a note for the critic if the content does not match its declared type; otherwise None."""
+    """Return a note for the critic if the content does not match its declared type; None if it does."""
     if declared not in ("tool_result", "session_snapshot"):
         return None
     data = _parsed(content)
@@ -83,7 +83,7 @@ def _parsed(content: str) -> Any:
 
 
 def _code_share(content: str) -> float:
-    """Return the share of lines, among the first non-blank ones, that look like statements."""
+    """Return the proportion of the first non-blank lines that look like statements."""
     lines = [line for line in content.splitlines()[:_SAMPLE_LINES] if line.strip()]
     if not lines:
         return 0.0

@@ -1,4 +1,4 @@
-"""Definitions of the tool for models: JSON schemas and function definitions."""
+"""Definitions of the tool for models, as JSON schemas and function definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autorubric.tool._response import CritiqueResponse
 from autorubric.values import Json
 
 WIRE_NAME: Final = "critique_evaluate"
-"""Name of the tool in protocols, because clients reject dots."""
+"""Name of the tool in protocols, without a dot because clients reject dots."""
 
 TITLE: Final = "critique.evaluate"
 """Display name of the tool."""
@@ -31,7 +31,7 @@ def input_schema() -> dict[str, Json]:
 
 
 def output_schema() -> dict[str, Json]:
-    """Return the JSON schema of the tool's answers."""
+    """Return the JSON schema of the tool's responses."""
     schema: dict[str, Json] = plain_schema(CritiqueResponse.model_json_schema(mode="validation"))
     schema.pop("description", None)
     return schema
@@ -40,12 +40,12 @@ def output_schema() -> dict[str, Json]:
 def openai_definition(
     name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """Return a tool definition for `tools` in OpenAI-style chat APIs.
+    """Return a tool definition for the parameter `tools` of OpenAI-style chat APIs.
 
     Args:
-        name: The tool's name in the protocol.
-        description: Its description, for models.
-        schema: The JSON schema of its arguments; None for that of `critique_evaluate`.
+        name: Name of the tool in the protocol.
+        description: Description of the tool for models.
+        schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
     """
     function = {"name": name, "description": description, "parameters": dict(schema or input_schema())}
     return {"type": "function", "function": function}
@@ -54,18 +54,18 @@ def openai_definition(
 def anthropic_definition(
     name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """Return a tool definition for `tools` in Anthropic-style message APIs.
+    """Return a tool definition for the parameter `tools` of Anthropic-style message APIs.
 
     Args:
-        name: The tool's name in the protocol.
-        description: Its description, for models.
-        schema: The JSON schema of its arguments; None for that of `critique_evaluate`.
+        name: Name of the tool in the protocol.
+        description: Description of the tool for models.
+        schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
     """
     return {"name": name, "description": description, "input_schema": dict(schema or input_schema())}
 
 
 def plain_schema(schema: Any) -> Any:
-    """Return a schema without pydantic's titles, and without null for optional keys."""
+    """Return a schema without titles and class docstrings added by pydantic, and without null defaults."""
     if isinstance(schema, list):
         return [plain_schema(one) for one in schema]
     if not isinstance(schema, Mapping):
@@ -77,7 +77,7 @@ def plain_schema(schema: Any) -> Any:
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
     }
-    # Where classes stand for types, their docstrings list attributes for readers of the code.
+    # The docstring of a class lists its attributes for readers of the code, not for models.
     if "properties" in kept:
         kept.pop("description", None)
     return kept

@@ -1,4 +1,4 @@
-"""`critique_evaluate`: turns a request into a critique; every error becomes an answer that reports it."""
+"""The function `critique_evaluate`, which returns a critique and reports errors as responses."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from autorubric.tool._turns import in_turn, unavailable
 from autorubric.types import CriterionReport, EnsembleEvaluationReport
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
-"""A callback for the progress of a call: completed steps, total steps, and the current step's description."""
+"""A progress callback that takes the completed steps, the total steps, and the current step's description."""
 
 
 _MOST_NOTES: Final = 20
-"""Maximum number of notes on a reply that are reported individually."""
+"""Maximum number of notes on a reply that are listed individually."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """The result of a provider: the grader's report on its answers, and its other findings."""
+    """The result of a provider: the report on its answers, and its other findings."""
 
     report: EnsembleEvaluationReport
     findings: Findings
@@ -55,25 +55,25 @@ async def critique_evaluate(
     on_progress: Progress | None = None,
     rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
-    """Return a critique of some content by criteria; errors are returned as an answer with `ok` false.
+    """Evaluate content against criteria and return a critique, or a response with `ok=False` after an error.
 
-    It raises only `CancelledError`, if the caller cancels it.
+    The function only raises `CancelledError`, if the caller cancels it.
 
     It accesses no files except a rubric file named in `criteria`, the provider table and the audit log.
 
     Args:
         request: The request, or its arguments as a mapping.
-        providers: Evaluators by name, a `ProviderTable`, or the path of one; None for the path in the
-            environment variable `AUTORUBRIC_PROVIDERS`.
-        timeout: Maximum number of seconds. If there are several providers, each but the last gets half of the
-            remaining time, so that a hanging one leaves time for the next. A sync function that is still
-            running at the end is left running in its thread.
-        audit_path: Path to which a JSON line is appended for the call; None for that of the provider table.
-        audit_content: Whether that line contains the content and the context, even if the table omits them.
-        on_progress: Called with the progress.
-        rubric_root: The folder that must contain a rubric file, after resolving links, regardless of the
-            request; also the base of the file's path if the request has no `workspace_root`. None allows
-            any folder. Set it if requests are not your own.
+        providers: Evaluators by name, a `ProviderTable`, or the path of a provider table; None for the path
+            in the environment variable `AUTORUBRIC_PROVIDERS`.
+        timeout: Maximum duration in seconds. If several providers are tried, each except the last gets half
+            of the remaining time, so that a hanging provider leaves time for the next. A sync function that
+            has not returned by the deadline keeps running in its thread.
+        audit_path: Path of the audit log, to which one JSON line is appended; None to use the table's path.
+        audit_content: Whether the line includes content and context, even if the table excludes them.
+        on_progress: A callback for the progress of the call.
+        rubric_root: The folder that must contain the rubric file after links are resolved, regardless of the
+            request. The path of the file is relative to it if the request has no `workspace_root`. None
+            allows any folder; set a folder if you do not control the requests.
     """
     started = time.perf_counter()
     trace = Trace()
@@ -92,7 +92,7 @@ async def critique_evaluate(
             if limit.expired():
                 raise _TimedOutError from None
             raise
-    # The contract is an answer in any case: a bug in an evaluator or here is one too.
+    # A response is returned in any case, even after a bug in an evaluator or in this module.
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             trace.error_code = "cancelled"
@@ -106,7 +106,7 @@ async def critique_evaluate(
 def _logged(
     log: Path | None, trace: Trace, response: CritiqueResponse, started: float, content: bool
 ) -> CritiqueResponse:
-    """Write the audit line and return the answer; return an error if the line cannot be written."""
+    """Write the audit line and return the response; return an error if the line cannot be written."""
     if log is None or trace.error_code == "audit":
         return response
     try:
@@ -126,15 +126,15 @@ def critique_evaluate_sync(
     audit_content: bool = False,
     rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
-    """Call `critique_evaluate` from synchronous code; safe inside a running event loop.
+    """Call `critique_evaluate` from synchronous code; also works inside a running event loop.
 
     Args:
         request: The request, or its arguments as a mapping.
-        providers: Evaluators by name, a `ProviderTable`, or the path of one.
-        timeout: Maximum number of seconds.
-        audit_path: Path to which a JSON line is appended for the call.
-        audit_content: Whether that line contains the content and the context.
-        rubric_root: The folder that must contain a rubric file.
+        providers: Evaluators by name, a `ProviderTable`, or the path of a provider table.
+        timeout: Maximum duration in seconds.
+        audit_path: Path of the audit log, to which one JSON line is appended.
+        audit_content: Whether the line includes content and context.
+        rubric_root: The folder that must contain the rubric file.
     """
     return run_sync(
         critique_evaluate(
@@ -157,7 +157,7 @@ class _ProvidersFailedError(Exception):
 
 
 def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]:
-    """Return the kind of error, and the message for the caller."""
+    """Return the kind of an error and the message for the caller."""
     match error:
         case _TimedOutError():
             if trace.request is not None and trace.request.provider != "auto":
@@ -180,7 +180,7 @@ def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]
 
 def _seconds(timeout: float) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
-        raise ArgumentError(f"timeout {timeout!r}: give seconds above 0")
+        raise ArgumentError(f"timeout must be a positive number of seconds; got {timeout!r}")
     return timeout
 
 
@@ -196,7 +196,7 @@ async def _answer(
     task = task_of(trace.request, table, rubric_root)
     trace.content_type = task.content_type
     steps = len(task.providers) + 2
-    await _tell(on_progress, 1, steps, "the request is read")
+    await _tell(on_progress, 1, steps, "the request is valid")
     if task.request.dry_run:
         return await _dry_run(task)
     for number, provider in enumerate(task.providers, 2):
@@ -226,7 +226,7 @@ async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) 
 
 
 async def _dry_run(task: Task) -> CritiqueResponse:
-    """Return the request's plan, using an evaluator that only measures the prompt."""
+    """Return the response for a dry run, using an evaluator that only measures the prompt."""
     sizes: list[int] = []
 
     async def measure(prompt: Prompt) -> None:
@@ -249,7 +249,7 @@ async def _dry_run(task: Task) -> CritiqueResponse:
 
 
 async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
-    # A reply that cannot be read is no low score here: it counts as none.
+    # An unreadable reply is excluded here and does not count as a low score.
     grader = CriterionGrader(
         judges=[judge], llm_calls="per_item", on_failure="exclude", shuffle_options=False
     )
@@ -258,10 +258,10 @@ async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
 
 
 async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _Found:
-    """Return the critique of one provider.
+    """Evaluate with one provider and return the result.
 
     Raises:
-        JudgeError: If the provider gave none.
+        JudgeError: If the provider did not return a critique.
     """
     if provider.fault:
         raise JudgeError(provider.fault)
@@ -287,7 +287,7 @@ async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _Found:
 
 
 def _without_findings(report: EnsembleEvaluationReport) -> Findings:
-    """Return the findings of a judge that only answers criteria: its reasons."""
+    """Return the findings of a judge that only answers criteria, with its reasons as the summary."""
     reasons = [f"{one.name}: {one.final_reason}" for one in report.report if one.final_reason]
     return Findings(answers={}, summary="\n".join(reasons))
 
@@ -337,6 +337,6 @@ def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _good(report: CriterionReport) -> float | None:
-    """Return how good the content is by a criterion, on [0, 1]; a penalty that applies counts as bad."""
+    """Return the quality of the content on a criterion, on [0, 1]; an applied penalty lowers the quality."""
     value = report.decision.value
     return value if value is None or report.criterion.weight >= 0 else 1.0 - value

@@ -1,4 +1,4 @@
-"""Issues and suggestions of a reply: unambiguous entries are normalised, others are dropped with a note."""
+"""Parsing of issues and suggestions: unambiguous entries are normalized, others are omitted with a note."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NOT_IN_NAMES: Final = re.compile(r"[\W_]+")
 
 
 class Names:
-    """The names of a request's criteria, matched regardless of case, whitespace and punctuation.
+    """The names of the requested criteria, matched regardless of case, whitespace and punctuation.
 
     Args:
-        names: The names.
+        names: Names of the criteria.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -39,19 +39,19 @@ class Names:
             self._by_key[key] = None if key in self._by_key else name
 
     def find(self, given: Json) -> str | None:
-        """Return the name that a spelling refers to; None if it matches none, or is ambiguous."""
+        """Return the name that a spelling refers to; None if no name matches or several names match."""
         if not isinstance(given, str):
             return None
         return given if given in self.names else self._by_key.get(_key(given))
 
 
 def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...]:
-    """Return the issues of a reply, in order.
+    """Parse the issues of a reply and return them in order.
 
     Args:
-        given: The reply's `issues`.
-        names: The requested criteria.
-        notes: Receives a note for each dropped issue.
+        given: Value of `issues` in the reply.
+        names: Names of the requested criteria.
+        notes: List to which a note is appended for each omitted issue.
     """
     if isinstance(given, Mapping):
         given = [given]
@@ -59,7 +59,7 @@ def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...
 
 
 def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
-    """Return the suggestions of a reply; `notes` receives a note for each dropped one."""
+    """Parse the suggestions of a reply and append a note to `notes` for each omitted suggestion."""
     texts = []
     for number, one in enumerate(
         _listed([given] if isinstance(given, str) else given, "suggestions", notes), 1
@@ -67,17 +67,17 @@ def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
         if isinstance(one, str):
             texts.append(one.strip())
         else:
-            notes.append(f"suggestion {number} left out: {shortened(one)} is not a text")
+            notes.append(f"suggestion {number} omitted: {shortened(one)} is not a string")
     return tuple(filter(None, texts))
 
 
 def plain_text(given: Json) -> str:
-    """Return a text without surrounding whitespace; empty for other values."""
+    """Return a string without surrounding whitespace, or an empty string for other values."""
     return given.strip() if isinstance(given, str) else ""
 
 
 def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
-    """Return at most `most` issues per criterion, dropping the least severe ones first."""
+    """Return at most `most` issues per criterion, keeping the most severe."""
     ranked = sorted(range(len(issues)), key=lambda at: -SEVERITIES.index(issues[at].severity))
     kept: set[int] = set()
     counts: dict[str, int] = {}
@@ -92,21 +92,21 @@ def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
 def _issues(entries: Sequence[Json], names: Names, notes: list[str]) -> Iterator[Issue]:
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping):
-            notes.append(f"issue {number} left out: {shortened(entry)} is not an object")
+            notes.append(f"issue {number} omitted: {shortened(entry)} is not an object")
             continue
         description = plain_text(entry.get("description"))
         severity = _SYNONYMS.get(plain_text(entry.get("severity")).casefold())
         name = _criterion(entry, names)
         if not description:
-            notes.append(f"issue {number} left out: it has no description")
+            notes.append(f"issue {number} omitted: the description is missing")
         elif name is None:
             named = shortened(entry.get("criterion"))
-            notes.append(f"issue {number} left out: criterion {named} was not asked for: {description}")
+            notes.append(f"issue {number} omitted: criterion {named} was not requested: {description}")
         elif severity is None:
             found = shortened(entry.get("severity"))
             allowed = ", ".join(SEVERITIES)
             notes.append(
-                f"issue {number} ({name}) left out: severity {found} is not one of {allowed}: {description}"
+                f"issue {number} ({name}) omitted: severity {found} is not one of {allowed}: {description}"
             )
         else:
             yield Issue(
@@ -125,7 +125,7 @@ def _criterion(entry: Mapping[str, Json], names: Names) -> str | None:
 
 
 def _location(given: Json) -> str | None:
-    """Return the location of an issue; a plain number is a line."""
+    """Return the location of an issue; an integer is interpreted as a line number."""
     if isinstance(given, int) and not isinstance(given, bool):
         return f"line {given}"
     return plain_text(given)[:_LONGEST_LOCATION] or None
@@ -136,7 +136,7 @@ def _listed(given: Json, name: str, notes: list[str]) -> Sequence[Json]:
         return ()
     if isinstance(given, list | tuple):
         return given
-    notes.append(f"{name} left out: {shortened(given)} is not a list")
+    notes.append(f"{name} omitted: {shortened(given)} is not a list")
     return ()
 
 

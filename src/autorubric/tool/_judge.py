@@ -1,4 +1,4 @@
-"""A provider as a judge of several criteria at once, which also keeps its other findings."""
+"""A judge that asks a provider about several criteria at once and keeps its other findings."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from autorubric.tool._texts import TEMPLATE
 
 
 def is_cancelled() -> bool:
-    """Whether the running task was cancelled; an awaited object may also raise `CancelledError` itself."""
+    """Return whether the running task is being cancelled, and not only an object that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def stoppable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that can be abandoned: a sync one is called in a separate thread.
+    """Wrap a function so that its caller can stop waiting for it: a sync function runs in a separate thread.
 
-    A thread whose result is no longer needed continues to run, and does not keep the process alive.
+    A thread whose result is no longer needed keeps running but does not keep the process alive.
     """
     if inspect.iscoroutinefunction(function):
         return function
@@ -51,10 +51,10 @@ def stoppable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             try:
                 value = function(given)
             except BaseException as error:
-                # An exit would end the loop, and some no future can carry: they are that function's failure.
+                # An exit would end the loop, and a future cannot carry StopIteration: both become failures.
                 told = isinstance(error, Exception) and not isinstance(error, StopIteration)
-                failure = error if told else JudgeError(f"it raised {type(error).__name__}: {error}")
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                failure = error if told else JudgeError(f"{type(error).__name__} was raised: {error}")
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the result is not needed
                 loop.call_soon_threadsafe(settle, value, failure)
 
         context = contextvars.copy_context()
@@ -70,13 +70,13 @@ class CritiqueJudge:
     """A judge that asks one evaluator about all criteria of a request at once.
 
     Attributes:
-        judge_id: The provider's name.
-        evaluator: The evaluator; any value accepted by `Critic`.
-        request: The request.
+        judge_id: Name of the provider.
+        evaluator: The evaluator: any value accepted by `Critic`.
+        request: The request to evaluate.
         content_note: A note about the content for the critic.
-        findings: The findings in the reply; None before it arrives.
-        reply: The reply's usage and cost; None before it arrives.
-        failure: The error, if there is no reply.
+        findings: The findings in the reply; None until the reply has arrived.
+        reply: The reply with its usage and cost; None until the reply has arrived.
+        failure: The error that occurred; None if no error occurred.
     """
 
     judge_id: str
@@ -88,14 +88,14 @@ class CritiqueJudge:
     failure: JudgeError | None = field(default=None, init=False)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the answer to one criterion."""
+        """Ask the evaluator about one criterion and return the answer."""
         return (await self.ask_many([request]))[0]
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply]:
-        """Return the answers to several criteria, from one request to the evaluator.
+        """Ask the evaluator about several criteria in one request and return the answers.
 
         Raises:
-            JudgeError: If the evaluator could not answer, or refused.
+            JudgeError: If the evaluator failed or refused.
         """
         sheet = CritiqueSheet(
             name="critique",
@@ -111,8 +111,8 @@ class CritiqueJudge:
         except JudgeError as error:
             self.failure = error
             raise
-        # An evaluator is its author's code: what it raises, an exit too, is that provider's failure, unless
-        # it is the caller who stops.
+        # An evaluator is user code: any exception, including an exit, is a failure of the provider, unless
+        # the caller cancelled the call.
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) or is_cancelled():
                 raise
@@ -131,7 +131,7 @@ class CritiqueJudge:
         return replies
 
     def _named(self, called: Called) -> Callable[[Any], Awaitable[Any]]:
-        """Return the provider's function, with its errors raised under the provider's name."""
+        """Wrap the provider's function so that its errors name the provider."""
 
         async def ask(prompt: Any) -> Any:
             try:
@@ -158,7 +158,7 @@ class CritiqueJudge:
                 )
             )
         if reply.answer.cannot_assess:
-            error = ReplyError(reply.answer.reason or "the evaluator gave no evaluation")
+            error = ReplyError(reply.answer.reason or "the evaluator returned no evaluation")
             error.usage, error.cost = reply.usage, reply.cost
             raise error
         return reply

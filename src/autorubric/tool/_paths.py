@@ -1,4 +1,4 @@
-"""Finds text that looks like a path, at any position and with any escaping; accesses no files."""
+"""Detection of text that looks like a path, with any escaping and without access to files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 LONGEST_PATH: Final = 4096
-"""Maximum length of a path in characters: no file has a longer one, and resolving takes quadratic time."""
+"""Maximum length of a path in characters. Longer paths do not exist, and resolving takes quadratic time."""
 
 SYSTEM_FOLDERS: Final = frozenset(
     (
@@ -33,7 +33,7 @@ SYSTEM_FOLDERS: Final = frozenset(
         *("Applications", "Library", "System", "Users", "Volumes"),
     )
 )
-"""Top-level directories of file systems."""
+"""Names of top-level directories of common operating systems."""
 
 SOMEWHERE: Final = "~"
 """Placeholder for a path outside any workspace."""
@@ -42,7 +42,7 @@ UNKNOWN: Final = "$"
 """Placeholder for a path that depends on an unknown variable."""
 
 _NOT_A_PATH: Final = re.compile(
-    # Addresses, with a scheme and without one, and ends of elements.
+    # URLs with and without a scheme, and closing tags.
     r"(?<![A-Za-z0-9+.-])(?!(?:file|vscode[\w-]{0,20}):)[A-Za-z][A-Za-z0-9+.-]{1,30}(?<!file)://[\w\[%~@-][\w./%~:@?#&=+$\]-]*+"
     r"|(?<![:\w/])//(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?=/)(?![\w./%~@-]{0,2000}/\.\.)[\w./%~@-]*+"
     r"|</[\w:.-]{1,100}+\s?>",
@@ -50,7 +50,7 @@ _NOT_A_PATH: Final = re.compile(
 )
 _IN_NAME: Final = r"[\w.@~%-]"
 _TOKEN: Final = re.compile(rf"(?<![\w.@~%\\/-])({_IN_NAME}*+)((?:[\\/]++{_IN_NAME}*+)++)")
-# Scripts without a space between words: a path may follow their letters directly.
+# Scripts without spaces between words: a path may directly follow a letter.
 _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\uffef][\\/]+[A-Za-z]"
 )
@@ -75,7 +75,7 @@ _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _ENTITY: Final = re.compile(
     r"&(?:#0*([0-9]{1,7})(?![0-9]);?|#x0*([0-9a-f]{1,6})(?![0-9a-f]);?|([a-z][a-z0-9]{1,31};))", re.IGNORECASE
 )
-# Not by Unicode normalisation, whose time grows with the square of a run of combining characters.
+# Unicode normalization is not used, because it takes quadratic time for a run of combining characters.
 _LOOK_ALIKES: Final = str.maketrans(
     {
         **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
@@ -89,7 +89,7 @@ _LOOK_ALIKES: Final = str.maketrans(
         "\u223c": "~",
     }
 )
-"""Full-width forms and other characters that look like those of a path."""
+"""Full-width forms and other characters that look like characters of paths."""
 _ROUNDS: Final = 3
 
 
@@ -98,8 +98,8 @@ class NamedPath(NamedTuple):
 
     Attributes:
         text: The text, after unescaping.
-        path: Its target: an absolute path, one relative to the workspace, `SOMEWHERE` or `UNKNOWN`.
-        sure: Whether it is more than the end of another token, or one word after a slash.
+        path: The path: absolute, relative to the workspace, `SOMEWHERE` or `UNKNOWN`.
+        sure: Whether the text is certainly a path, and not the end of another token or a word after a slash.
     """
 
     text: str
@@ -108,7 +108,7 @@ class NamedPath(NamedTuple):
 
 
 def named_paths(text: str) -> Iterator[NamedPath]:
-    """Yield everything in a text that looks like a path, in linear time."""
+    """Yield all parts of a text that look like paths; takes linear time."""
     for view in views(text):
         plain = _NOT_A_PATH.sub(" ", view)
         for token in _TOKEN.finditer(plain):
@@ -117,10 +117,10 @@ def named_paths(text: str) -> Iterator[NamedPath]:
 
 
 def views(text: str) -> Iterator[str]:
-    """Yield the text, and then the text with one layer of encoding after another decoded.
+    """Yield the text, followed by the text with up to three layers of encoding removed one by one.
 
-    Decodes percent encoding, backslash escapes, HTML character references, and full-width and look-alike
-    characters; up to three layers.
+    The encodings are percent encoding, backslash escapes, HTML character references, and full-width and
+    look-alike characters.
     """
     yield text
     for _ in range(_ROUNDS):
@@ -143,7 +143,7 @@ def _escapes_resolved(text: str) -> str:
 
 
 def _character(found: re.Match[str]) -> str:
-    """Return the characters of a reference; the reference itself if it is not valid."""
+    """Return the characters of an HTML character reference, or the reference unchanged if it is invalid."""
     if found[3]:
         return html.unescape(found[0])
     code = int(found[1]) if found[1] else int(found[2], 16)
@@ -160,9 +160,9 @@ def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
     """Yield the paths of one token.
 
     Args:
-        before: The text before it.
-        head: Its characters up to the first separator.
-        rest: The remaining characters.
+        before: The text before the token.
+        head: The characters of the token up to the first separator.
+        rest: The remaining characters of the token.
     """
     text = head[-LONGEST_PATH:] + rest
     if (variable := _variable(before, head)) is not None:
@@ -177,7 +177,7 @@ def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
         yield NamedPath(text, text)
         if head.endswith("..") and head.strip("."):
             yield NamedPath(f"..{rest}", f"..{rest}")
-        # An option that its value follows, and whatever else ends no name.
+        # An option followed by its value, or another character that does not end a name.
         if head[0] == "-" or head[-1] in "@%-":
             yield NamedPath(rest, rest, sure=False)
 
@@ -200,7 +200,7 @@ def _rooted(before: str, rest: str) -> Iterator[NamedPath]:
 
 
 def _goes_on(before: str) -> bool:
-    """Return whether a slash after this text probably continues an expression: a template, a glob, a sum."""
+    """Return whether a slash after this text probably continues an expression, such as a template or glob."""
     last, previous = before[-1:], before[-2:-1]
     if last == "+":
         return previous.isalnum()
@@ -225,5 +225,5 @@ def _of_variable(name: str, rest: str) -> Iterator[NamedPath]:
     else:
         if name.isupper():
             yield NamedPath(text, UNKNOWN)
-        # It may be empty, and the path begin behind it.
+        # The variable may be empty, so that the path begins after it.
         yield NamedPath(text, rest, sure=False)

@@ -1,4 +1,4 @@
-"""The provider table: the available evaluators, and the order in which they are tried."""
+"""The provider table, with the available evaluators and the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROVIDERS_VARIABLE: Final = "AUTORUBRIC_PROVIDERS"
 """Environment variable with the path of the default provider table."""
 
 TABLE_FORMAT: Final = 1
-"""Version of the table's format; older versions can be read, newer ones are rejected."""
+"""Version of the table format. Older versions can be read; newer versions are rejected."""
 
 _NAME: Final = re.compile(r"local_fm|gpt4|claude|custom:[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
@@ -36,13 +36,13 @@ class Provider:
     """An evaluator and its strengths.
 
     Attributes:
-        evaluator: A model's name, an `LLMConfig`, a judge, an object with `forward(prompt)`, or a sync or
-            async function of the prompt.
-        local: Whether it runs on this machine; preferred for code.
-        fast: Whether it is fast; preferred if no provider is preferred for the type of content.
-        specialised: Whether it is specialised in security and safety, and preferred for these criteria.
-        name: Its name in the table.
-        fault: Why it cannot be asked, because of an invalid table entry; empty if it can.
+        evaluator: A model name, an `LLMConfig`, a judge, an object with `forward(prompt)`, or a sync or async
+            function of the prompt.
+        local: Whether the evaluator runs on this machine, which makes it preferred for code.
+        fast: Whether the evaluator is fast, which makes it preferred if no other preference applies.
+        specialised: Whether the evaluator is preferred for the criteria security and safety.
+        name: Name of the provider in the table.
+        fault: Errors of the table entry, which make the provider unusable; empty if there are no errors.
     """
 
     evaluator: Any
@@ -55,12 +55,12 @@ class Provider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTable:
-    """Providers in the order in which they are tried, and the audit log settings.
+    """Providers in the order in which they are tried, and settings of the audit log.
 
     Attributes:
-        providers: The providers.
-        audit_path: Path to which a line is appended for each call; None for no log.
-        audit_content: Whether the line contains the content and the context.
+        providers: The available providers.
+        audit_path: Path of the audit log, to which one line is appended per call; None for no log.
+        audit_content: Whether the lines include content and context.
     """
 
     providers: tuple[Provider, ...] = field(default=())
@@ -69,11 +69,11 @@ class ProviderTable:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ProviderTable:
-        """Read a table from a YAML, TOML or JSON file; providers with invalid entries keep their error.
+        """Read a table from a YAML, TOML or JSON file; errors of single providers are stored in `fault`.
 
         Raises:
-            FileError: If the file cannot be read, or contains no usable provider; all errors are reported at
-                once.
+            FileError: If the file cannot be read, has other errors, or contains no usable provider. The
+                message lists all errors.
         """
         document = read_structured(path, suffixes=_SUFFIXES)
         faults = document.faults()
@@ -86,34 +86,34 @@ class ProviderTable:
         return table
 
     def named(self, name: str) -> Provider:
-        """Return the provider with this name.
+        """Return the provider with a given name.
 
         Raises:
-            ArgumentError: If there is none.
+            ArgumentError: If there is no usable provider with this name.
         """
         found = next((one for one in self.providers if one.name == name), None)
         if found is None:
             there = ", ".join(one.name for one in self.providers) or "none configured"
-            raise ArgumentError(f"Provider {name!r} is not available; there is {there}")
+            raise ArgumentError(f"Provider {name!r} is not available; available: {there}")
         if found.fault:
             raise ArgumentError(unavailable(name, found.fault))
         return found
 
     def routed(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:
-        """Return the providers to try, in order; only one if it is named.
+        """Return the providers to try, in order, or only the named provider.
 
-        First comes a local one for code, else a specialised one for security and safety, else a fast one;
-        then the other suitable local and specialised ones, then all in the order of the table.
+        Local providers come first for code, and specialised providers for security and safety. If no provider
+        is preferred in this way, a fast provider comes first. The others follow in the order of the table.
 
         Raises:
-            ArgumentError: If there is no provider, or none with that name.
+            ArgumentError: If there are no providers or the named provider is not available.
         """
         if name != "auto":
             return (self.named(name),)
         if not self.providers:
             raise ArgumentError(
-                "No provider is available: give providers, or name a provider table in the environment "
-                f"variable {PROVIDERS_VARIABLE}"
+                "No provider is available: pass providers, or set the environment variable "
+                f"{PROVIDERS_VARIABLE} to the path of a provider table"
             )
         guarded = bool(_GUARDED & {one.casefold() for one in criteria})
         ranked = sorted(self.providers, key=lambda one: _rank(one, content_type == "code", guarded))
@@ -127,10 +127,10 @@ Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
 
 
 def provider_table(given: Providers) -> ProviderTable:
-    """Return the table for an argument: a table, evaluators by name, a file, or the environment's table.
+    """Return the table for a caller's argument; None selects the table set in the environment.
 
     Raises:
-        ArgumentError: If it is none of these.
+        ArgumentError: If the argument has another type.
         FileError: If the file cannot be read or has errors.
     """
     if given is None:
@@ -140,20 +140,20 @@ def provider_table(given: Providers) -> ProviderTable:
     if isinstance(given, str | Path):
         return ProviderTable.from_file(given)
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"providers is {shortened(given)}; give a mapping of names to evaluators")
+        raise ArgumentError(f"providers must be a mapping of names to evaluators; got {shortened(given)}")
     return ProviderTable(providers=tuple(_provider(str(name), one) for name, one in given.items()))
 
 
 def _provider(name: str, given: Any) -> Provider:
     if name == "auto":
-        return Provider(None, name=name, fault="no provider may be called 'auto', the word for choosing one")
+        return Provider(None, name=name, fault="the name 'auto' is reserved; use another name")
     if isinstance(given, Provider):
         return replace(given, name=name)
     return Provider(evaluator=given, local=name == "local_fm", name=name)
 
 
 def _rank(provider: Provider, code: bool, guarded: bool) -> list[bool]:
-    # Code stays on the machine if it can, whatever it is to be looked at for.
+    # Code stays on this machine if possible, regardless of the criteria.
     wishes = (code and provider.local, guarded and provider.specialised)
     return [not wish for wish in wishes]
 
@@ -161,7 +161,7 @@ def _rank(provider: Provider, code: bool, guarded: bool) -> list[bool]:
 def _read_table(document: Document, faults: Faults) -> ProviderTable:
     given = document.data
     if not isinstance(given, Mapping):
-        faults.add((), "a provider table is a mapping with 'providers'")
+        faults.add((), "a provider table must be a mapping with the key 'providers'")
         return ProviderTable()
     for key in given:
         if key not in _KEYS:
@@ -170,13 +170,13 @@ def _read_table(document: Document, faults: Faults) -> ProviderTable:
         faults.add(("format",), fault)
     audit_path, audit_content = given.get("audit_path"), given.get("audit_content", False)
     if audit_path is not None and not (isinstance(audit_path, str) and audit_path):
-        faults.add(("audit_path",), f"the path of a file; got {shortened(audit_path)}")
+        faults.add(("audit_path",), f"must be the path of a file; got {shortened(audit_path)}")
         audit_path = None
     if not isinstance(audit_content, bool):
-        faults.add(("audit_content",), f"true or false; got {shortened(audit_content)}")
+        faults.add(("audit_content",), f"must be true or false; got {shortened(audit_content)}")
     entries = given.get("providers")
     if not isinstance(entries, Mapping) or not entries:
-        faults.add(("providers",), f"a mapping of names to models; got {shortened(entries)}")
+        faults.add(("providers",), f"must be a mapping of names to models; got {shortened(entries)}")
         entries = {}
     return ProviderTable(
         providers=tuple(_read_provider(name, entry) for name, entry in entries.items()),
@@ -186,17 +186,17 @@ def _read_table(document: Document, faults: Faults) -> ProviderTable:
 
 
 def _read_provider(name: str, entry: Json) -> Provider:
-    """Return the provider for a table entry, with the entry's errors."""
+    """Return the provider for a table entry, with the errors of the entry."""
     settings = {"model": entry} if isinstance(entry, str) else entry
     found: list[str] = []
     if not _NAME.fullmatch(name):
-        found.append(f"{name!r} is no name of a provider; give local_fm, gpt4, claude or custom:<id>")
+        found.append(f"the name {name!r} is invalid; use local_fm, gpt4, claude or custom:<id>")
     if not isinstance(settings, Mapping):
-        found.append(f"a model's name, or a mapping with 'model'; got {shortened(entry)}")
+        found.append(f"the entry must be a model name or a mapping with 'model'; got {shortened(entry)}")
         return Provider(None, name=name, fault="; ".join(found))
     flags = {flag: settings.get(flag, flag == "local" and name == "local_fm") for flag in _FLAGS}
     found += [
-        f"{flag}: true or false; got {shortened(value)}"
+        f"{flag}: must be true or false; got {shortened(value)}"
         for flag, value in flags.items()
         if not isinstance(value, bool)
     ]

@@ -1,4 +1,4 @@
-"""Refinement: critique and revise in turns until the content is good enough, or a limit is reached."""
+"""Refinement of content by alternating critique and revision until a score or a limit is reached."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from autorubric.tool._providers import Providers
 from autorubric.tool._response import CritiqueResponse
 
 Revise: TypeAlias = Callable[[str, CritiqueResponse], str | Awaitable[str]]
-"""A function that creates the next content from a content and its critique."""
+"""A function that takes the content and its critique and returns the revised content."""
 
 
 Stopped: TypeAlias = Literal[
     "passed", "max_rounds", "unchanged", "oscillating", "failed", "max_calls", "max_cost"
 ]
-"""Reason why refining ended."""
+"""Reason for the end of a refinement."""
 
 _OPTIONS: Final = ("timeout", "audit_path", "audit_content", "on_progress", "rubric_root")
 """Parameters of `critique_evaluate` other than the request."""
@@ -30,11 +30,11 @@ _OPTIONS: Final = ("timeout", "audit_path", "audit_content", "on_progress", "rub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefineRound:
-    """A content and its critique.
+    """One version of the content with its critique.
 
     Attributes:
-        content: The content.
-        response: Its critique, on the scale 0-10.
+        content: The evaluated content.
+        response: The critique, with scores from 0 to 10.
     """
 
     content: str
@@ -42,26 +42,26 @@ class RefineRound:
 
     @property
     def score(self) -> float | None:
-        """Return the overall score, 0 to 10; None if there is none."""
+        """Return the overall score from 0 to 10; None if there is no score."""
         score = self.response.overall_score
         return None if score is None or isinstance(score, str) else float(score)
 
     @property
     def assessed(self) -> bool:
-        """Whether every criterion has a score, so that the overall score covers all of them."""
+        """Whether every criterion has a score, so that the overall score covers all criteria."""
         return all(one.score is not None for one in self.response.criteria_scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refinement:
-    """The result of refining.
+    """The result of a refinement.
 
     Attributes:
-        rounds: Every content with its critique, in order.
-        stopped: Why it ended: the score was reached, the rounds were used up, the revision changed nothing
-            or returned an earlier content, a critique or revision failed, a critique had no score, or a limit
-            on requests left no room for one.
-        error: The error of the failed critique or revision; None if none failed.
+        rounds: Every version of the content with its critique, in order.
+        stopped: The reason for the end: the score was reached (`passed`), all rounds were used up, the
+            revision was `unchanged` or repeated an earlier version (`oscillating`), a critique or revision
+            failed or had no score (`failed`), or `max_calls` or `max_cost` was reached.
+        error: The error of the failed critique or revision; None if nothing failed.
     """
 
     rounds: tuple[RefineRound, ...]
@@ -70,22 +70,22 @@ class Refinement:
 
     @property
     def passed(self) -> bool:
-        """Whether the score was reached."""
+        """Whether the required score was reached."""
         return self.stopped == "passed"
 
     @property
     def best(self) -> RefineRound:
-        """Return the round with the highest score, scores over all criteria first; the first of equals."""
+        """Return the first round with the highest score, preferring scores that cover all criteria."""
         return max(self.rounds, key=_worth)
 
     @property
     def content(self) -> str:
-        """Return the best content."""
+        """Return the best version of the content."""
         return self.best.content
 
     @property
     def response(self) -> CritiqueResponse:
-        """Return the critique of the best content."""
+        """Return the critique of the best version."""
         return self.best.response
 
 
@@ -101,26 +101,26 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
-    """Critique and revise a content in turns until its score is high enough, and return the result.
+    """Critique and revise content in turns until its score is high enough, and return the result.
 
     Args:
-        content: The first content.
-        revise: Creates the next content from a content and its critique; sync or async. It is not called
-            after the last round, so every content has a critique.
-        criteria: As in a request.
+        content: The content to start with.
+        revise: A sync or async function that takes the content and its critique and returns the revised
+            content. It is not called after the last round, so every version has a critique.
+        criteria: The criteria of the request; see `CritiqueRequest`.
         max_rounds: Maximum number of critiques, at least 1.
-        min_score: The overall score to reach, 0 to 10. A score that omits a criterion, because it could not
-            be assessed, does not count.
-        providers: As for `critique_evaluate`.
-        max_calls: Maximum number of requests to models, including those of `revise`; None for no limit.
-        max_cost: Maximum cost of these requests in US dollars; None for no limit. If set, a model with an
-            unknown price is not asked.
+        min_score: The overall score to reach, from 0 to 10. A score does not count if a criterion could not
+            be assessed.
+        providers: The available evaluators; see `critique_evaluate`.
+        max_calls: Maximum number of requests to models, including those sent by `revise`; None for no limit.
+        max_cost: Maximum cost of these requests in US dollars; None for no limit. If set, models with an
+            unknown price are not called.
         **arguments: Other arguments of the request, such as `context`, and of `critique_evaluate`, such as
             `timeout`.
 
     Raises:
-        ArgumentError: If `max_rounds`, `min_score` or a limit is invalid. An error raised by `revise` is
-            reported in `error`, with the rounds before it.
+        ArgumentError: If `max_rounds`, `min_score` or a limit is invalid. An error raised by `revise` is not
+            raised again but reported in `error`.
     """
     _check(max_rounds, min_score)
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
@@ -128,7 +128,7 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     rounds: list[RefineRound] = []
 
     async def take_turns(content: str) -> Stopped:
-        """Critique and revise in turns, and return the reason for stopping."""
+        """Critique and revise in turns and return the reason for stopping."""
         while True:
             request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
             response = await critique_evaluate(request, providers=providers, **options)
@@ -150,7 +150,7 @@ async def refine_until(  # noqa: PLR0913 - the public contract
         except _RevisionFailedError as failed:
             return Refinement(rounds=tuple(rounds), stopped="failed", error=str(failed))
         except BudgetError:
-            # Of what `revise` itself asks; a limit of somebody else's is not ours to tell.
+            # Raised by `revise`; an error of another limit is not handled here.
             if limit.reached is None:
                 raise
             stopped = limit.reached
@@ -170,7 +170,7 @@ def refine_until_sync(  # noqa: PLR0913 - the public contract
     max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
-    """Call `refine_until` from synchronous code; safe inside a running event loop."""
+    """Call `refine_until` from synchronous code; also works inside a running event loop."""
     return run_sync(
         refine_until(
             content,
@@ -192,9 +192,9 @@ def _worth(made: RefineRound) -> tuple[bool, float]:
 
 def _check(max_rounds: int, min_score: float) -> None:
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
-        raise ArgumentError(f"max_rounds {max_rounds!r}: give a whole number from 1 up")
+        raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 10:
-        raise ArgumentError(f"min_score {min_score!r}: give a number from 0 to 10")
+        raise ArgumentError(f"min_score must be a number from 0 to 10; got {min_score!r}")
 
 
 class _RevisionFailedError(Exception):
@@ -207,11 +207,11 @@ async def _revised(revise: Revise, made: RefineRound) -> str:
         revised = await given if inspect.isawaitable(given) else given
     except BudgetError:
         raise
-    # The rounds before it are paid for; an error of the caller's function must not lose them.
+    # An error of the caller's function must not lose the previous rounds, which were paid for.
     except Exception as error:
         raise _RevisionFailedError(f"revise raised {type(error).__name__}: {error}") from error
     if not isinstance(revised, str):
         raise _RevisionFailedError(
-            f"revise gave {type(revised).__name__}; expected the next content as a string"
+            f"revise must return the revised content as a string; it returned {type(revised).__name__}"
         )
     return revised

@@ -1,4 +1,4 @@
-"""The arguments of `critique.evaluate`."""
+"""The request of the tool `critique.evaluate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EvaluationMode = Literal["detailed", "summary", "score_only"]
 ScoringScale = Literal["0-10", "0-100", "letter", "pass-fail"]
 
 MOST_BYTES: Final = 512_000
-"""Maximum number of UTF-8 bytes of the content, and of the context."""
+"""Maximum size of the content and of the context in UTF-8 bytes."""
 
 _TOO_LONG: Final = "{what} exceeds maximum size (500KB)"
 _NAMES: Final = ("critique.evaluate", "critique_evaluate")
@@ -28,24 +28,24 @@ class CritiqueRequest(BaseModel):
     """A request for a critique.
 
     Attributes:
-        content: The content to evaluate, at most 512,000 UTF-8 bytes; data as a JSON text.
-        content_type: Type of the content; `auto` detects it.
-        criteria: Names of criteria, standard or custom, or the path of one rubric file.
-        provider: The evaluator: `auto`, or a name in the provider table.
-        evaluation_mode: `detailed`; `summary` without issues and suggestions; `score_only` also without a
-            summary.
-        scoring_scale: How scores are shown.
-        context: Further information: goals, concerns, related files.
-        workspace_root: The folder to which locations of issues, and a rubric file, are confined.
-        max_issues: Maximum number of issues per criterion, 1 to 50.
-        dry_run: Whether to check the request and return its plan without asking an evaluator.
+        content: The content to evaluate, at most 512,000 UTF-8 bytes. Data is passed as JSON text.
+        content_type: Type of the content; `auto` detects the type.
+        criteria: Names of standard or custom criteria, or the path of one rubric file.
+        provider: The evaluator: `auto`, or the name of a provider in the table.
+        evaluation_mode: Contents of the response: `detailed`; `summary` without issues and suggestions; or
+            `score_only`, also without a summary.
+        scoring_scale: The scale on which scores are reported.
+        context: Further information, such as goals, concerns and related files.
+        workspace_root: The folder that must contain all locations of issues and the rubric file.
+        max_issues: Maximum number of issues per criterion, from 1 to 50.
+        dry_run: Whether to only check the request and return its plan, without calling an evaluator.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     content: str = Field(description="The text, code or data to evaluate; data as a JSON string.")
     content_type: ContentType = Field(default="auto", description="What the content is; auto finds out.")
-    # One name, a list or a tuple; what is kept is a tuple.
+    # One name, a list or a tuple; stored as a tuple.
     criteria: Sequence[str] = Field(
         description=(
             "What to evaluate: correctness, completeness, quality, security, performance, style, safety, or "
@@ -80,9 +80,9 @@ class CritiqueRequest(BaseModel):
     @field_validator("content", "context", mode="before")
     @classmethod
     def _take_text_alone(cls, given: Any) -> Any:
-        # Bytes would be read as a text past the bound on its size.
+        # Bytes would be converted to a string and bypass the size limit.
         if isinstance(given, bytes | bytearray | memoryview):
-            raise ValueError(f"it is {type(given).__name__}; give a text")
+            raise ValueError(f"must be a string; got {type(given).__name__}")
         return given
 
     @field_validator("content", "context", mode="after")
@@ -91,16 +91,14 @@ class CritiqueRequest(BaseModel):
         try:
             (text or "").encode("utf-8")
         except UnicodeEncodeError:
-            raise ValueError(
-                "it holds half a character (an unpaired surrogate); give valid Unicode"
-            ) from None
+            raise ValueError("the text contains an unpaired surrogate and is not valid Unicode") from None
         return text
 
     @field_validator("content")
     @classmethod
     def _check_content(cls, content: str) -> str:
         if not content.strip():
-            raise ValueError("it is empty; give what is to be evaluated")
+            raise ValueError("the content is empty; pass the content to evaluate")
         return content
 
     @field_validator("criteria", mode="before")
@@ -115,8 +113,8 @@ class CritiqueRequest(BaseModel):
         for name in names:
             if not name or len(name) > _LONGEST_NAME or not name.isprintable():
                 raise ValueError(
-                    f"{shortened(name)} is no name of a criterion; give one line of 1 to {_LONGEST_NAME} "
-                    "characters"
+                    f"the name of a criterion must be one line of 1 to {_LONGEST_NAME} printable characters; "
+                    f"got {shortened(name)}"
                 )
         return names
 
@@ -130,21 +128,21 @@ RequestLike: TypeAlias = CritiqueRequest | Mapping[str, Any]
 
 
 def read_request(given: RequestLike) -> CritiqueRequest:
-    """Return the request for a caller's argument.
+    """Parse a request.
 
     Args:
         given: A request, its arguments, or a tool call `{"tool": "critique.evaluate", "arguments": {...}}`.
 
     Raises:
-        ArgumentError: If it has errors; all of them are reported.
+        ArgumentError: If the request is invalid. The message lists all errors.
     """
     arguments = given.model_dump() if isinstance(given, CritiqueRequest) else given
     if isinstance(arguments, Mapping) and set(arguments) == {"tool", "arguments"}:
         if arguments["tool"] not in _NAMES:
-            raise ArgumentError(f"no tool {shortened(arguments['tool'])}; there is {_NAMES[0]}")
+            raise ArgumentError(f"unknown tool {shortened(arguments['tool'])}; use {_NAMES[0]}")
         arguments = arguments["arguments"]
     if not isinstance(arguments, Mapping):
-        raise ArgumentError(f"the request is {shortened(arguments)}; give a mapping of arguments")
+        raise ArgumentError(f"the request must be a mapping of arguments; got {shortened(arguments)}")
     for name in ("content", "context"):
         text = arguments.get(name)
         if isinstance(text, str) and len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
@@ -161,13 +159,13 @@ def _fault(found: Any) -> str:
     place = ".".join(map(str, found["loc"])) or "request"
     match found["type"]:
         case "missing":
-            return f"{place}: it is missing"
+            return f"{place}: missing required argument"
         case "extra_forbidden":
             return f"{place}: unknown argument; {nearest_key(place, CritiqueRequest.model_fields)}"
         case "is_instance_of":
-            return f"{place}: give a list of names; got {shortened(found['input'])}"
+            return f"{place}: must be a list of names; got {shortened(found['input'])}"
         case _:
             message = found["msg"].removeprefix("Value error, ")
-            # What was given is told where it is short: a content or a list is not.
+            # Values rejected by this module's validators may be long and are not quoted.
             shown = "" if found["type"] == "value_error" else f"; got {shortened(found['input'])}"
             return f"{place}: {message}{shown}"

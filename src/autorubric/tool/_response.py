@@ -1,4 +1,4 @@
-"""The answer of the tool."""
+"""The response of the tool `critique.evaluate`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from autorubric.values import Json
 Severity = Literal["low", "medium", "high", "critical"]
 Label = Literal["Excellent", "Good", "Fair", "Poor"]
 Score: TypeAlias = int | float | str | None
-"""A number, `"A"` to `"F"`, `"pass"` or `"fail"`, by the scale; None if it could not be assessed."""
+"""A number, `"A"` to `"F"`, or `"pass"` or `"fail"`, depending on the scale; None if not assessed."""
 
 
 class CriterionScore(BaseModel):
-    """The score of one criterion; its JSON contains only the keys that were set.
+    """The score of one criterion. Its JSON contains only the keys that were set.
 
     Attributes:
-        criterion: The criterion's name.
-        score: The score on the requested scale; for a penalty, how free of it the content is. None if it
-            could not be assessed.
-        label: The score as a word; None if it could not be assessed.
-        explanation: The critic's reason for the score, or for its absence; None if the critic gave no reason,
-            and in `score_only` mode.
+        criterion: Name of the criterion.
+        score: The score on the requested scale, where higher is better, also for penalties. None if the
+            criterion could not be assessed.
+        label: A word for the score; None if the criterion could not be assessed.
+        explanation: The critic's reason for the score or for its absence; None without a reason and in
+            `score_only` mode.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,11 +44,11 @@ class Issue(BaseModel):
     """An issue with the content.
 
     Attributes:
-        criterion: The criterion that it counts against.
-        severity: Its severity.
-        location: Its location, in the critic's words; None if it has no particular location.
-        description: The problem.
-        suggestion: A suggested fix; None if there is none.
+        criterion: Name of the criterion that the issue belongs to.
+        severity: Severity of the issue.
+        location: Location in the content, as written by the critic; None if not specified.
+        description: Description of the problem.
+        suggestion: A suggested fix; None if the critic did not suggest a fix.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,25 +61,25 @@ class Issue(BaseModel):
 
 
 class CritiqueResponse(BaseModel):
-    """A critique, the result of a dry run, or an error; its JSON contains only the keys that were set.
+    """A critique, the result of a dry run, or an error. Its JSON contains only the keys that were set.
 
     Attributes:
         ok: Whether the request succeeded.
-        provider: The evaluator, or the one that a dry run would use; None in an error.
-        overall_score: Weighted mean of the criteria on the scale, minus the deductions of the penalties that
-            apply; None if none could be assessed.
-        scoring_scale: The scale.
-        criteria_scores: A score for each criterion, in the requested order.
-        issues: The issues found; in `detailed` mode.
-        summary: The critique in a sentence or two; not in `score_only` mode.
-        suggestions: Suggested next steps; in `detailed` mode.
-        evaluation_time_ms: Duration in milliseconds.
-        fallback_from: Providers that were tried before and failed, each with the reason; if any.
-        notes: Parts of the critic's reply that were dropped, each with the reason; if any.
-        error: The error message; in an error.
-        dry_run: Whether no evaluator was asked; in a dry run.
-        criteria: Names of the criteria to evaluate; in a dry run.
-        prompt_size: UTF-8 bytes of the prompt; in a dry run.
+        provider: Name of the provider that answered, or would be called after a dry run; None in an error.
+        overall_score: Weighted mean of the criteria on the requested scale, minus deductions for penalties;
+            None if no criterion could be assessed.
+        scoring_scale: The scale of the scores.
+        criteria_scores: One score per criterion, in the requested order.
+        issues: The issues found. Set in `detailed` mode.
+        summary: The critique in one or two sentences. Not set in `score_only` mode.
+        suggestions: Suggested next steps. Set in `detailed` mode.
+        evaluation_time_ms: Duration of the evaluation in milliseconds.
+        fallback_from: Error messages of the providers that were tried before and failed, by name.
+        notes: Parts of the critic's reply that were omitted, with the reasons. Set if there are any.
+        error: The error message. Set if the request failed.
+        dry_run: Whether this is the result of a dry run, for which no evaluator was called.
+        criteria: Names of the criteria to evaluate. Set in a dry run.
+        prompt_size: Size of the prompt in UTF-8 bytes. Set in a dry run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -106,15 +106,15 @@ class CritiqueResponse(BaseModel):
 
     @classmethod
     def failed(cls, error: str) -> CritiqueResponse:
-        """Return an answer that reports an error."""
+        """Create a response that reports an error."""
         return cls(ok=False, error=error, provider=None)
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the answer as JSON data, as sent to clients."""
+        """Return the response as JSON-compatible data, in the form sent to clients."""
         return self.model_dump(mode="json")
 
     def one_line(self) -> str:
-        """Return the answer on one line, such as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
+        """Return a summary on one line, such as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
         if not self.ok:
             return f"✗ {self.error}"
         if self.dry_run:

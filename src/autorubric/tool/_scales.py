@@ -1,4 +1,4 @@
-"""Converts a value on [0, 1] to a scale and to a word."""
+"""Conversion of values on [0, 1] to a scale and to labels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LABELS: Final[tuple[tuple[float, Label], ...]] = ((0.9, "Excellent"), (0.7, "Go
 _LETTERS: Final = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"))
 _BOUNDS: Final = frozenset({PASSES_FROM, *(least for least, _ in (*_LABELS, *_LETTERS))})
 _DIGITS: Final = 3
-"""Number of decimals of a value on [0, 1] that are shown."""
+"""Number of decimals to which values on [0, 1] are reported."""
 _NOISE: Final = 9
-"""Number of significant decimals of a value on [0, 1]: sums of weights may make 0.7 slightly smaller."""
+"""Number of significant decimals of values on [0, 1], because rounding errors may turn 0.7 into 0.6999…."""
 
 
 def shown(value: float | None, scale: ScoringScale) -> Score:
-    """Return the value on a scale; None if there is no value."""
+    """Convert a value on [0, 1] to a scale; None if there is no value."""
     if value is None:
         return None
     value = round(value, _NOISE)
@@ -38,14 +38,14 @@ def shown(value: float | None, scale: ScoringScale) -> Score:
 
 
 def label_of(value: float | None) -> Label | None:
-    """Return the value as a word; None if there is no value."""
+    """Return the label for a value on [0, 1], from Excellent to Poor; None if there is no value."""
     if value is None:
         return None
     return next((label for least, label in _LABELS if round(value, _NOISE) >= least), "Poor")
 
 
 def _told(value: float) -> float:
-    """Return the value as shown: rounded, but not up to a bound that it does not reach."""
+    """Round a value for reporting, but not up to a threshold that the value does not reach."""
     rounded = round(value, _DIGITS)
     if any(value < bound <= rounded for bound in _BOUNDS):
         return math.floor(value * 10**_DIGITS) / 10**_DIGITS

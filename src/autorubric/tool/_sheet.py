@@ -1,4 +1,4 @@
-"""The reply format of a critique: a score for each criterion, issues, summary, suggestions."""
+"""The reply format of a critique: one score per criterion, issues, a summary and suggestions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BESIDE: Final = frozenset({"issues", "summary", "suggestions"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The contents of a reply.
+    """The parsed contents of a reply.
 
     Attributes:
-        answers: The answer to each criterion, by name.
-        issues: The issues, in the reply's order.
-        summary: The critique in a sentence or two.
+        answers: The answers by the names of the criteria.
+        issues: The issues, in the order of the reply.
+        summary: The critique in one or two sentences.
         suggestions: Suggested next steps.
-        notes: Parts of the reply that were dropped, with the reason.
+        notes: Parts of the reply that were omitted, with the reasons.
     """
 
     answers: Mapping[str, Answer]
@@ -48,14 +48,14 @@ class _Entry(BaseModel):
 
 
 class CritiqueSheet(BaseCriterion):
-    """Several criteria as one question that also asks for issues; it has no measurement of its own.
+    """A criterion that combines several criteria in one question, which may also ask for issues.
 
     Attributes:
-        parts: The criteria; each reads its own answer.
-        mode: What to ask for in addition to the scores.
+        parts: The combined criteria, each of which parses its own answer.
+        mode: The information to ask for in addition to the scores.
         content_note: A note about the content for the critic.
         max_issues: Maximum number of issues per criterion.
-        is_pass_fail: Whether `{"passed": …}` answers a rating: with its highest value or its lowest.
+        is_pass_fail: Whether `{"passed": …}` is accepted for a rating, as its highest or lowest value.
     """
 
     level: ClassVar[Level] = "text"
@@ -68,7 +68,7 @@ class CritiqueSheet(BaseCriterion):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the criteria."""
+        """Return the names of the combined criteria."""
         return tuple(part.name or "" for part in self.parts)
 
     @cached_property
@@ -77,7 +77,7 @@ class CritiqueSheet(BaseCriterion):
 
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:
-        """Return the pydantic class of a reply; `criteria_scores` entries have their criterion's fields."""
+        """Return the pydantic model of a reply, whose entries may have any fields besides `criterion`."""
         fields: dict[str, Any] = {"criteria_scores": (list[_Entry], Field(description="one a criterion"))}
         if self.mode == "detailed":
             fields["issues"] = (list[Issue], Field(default_factory=list))
@@ -89,7 +89,7 @@ class CritiqueSheet(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """Return the JSON schema sent to a model; criteria of the same shape share an entry's schema."""
+        """Return the JSON schema sent to a model; criteria with identical answer fields share an entry."""
         shapes: list[tuple[Mapping[str, Json], list[str]]] = []
         for part in self.parts:
             properties = part.wire_schema["properties"]
@@ -122,31 +122,32 @@ class CritiqueSheet(BaseCriterion):
         }
 
     def render(self, shown: Shown | None = None) -> str:
-        """Return the criteria as text for a judge."""
+        """Return the text of the criteria for the judge."""
         return "\n\n".join(part.render(Shown()) for part in self.parts)
 
     def instruction(self) -> str:
-        """Return the instruction: notes on the content, and how to answer."""
+        """Return the instruction, with the note about the content and the format of the answer."""
         hows: dict[str, list[str]] = {}
         for part in self.parts:
             hows.setdefault(part.instruction(), []).append(part.name or "")
         return instruction_text(self.content_note, hows, self.mode, self.max_issues)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the reply itself after checking that `findings` can read it.
+        """Check that `findings` can parse the reply, and return it as the evaluation of an answer.
 
         Raises:
-            ReplyError: If it cannot be read; the message can be sent back to the judge.
+            ReplyError: If the reply cannot be parsed. The message can be sent back to the judge.
         """
         payload = reply.model_dump() if isinstance(reply, BaseModel) else reply
         found = self.findings(payload)
         return Answer(code="critique", reason=found.summary, evaluation=dict(payload))
 
     def findings(self, payload: Json) -> Findings:
-        """Return the contents of a reply.
+        """Parse the contents of a reply.
 
         Raises:
-            ReplyError: If a criterion has no readable answer, or two different ones; all errors are reported.
+            ReplyError: If a criterion has no readable answer or several different answers. The message lists
+                all errors.
         """
         if not isinstance(payload, Mapping):
             raise ReplyError(f"{shortened(payload)} is no critique; give one object")
@@ -166,7 +167,7 @@ class CritiqueSheet(BaseCriterion):
         )
 
     def _scores(self, payload: Mapping[str, Json]) -> Json:
-        """Return the scores of a reply, even outside `criteria_scores` if they are unambiguous."""
+        """Return the scores of a reply, also from outside `criteria_scores` if they are unambiguous."""
         if "criteria_scores" in payload:
             return payload["criteria_scores"]
         rest = {key: value for key, value in payload.items() if key not in _BESIDE}
@@ -179,7 +180,7 @@ class CritiqueSheet(BaseCriterion):
         for named, entry in self._entries(given, faults):
             name = self._known.find(named)
             if name is None:
-                notes.append(f"score left out: criterion {shortened(named)} was not asked for")
+                notes.append(f"score omitted: criterion {shortened(named)} was not requested")
                 continue
             try:
                 answer = _read_part(self.parts[self.names.index(name)], entry, self.is_pass_fail)
@@ -191,7 +192,7 @@ class CritiqueSheet(BaseCriterion):
         return found
 
     def _entries(self, given: Json, faults: list[str]) -> Iterator[tuple[str, Json]]:
-        """Yield names with their answers, from a list of entries or a mapping of names."""
+        """Yield names with their answers from a list of entries or a mapping of names."""
         if isinstance(given, Mapping):
             yield from ((str(name), entry) for name, entry in given.items())
             return

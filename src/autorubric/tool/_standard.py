@@ -1,4 +1,4 @@
-"""The criteria of a request: the seven standard ones, custom ones by name, or those of a rubric file."""
+"""The criteria of a request: standard criteria, custom criteria by name, or the criteria of a rubric file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.rubric import Rubric
 from autorubric.tool._workspace import Workspace
 
 HIGHEST: Final = 10.0
-"""The best score of a content on a criterion; judges score from 0 to this value."""
+"""The highest score on a criterion; judges score from 0 to this value."""
 
 STANDARD: Final[Mapping[str, str]] = {
     "correctness": (
@@ -75,12 +75,12 @@ _OWN: Final = (
 
 
 def own_requirement(name: str) -> str:
-    """Return the requirement, for judges, of a criterion that has only a name."""
+    """Return the requirement text of a criterion that only has a name."""
     return _OWN.format(name=name.replace("_", " ").replace("-", " "))
 
 
 def criterion_named(name: str) -> BaseCriterion:
-    """Return the criterion with this name, scored from 0 to 10: a standard one, or one made from the name."""
+    """Create the standard or custom criterion with a given name, which is scored from 0 to 10."""
     requirement = STANDARD.get(name.casefold()) or own_requirement(name)
     return NumericalRatingCriterion(
         name=name, requirement=requirement, weight=1.0, min_value=0.0, max_value=HIGHEST
@@ -88,26 +88,26 @@ def criterion_named(name: str) -> BaseCriterion:
 
 
 def is_rubric_file(name: str) -> bool:
-    """Return whether a criterion's name is the path of a rubric file."""
+    """Return whether the name of a criterion is the path of a rubric file."""
     return Path(name).suffix.lower() in FORMATS and FORMATS[Path(name).suffix.lower()] != "jsonl"
 
 
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
-    """Return the rubric for a request's criteria.
+    """Create the rubric for the criteria of a request.
 
     Args:
-        criteria: Names, or a rubric file.
-        *places: Folders that must all contain a rubric file; its path is relative to the first.
+        criteria: Names of criteria, or the path of one rubric file.
+        *places: Folders that must all contain the rubric file, whose path is relative to the first folder.
 
     Raises:
-        ArgumentError: If a rubric file is combined with other criteria, or is outside one of the folders.
+        ArgumentError: If a rubric file is combined with other criteria or is outside one of the folders.
         RubricError: If the file cannot be read or has errors.
     """
     files = [name for name in criteria if is_rubric_file(name)]
     if not files:
         return Rubric([criterion_named(name) for name in criteria])
     if len(criteria) > 1:
-        raise ArgumentError(f"criteria: the rubric file {files[0]!r} stands alone; give it or names")
+        raise ArgumentError(f"criteria: the rubric file {files[0]!r} cannot be combined with other criteria")
     path = files[0]
     for place in places:
         path = path if place is None else str(place.path(path))

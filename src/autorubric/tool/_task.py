@@ -1,4 +1,4 @@
-"""A request with everything derived from it before an evaluator is asked."""
+"""A request with everything that is derived from it before an evaluator is called."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from autorubric.tool._standard import rubric_of
 from autorubric.tool._workspace import Workspace
 
 _MOST_TOLD: Final = 20
-"""Maximum number of outside paths listed for the critic; the others are only counted."""
+"""Maximum number of paths outside the workspace that are listed for the critic; others are counted."""
 
 _LONGEST_TOLD: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A request with everything derived from it.
+    """A request with everything that is derived from it.
 
     Attributes:
-        request: The request.
-        rubric: Its criteria.
-        content_type: Type of the content.
+        request: The request to evaluate.
+        rubric: The criteria of the request.
+        content_type: The declared or detected type of the content.
         content_note: A note about the content for the critic.
-        workspace: The workspace to which locations are confined.
+        workspace: The workspace that must contain all locations; None for no restriction.
         providers: The providers to try, in order.
     """
 
@@ -45,15 +45,15 @@ class Task:
 
 
 def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
-    """Return the task for a request.
+    """Create the task for a request.
 
     Args:
-        request: The request.
+        request: The request to evaluate.
         table: The available evaluators.
-        rubric_root: The folder that must contain a rubric file, regardless of the request; None for any.
+        rubric_root: The folder that must contain the rubric file, regardless of the request; None for any.
 
     Raises:
-        ArgumentError: If the workspace, the criteria or the provider are invalid.
+        ArgumentError: If the workspace, the criteria or the provider is invalid.
         RubricError: If a rubric file cannot be read or has errors.
     """
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
@@ -86,7 +86,7 @@ def _outside_note(outside: Sequence[str]) -> str:
 
 
 def confined(issue: Issue, workspace: Workspace | None) -> Issue:
-    """Return the issue with its location confined to the workspace."""
+    """Return the issue, with a location outside the workspace replaced by a notice."""
     if workspace is None:
         return issue
     return issue.model_copy(update={"location": workspace.confined(issue.location)})

@@ -1,4 +1,4 @@
-"""The wording of the critic's prompt; golden files pin it."""
+"""The text of the critic's prompt, which is pinned by golden files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Criteria:
 
 {{instruction}}
 First look for the evidence, then decide. Reply with one JSON object and nothing else."""
-"""What every critic is asked; the sheet fills in criteria and instruction."""
+"""The prompt template for all critics, to which the sheet adds the criteria and the instruction."""
 
 _SCORES: Final = (
     'Judge every criterion by itself. "criteria_scores" has one object for each criterion, with its name as '
@@ -40,13 +40,13 @@ _SUGGESTIONS: Final = '"suggestions" lists what to do next, the most useful firs
 def instruction_text(
     content_note: str, hows: Mapping[str, Sequence[str]], mode: EvaluationMode, max_issues: int
 ) -> str:
-    """Return what is known of the content, and how to answer.
+    """Return the instruction for the critic.
 
     Args:
-        content_note: What is known of the content.
-        hows: Criteria by how they are answered.
-        mode: What is asked beside the scores.
-        max_issues: Most issues of one criterion.
+        content_note: A note about the content.
+        hows: Names of the criteria by their answering instruction.
+        mode: The information to ask for in addition to the scores.
+        max_issues: Maximum number of issues per criterion.
     """
     if len(hows) == 1:
         answers = list(hows)

@@ -1,4 +1,4 @@
-"""Runs providers one after the other, each within its share of a call's time."""
+"""Sequential calls of providers, each within its share of the available time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 
 async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
-    """Return a provider's result within its share of a call's time.
+    """Await a provider's result within its share of the available time.
 
     Args:
-        work: The provider's work.
-        ends: Deadline of the call, by `time.perf_counter`.
-        last: Whether no other provider follows. The last one gets all the remaining time and is ended by the
-            call's own limit; any other gets half, so that a hanging one leaves time for the next.
+        work: The provider's result.
+        ends: Deadline of the call, measured by `time.perf_counter`.
+        last: Whether this is the last provider. The last provider has all the remaining time and is stopped
+            by the caller's timeout; others have half of it, so that a hanging one leaves time for the next.
 
     Raises:
-        JudgeError: If the work ended without an answer, or its share of the time was used up.
+        JudgeError: If the provider failed or its share of the time was used up.
     """
     share = None if last else (ends - time.perf_counter()) / 2
     try:
-        with NoStrayCancellation("it"):
+        with NoStrayCancellation("the provider"):
             async with asyncio.timeout(share) as limit:
                 return await work
     except TimeoutError:
@@ -37,5 +37,5 @@ async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
 
 
 def unavailable(asked: str, why: str) -> str:
-    """Return the error message for a call that named its provider."""
+    """Return the error message for a call whose named provider failed."""
     return f"Provider {asked!r} is not available: {why}"

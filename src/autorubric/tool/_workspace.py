@@ -1,4 +1,4 @@
-"""Confines paths to the workspace: paths and links are resolved, and no file is read."""
+"""Confinement of paths to a workspace folder, with links resolved and without reading files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PLAIN: Final = re.compile(r"[\w.@~%/-]+")
 
 _Known: TypeAlias = dict[str, str | None]
-"""Cache of resolved paths; None for paths that do not exist."""
+"""A cache of resolved paths, with None for paths that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,17 @@ class Workspace:
     """A folder to which paths are confined.
 
     Attributes:
-        root: The folder, with links resolved.
+        root: Path of the folder, with links resolved.
     """
 
     root: Path
 
     @classmethod
     def at(cls, given: str, name: str = "workspace_root") -> Workspace:
-        """Return the workspace at a path; `name` is the argument's name in errors.
+        """Return the workspace at a path; error messages refer to the argument by `name`.
 
         Raises:
-            ArgumentError: If there is no such folder.
+            ArgumentError: If the path is not an existing folder.
         """
         try:
             root = Path(given).expanduser().resolve()
@@ -52,11 +52,11 @@ class Workspace:
         except (OSError, ValueError, RuntimeError):
             there = False
         if not there:
-            raise ArgumentError(f"{name}: {shortened(given)} is no folder; give one that exists")
+            raise ArgumentError(f"{name}: {shortened(given)} is not an existing folder")
         return cls(root)
 
     def holds(self, path: str) -> bool:
-        """Return whether a path, absolute or relative to the root, leads to a place inside."""
+        """Return whether a path, absolute or relative to the root, leads to a place inside the workspace."""
         return self._holds(path, {})
 
     def _holds(self, path: str, known: _Known) -> bool:
@@ -74,10 +74,10 @@ class Workspace:
         return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
 
     def _real(self, path: str, known: _Known) -> str:
-        """Return the target of a path, with links resolved; missing parts are kept unchanged.
+        """Return the target of a path with links resolved; missing parts are kept unchanged.
 
-        Works like `os.path.realpath`, which would check each folder again for each of a hundred thousand
-        paths.
+        Unlike `os.path.realpath`, this does not check each folder again for every path, which matters for
+        content with many paths.
         """
         drive, rest = os.path.splitdrive(str(self.root / path))
         here = drive
@@ -100,20 +100,20 @@ class Workspace:
         return known[path]
 
     def path(self, given: str) -> Path:
-        """Return a file of the workspace, with links resolved.
+        """Return the absolute path of a file in the workspace, with links resolved.
 
         Raises:
-            ArgumentError: If it is outside.
+            ArgumentError: If the path is outside the workspace.
         """
         if not self.holds(given):
-            raise ArgumentError(f"{shortened(given)} lies outside the workspace {str(self.root)!r}")
+            raise ArgumentError(f"{shortened(given)} is outside the workspace {str(self.root)!r}")
         return (self.root / given).resolve()
 
     def confined(self, location: str | None) -> str | None:
-        """Return a location, or `outside workspace_root` if any path in it leads outside."""
+        """Return the location unchanged, or `outside workspace_root` if any path in it leads outside."""
         if location is None:
             return None
-        # What the web calls a path is none of the workspace's.
+        # Paths in URLs do not belong to the workspace.
         local = self._without_root(_URL.sub(" ", location).strip())
         inside = all(self._words_are_inside(_URL.sub(" ", view).strip()) for view in views(local))
         inside = inside and next(self._outside(local, unknown=True), None) is None
@@ -122,15 +122,15 @@ class Workspace:
     def _words_are_inside(self, local: str) -> bool:
         tokens = _TOKEN.findall(local)
         words = [local, *tokens, *(part for token in tokens for part in token.split(":"))]
-        # What begins with a slash is looked for in the whole, where more is known of it.
+        # Words that begin with a slash are checked in the whole text, with more context.
         return all(self._word_is_inside(word) for word in words if word[:1] not in ("", "/", "\\"))
 
     def _word_is_inside(self, word: str) -> bool:
-        # Without the lines that follow it, and with them: a file may be called so.
+        # Checked with and without the line numbers at the end, which may be part of the file name.
         return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
 
     def named_outside(self, content: str) -> list[str]:
-        """Return the paths in a content that lead out of the workspace, without duplicates."""
+        """Return the paths in the content that lead out of the workspace, without duplicates."""
         return list(dict.fromkeys(self._outside(self._without_root(content), unknown=False)))
 
     def _outside(self, text: str, *, unknown: bool) -> Iterator[str]:
@@ -144,12 +144,12 @@ class Workspace:
                 yield named.text
 
     def _is_likely(self, path: str) -> bool:
-        """Return whether an uncertain path starts like a real one: with the root, or with a system folder."""
+        """Return whether an uncertain path starts like a real path, with the root's or a system folder."""
         first = path.lstrip("/").partition("/")[0]
         return first in SYSTEM_FOLDERS or first in self.root.parts[1:2]
 
     def _without_root(self, text: str) -> str:
-        """Return the text with the root replaced by `.` if its path contains characters that end a path."""
+        """Replace the root by `.` in the text if its path contains characters that would end a path."""
         root = str(self.root)
         if _PLAIN.fullmatch(root):
             return text

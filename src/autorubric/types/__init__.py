@@ -51,7 +51,7 @@ __all__ = [
     "answer_text", "count_verdicts", "is_group", "prefers_alike", "verdicts_by_judge",
 ]  # fmt: skip
 
-# A run is opened without a report being made, and most rubrics use a kind or two.
+# Opening a run creates no reports, and most rubrics use only one or two kinds of criteria.
 _HOMES = {
     ".criteria": (
         "AnalyticRubricCriterion", "ChecklistCriterion", "ComparativeCriterion",

@@ -15,28 +15,28 @@ def _member(given: Any) -> Any:
         try:
             return RubricGroup(**given) if is_group(given) else criterion_from_dict(given)
         except RecursionError:
-            raise ValueError("groups nest too deep; make the tree flatter") from None
+            raise ValueError("groups are nested too deeply; make the tree flatter") from None
     if not isinstance(given, (BaseCriterion, RubricGroup)):
-        raise ValueError(f"{given!r} is not a criterion and no group")
+        raise ValueError(f"{given!r} is neither a criterion nor a group")
     return given
 
 
 def _some(members: tuple[Any, ...]) -> tuple[Any, ...]:
     if not members:
-        raise ValueError("the group is empty; give at least one criterion")
+        raise ValueError("the group is empty; add at least one criterion")
     return members
 
 
 class RubricGroup(BaseModel):
-    """A named group of criteria and groups that count together with one weight.
+    """A named group of criteria and nested groups that enters the score with a single weight.
 
-    Its score is normalized like that of a rubric: it lies on [0, 1] and enters the score of the group around
-    it like the value of a criterion.
+    The score of a group is normalized to [0, 1] like that of a rubric, and enters the score of the parent
+    group like the value of a criterion.
 
     Attributes:
         name: Name of the group, unique among all groups and criteria of a rubric; empty for the root.
-        criteria: At least one criterion or group; mappings are read as in a rubric file.
-        weight: Weight in the score of the group around it, at least 0 (only criteria can be penalties). The
+        criteria: At least one criterion or group; mappings are parsed as in a rubric file.
+        weight: Weight in the score of the parent group, at least 0 (only criteria can be penalties). The
             weight of a rubric's root has no effect.
     """
 
@@ -60,12 +60,12 @@ class RubricGroup(BaseModel):
 
     @property
     def leaves(self) -> tuple[BaseCriterion, ...]:
-        """The criteria in the group and in the groups below it, depth first."""
+        """The criteria in the group and its nested groups, depth first."""
         return tuple(one for one in _walk(self) if not isinstance(one, RubricGroup))
 
     @property
     def groups(self) -> tuple[RubricGroup, ...]:
-        """The group itself and all groups below it, parents first."""
+        """The group itself and all nested groups, parents first."""
         return tuple(one for one in _walk(self) if isinstance(one, RubricGroup))
 
 

@@ -1,4 +1,4 @@
-"""Policies: how missing judgments and length affect a score."""
+"""Policies for the effect of missing judgments and length on a score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 def _function(given: Any) -> Any:
     if not callable(given):
         raise ValueError(
-            f"{given!r} is not a function; give one of a text that returns how many units it has"
+            f"{given!r} is not a function; pass a function that returns the number of units of a text"
         )
     return given
 
@@ -37,10 +37,10 @@ CountFunction = Annotated[
 
 
 class CannotAssessStrategy(StrEnum):
-    """How a criterion without a judgment (CANNOT_ASSESS, NA) counts.
+    """Strategy for counting a criterion without a judgment (CANNOT_ASSESS or NA) in the score.
 
-    `SKIP` removes it from numerator and denominator, `ZERO` counts it as 0, `PARTIAL` as `partial_credit`,
-    and `FAIL` as the worst case for the sign of its weight.
+    `SKIP` removes the criterion from numerator and denominator, `ZERO` counts it as 0, `PARTIAL` as
+    `partial_credit`, and `FAIL` as the worst case for the sign of its weight.
     """
 
     SKIP = "skip"
@@ -57,7 +57,7 @@ class CannotAssessConfig(BaseModel):
     """Policy for criteria without a judgment.
 
     Attributes:
-        strategy: How they count.
+        strategy: How such criteria count in the score.
         partial_credit: Value on [0, 1] used by `PARTIAL`.
     """
 
@@ -75,7 +75,7 @@ class LengthPenalty(BaseModel):
         max_cap: Number of units from which the full `penalty_at_cap` applies.
         penalty_at_cap: Largest penalty, in units of the score.
         exponent: Shape of the rise between the two limits; 1 is linear.
-        count_fn: Function that counts the units of a text; None counts words.
+        count_fn: Function that counts the units of a text; by default, words are counted.
         penalty_type: Part of the submission that is counted.
     """
 
@@ -91,5 +91,5 @@ class LengthPenalty(BaseModel):
     @model_validator(mode="after")
     def _check_budget(self) -> LengthPenalty:
         if self.free_budget >= self.max_cap:
-            raise ValueError(f"free_budget {self.free_budget} is not below max_cap {self.max_cap}")
+            raise ValueError(f"free_budget ({self.free_budget}) must be less than max_cap ({self.max_cap})")
         return self

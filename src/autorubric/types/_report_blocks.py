@@ -1,4 +1,4 @@
-"""A grading report as blocks for the renderers."""
+"""Conversion of a grading report to blocks for rendering."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
 
 
 def answer_text(report: EnsembleCriterionReport) -> str:
-    """Return the chosen answer in words; without one, the outcome of the criterion."""
+    """Return the chosen answer in words or, if there is no answer, the outcome of the criterion."""
     decision = report.decision
     label = decision.answer.label if decision.answer else None
-    # A panel that abstained has an answer with nothing in it.
+    # A panel that abstained has an empty answer.
     if label is None and report.final_answer is None:
         return decision.status.replace("_", " ")
     text = label if label is not None else json.dumps(report.final_answer, ensure_ascii=False)

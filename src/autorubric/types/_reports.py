@@ -41,17 +41,17 @@ class EnsembleCriterionReport:
     """The decision on one criterion with the votes behind it; a single judge is a panel of one.
 
     Attributes:
-        criterion: The criterion.
+        criterion: The criterion that was judged.
         decision: The panel's decision.
         votes: Every vote, in the planned order.
         judge_decisions: Decision from each judge's samples, by judge id.
         final_reason: Reasons of the votes that agree with the decision.
-        error: Why there is no decision, or what failed on the way; None if nothing failed.
-        score_value: Value on [0, 1] in the score; None if the criterion is left out of it.
-        confidence: Confidence of the first panel on [0, 1], if unsure criteria are escalated; None if they
-            are not, or the judges report no confidence.
-        escalated: Whether only the votes of the panel escalated to decide.
-        verdicts: Counts of verdicts asked for, answered, abstained, lost and assumed.
+        error: Reason why there is no decision, or errors of single votes; None if nothing failed.
+        score_value: Value with which the criterion enters the score, on [0, 1]; None if it is excluded.
+        confidence: Confidence of the first panel on [0, 1]; None if escalation is not configured or the
+            judges report no confidence.
+        escalated: Whether the criterion was escalated to a second panel, whose votes alone decide.
+        verdicts: Counts of requested, answered, abstained, lost and assumed verdicts.
     """
 
     criterion: BaseCriterion
@@ -74,19 +74,19 @@ class EnsembleCriterionReport:
     def status(self) -> DecisionStatus:
         """Outcome of the criterion.
 
-        This is also `failed` if the answer is assumed, that is, if no vote has an answer and unreadable
-        replies count as the conservative one (see `decision`).
+        The status is also `failed` if the answer is assumed, that is, if no vote has an answer and unreadable
+        replies count as the conservative answer (see `decision`).
         """
         return "failed" if self.decision.assumed else self.decision.status
 
     @property
     def tie(self) -> bool:
-        """Whether the votes were tied and the conservative answer was taken."""
+        """Whether the votes were tied and the conservative answer was used."""
         return self.decision.tie
 
     @property
     def agreement(self) -> float | None:
-        """Share of answered votes equal to the decision, on [0, 1]; None without answered votes."""
+        """Share of answered votes equal to the decision, on [0, 1]; None if no vote was answered."""
         return self.decision.agreement
 
     @property
@@ -119,7 +119,7 @@ class EnsembleCriterionReport:
 
     @property
     def final_answer(self) -> Json:
-        """The answer as JSON; None if there is none."""
+        """The panel's answer as JSON; None if there is no answer."""
         return self.decision.answer.code if self.decision.answer else None
 
     @property
@@ -133,7 +133,7 @@ class EnsembleCriterionReport:
 
     @property
     def final_multi_choice_verdict(self) -> MultiChoiceVerdict | None:
-        """The option chosen for a criterion with options; None if none was chosen."""
+        """The option chosen for a criterion with options; None if no option was chosen."""
         answer = self.decision.answer
         if self.criterion.level == "binary" or answer is None or answer.index is None:
             return None
@@ -156,7 +156,7 @@ class EnsembleCriterionReport:
         return self.final_reason
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the report as JSON."""
+        """Return the report as a JSON-compatible dict."""
         return {
             "criterion": criterion_to_dict(self.criterion),
             "decision": self.decision.to_dict(),
@@ -172,7 +172,7 @@ class EnsembleCriterionReport:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> EnsembleCriterionReport:
-        """Read a report that `to_dict` wrote."""
+        """Create a report from the output of `to_dict`."""
         return cls(
             criterion=criterion_from_dict(given["criterion"]),
             decision=Decision.from_dict(given["decision"]),
@@ -196,20 +196,20 @@ class EvaluationReport:
 
     Attributes:
         score: The score after the length penalty, on [0, 1] if normalized; None if nothing could be judged,
-            in which case `error` says why.
-        raw_score: Sum of value × weight over the members of the rubric's root, where the value of a group is
-            its score; before gates, normalization and length penalty. None if nothing was judged or the sum
-            exceeds the largest float.
-        llm_raw_score: Same as `raw_score`; the name says that it excludes the length penalty.
+            in which case `error` gives the reason.
+        raw_score: Sum of value × weight over the members of the rubric's root before gates, normalization and
+            length penalty; the value of a group is its score. None if nothing was judged or the sum exceeds
+            the largest float.
+        llm_raw_score: Same value as `raw_score`, which excludes the length penalty.
         length_penalty: Penalty subtracted for length.
-        node_scores: Normalized scores before the length penalty, of the rubric (`""`) and of each group by
-            name; None if nothing in it can be scored or one of its gates could not be judged.
+        node_scores: Normalized scores of the groups by name before the length penalty, with the rubric as
+            `""`; None if nothing in the group can be scored or one of its gates could not be judged.
         report: One report per criterion, in the rubric's order.
-        cannot_assess_count: Number of criteria left open by their judges.
-        token_usage: Tokens of all votes; None if none were counted.
-        completion_cost: US dollars of all votes with a known cost; None if no cost is known.
-        error: What could not be judged and why; None if everything was judged.
-        verdicts: Counts of verdicts asked for, answered, abstained, lost and assumed.
+        cannot_assess_count: Number of criteria on which the judges abstained.
+        token_usage: Total tokens of all votes; None if no tokens were counted.
+        completion_cost: Total cost in US dollars of all votes with a known cost; None if no cost is known.
+        error: Criteria that could not be judged, with the reasons; None if everything was judged.
+        verdicts: Counts of requested, answered, abstained, lost and assumed verdicts.
     """
 
     score: float | None
@@ -236,9 +236,9 @@ class EvaluationReport:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """Names of the criteria whose answer rests on unreadable replies.
+        """Names of the criteria whose answer depends on unreadable replies.
 
-        Either no vote has an answer, or the panel would have decided differently without those replies.
+        Either no vote has an answer, or the panel would have decided differently without these replies.
         """
         return tuple(one.name for one in self.report if one.decision.assumed or one.decision.swayed)
 
@@ -246,12 +246,12 @@ class EvaluationReport:
     def calls_saved(self) -> int:
         """Number of votes skipped because they could not change the result.
 
-        Each is one saved call if every criterion has its own call, as with `llm_calls="per_criterion"`.
+        With `llm_calls="per_criterion"`, each of these votes is one saved call.
         """
         return sum(vote.skipped for criterion in self.report for vote in criterion.votes)
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the report as JSON."""
+        """Return the report as a JSON-compatible dict."""
         shallow = {name: getattr(self, name) for name in self.__dataclass_fields__}
         shallow["report"] = [criterion.to_dict() for criterion in self.report]
         shallow["token_usage"] = asdict(self.token_usage) if self.token_usage else None
@@ -260,7 +260,7 @@ class EvaluationReport:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> EvaluationReport:
-        """Read a report that `to_dict` wrote."""
+        """Create a report from the output of `to_dict`."""
         usage = given.get("token_usage")
         return cls(
             **{
@@ -278,7 +278,7 @@ class EnsembleEvaluationReport(EvaluationReport):
     """The result of grading one submission with a panel of judges.
 
     Attributes:
-        judge_scores: Score from each judge's votes alone, by judge id; None if the judge judged nothing.
+        judge_scores: Score based only on one judge's votes, by judge id; None if the judge judged nothing.
         mean_agreement: Mean over criteria of the share of answered votes equal to the decision.
     """
 
@@ -286,8 +286,8 @@ class EnsembleEvaluationReport(EvaluationReport):
     mean_agreement: float | None = None
 
     def blocks(self) -> list[Block]:
-        """Return the report as blocks for any renderer: criteria, groups, and the score with its details."""
-        # Late, since a run makes many reports and prints few.
+        """Return the report as blocks for rendering: criteria, groups, and the score with its details."""
+        # Imported late, because a run creates many reports but prints few of them.
         from autorubric.types._report_blocks import report_blocks
 
         return report_blocks(self)
@@ -298,7 +298,7 @@ class EnsembleEvaluationReport(EvaluationReport):
         return card(self.blocks())
 
     def summary(self) -> str:
-        """Return the answer and reason for each criterion, and the score, as plain text."""
+        """Return the answer and the reason for each criterion and the score as plain text."""
         from autorubric._blocks import TextBlock, render_text
 
         error = [TextBlock(title="Could not be judged", text=self.error)] if self.error else []

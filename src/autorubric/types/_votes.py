@@ -1,4 +1,4 @@
-"""A vote: the answer of one judge to one criterion in one sample."""
+"""Votes, each of which is the answer of one judge to one criterion in one sample."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class JudgeVote:
         judge_id: Id of the judge.
         sample: Index of the sample, from 0.
         status: `answered`, `abstained` (CANNOT_ASSESS or NA), `failed`, or `not_asked`.
-        answer: The answer as JSON: a verdict, a label, a number or an evaluation; None if there is none.
+        answer: The answer as JSON: a verdict, a label, a number or an evaluation; None without an answer.
         verdict: The verdict, for a binary criterion.
         selected_index: Position of the chosen option, for a multi-choice criterion.
         selected_label: Label of the chosen option, for a multi-choice criterion.
-        value: The answer on [0, 1]; None if it has no value.
+        value: Value of the answer on [0, 1]; None if it has no value.
         na: Whether the judge chose an NA option.
         reason: The judge's explanation.
         weight: Weight of the judge in the panel.
-        confidence: The judge's own probability of being right, on [0, 1], if it reports one.
-        error: Why the vote failed, if it did.
+        confidence: Probability that the answer is correct, on [0, 1], as reported by the judge, if any.
+        error: Error that made the vote fail; None if it did not fail.
         unreadable: Whether the vote failed because its reply could not be read.
-        order: Names in the order shown, for comparative criteria.
+        order: Candidate names in the order shown, for comparative criteria.
         model: The model that answered, if any.
         truncated: Whether the submission was cut to fit the model's context.
         token_usage: Tokens spent, including retries; None if not counted.
@@ -66,11 +66,11 @@ class JudgeVote:
 
     @property
     def without_reply(self) -> bool:
-        """Whether the vote failed without a reply, so that a retry may help."""
+        """Whether the vote failed because there was no reply, in which case a retry may help."""
         return self.status == "failed" and not self.unreadable
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the vote as JSON, without fields that have their default."""
+        """Return the vote as a JSON-compatible dict without fields that have their default value."""
         kept: dict[str, Json] = {
             name: value
             for name, default, value in zip(_NAMES, _DEFAULTS, _values_of(self), strict=True)
@@ -86,7 +86,7 @@ class JudgeVote:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> JudgeVote:
-        """Read a vote that `to_dict` wrote."""
+        """Create a vote from the output of `to_dict`."""
         fields = dict(given)
         if fields.get("token_usage") is not None:
             fields["token_usage"] = TokenUsage(**fields["token_usage"])
@@ -124,7 +124,7 @@ def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCount
     """Count the votes on one criterion by outcome.
 
     Args:
-        votes: The votes.
+        votes: The votes to count.
         assumes: Whether a reply that could not be read counts as the conservative answer.
     """
     if len(votes) == 1 and votes[0].status == "answered":

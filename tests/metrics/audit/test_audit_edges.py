@@ -87,7 +87,7 @@ def test_every_summary_opens_with_a_sentence(audit: Callable[..., Any], table: s
 @pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.__name__)
 def test_no_audit_takes_anything_for_a_dataset(audit: Callable[..., Any]) -> None:
     """What has no items and rubrics is refused, not tripped over."""
-    with pytest.raises(ArgumentError, match="dataset is int"):
+    with pytest.raises(ArgumentError, match=r"must be a RubricDataset.*got int"):
         audit(TABLES["two items"], 3)
 
 

@@ -242,7 +242,7 @@ def test_rubrics_that_differ_by_item_have_no_total() -> None:
 def test_options_out_of_range_are_refused() -> None:
     """An unknown rater, a threshold of 0 and a negative spread say what is allowed."""
     rows = _rows(_answers(0, n=5))
-    with pytest.raises(ArgumentError, match=r"rater='b'.*'a'"):
+    with pytest.raises(ArgumentError, match=r"rater must be.*'a'.* got 'b'"):
         item_analysis(rows, rater="b")
     with pytest.raises(ArgumentError, match="redundant_from"):
         item_analysis(rows, redundant_from=0.0)

@@ -180,11 +180,11 @@ def test_clusters_are_resampled_together() -> None:
 
 def test_options_that_do_not_belong_are_refused() -> None:
     """A dataset for a table of ratings, and a scale for a result, say where they belong."""
-    with pytest.raises(ArgumentError, match="dataset belongs to a result"):
+    with pytest.raises(ArgumentError, match="dataset can only be passed with a run"):
         self_consistency([["a", "a"]], object())
-    with pytest.raises(ArgumentError, match="belong to a table of ratings"):
+    with pytest.raises(ArgumentError, match="can only be passed with a table of ratings"):
         self_consistency(value_rows([[1, 2]]), scale=Nominal("ab"))
-    with pytest.raises(ArgumentError, match="order must say"):
+    with pytest.raises(ArgumentError, match="order must have the same shape as ratings"):
         self_consistency([["a", "a"]], order=[[1]])
 
 

@@ -119,10 +119,10 @@ def test_the_interval_holds_the_true_mean_and_is_no_wider_than_that_takes() -> N
 @pytest.mark.parametrize(
     ("fingerprint", "message"),
     [
-        ({"judges": {"j": {"model": "b"}}}, "judge 'j' differs \\(model 'a' and 'b'\\)"),
+        ({"judges": {"j": {"model": "b"}}}, "judge 'j' differs \\(model: 'a' and 'b'\\)"),
         (
             {"judges": {"k": {"model": "a"}}},
-            "judge 'j' is in result alone; judge 'k' is in calibration alone",
+            "judge 'j' occurs only in result; judge 'k' occurs only in calibration",
         ),
         ({"judges": {"j": {"model": "a"}}, "prompts": "other"}, "prompts differ"),
         ({"judges": {"j": {"model": "a"}}, "few_shot": {"n": 2}}, "few shot differs"),
@@ -148,11 +148,11 @@ def test_other_criteria_are_refused_by_name() -> None:
     for criterion, message in (
         (reworded, "criterion 'clear' differs"),
         (heavier, "criterion 'clear' differs"),
-        (renamed, "criterion 'clear' is in result alone; criterion 'clarity' is in calibration alone"),
+        (renamed, "criterion 'clear' occurs only in result; criterion 'clarity' occurs only in calibration"),
     ):
         with pytest.raises(ArgumentError, match=message):
             corrected_score(tested, calibration=judged_run(*drawn(30, 0.5, rng), [criterion], labels=True))
-    with pytest.raises(ArgumentError, match="calibration is a dict"):
+    with pytest.raises(ArgumentError, match=r"calibration must be an EvalResult.* got dict"):
         corrected_score(tested, calibration={})  # type: ignore[arg-type]
 
 
@@ -214,6 +214,6 @@ def test_items_without_a_decision_are_counted(on: Any, tmp_path: Path) -> None:
     found = corrected_score(tested, calibration=calibration, method="ppi++", on=on)
     assert (found.n_items, found.n_unjudged) == (48, 12)
     assert (found.n_labelled, found.n_labelled_unjudged) == (64, 16)
-    assert "labelled items without a decision, left out" in found.summary()
+    assert "excluded labelled items without a decision" in found.summary()
     alone = corrected_score(calibration, method="ppi++", on=on)
     assert (alone.n_unjudged, alone.n_labelled_unjudged) == (16, 16)

@@ -189,11 +189,11 @@ def test_summary_says_the_score_first() -> None:
     graded, dataset, _, _ = two_criteria(120, 60, seed=5)
     found = corrected_score(graded, dataset)
     lines = found.summary().splitlines()
-    assert lines[1].startswith(f"Corrected by rogan-gladen, the mean score is {found.score:.3f} [")
-    assert lines[1].endswith(f"the judges' own is {found.raw:.3f}.")
+    assert lines[1].startswith(f"Corrected with rogan-gladen, the mean score is {found.score:.3f} [")
+    assert lines[1].endswith(f"the judges' own mean is {found.raw:.3f}.")
     assert sum(line.strip().startswith(("clear", "fault")) for line in lines) == 2
     refused = corrected_score(*few_options(seed=3)).summary()
-    assert "is not corrected (uninformative_judge)" in refused
+    assert "could not be corrected (uninformative_judge)" in refused
 
 
 def test_refused_without_a_true_answer_that_is_given() -> None:
@@ -265,13 +265,13 @@ def test_same_seed_same_figures() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"on": "runs"}, "on='runs'"),
-        ({"on": "items"}, "take method='ppi\\+\\+'"),
-        ({"ci": "analytic"}, "ci='analytic'"),
-        ({"method": "x"}, "method='x'"),
-        ({"confidence_level": "0.9"}, "confidence_level='0.9'"),
-        ({"n_resamples": 1.5}, "n_resamples=1.5"),
-        ({"dataset": "labels.csv"}, "dataset is str .labels.csv."),
+        ({"on": "runs"}, "on must be.* got 'runs'"),
+        ({"on": "items"}, "requires method='ppi\\+\\+'"),
+        ({"ci": "analytic"}, "ci must be.* got 'analytic'"),
+        ({"method": "x"}, "method must be.* got 'x'"),
+        ({"confidence_level": "0.9"}, "confidence_level must be.* got '0.9'"),
+        ({"n_resamples": 1.5}, "n_resamples must be.* got 1.5"),
+        ({"dataset": "labels.csv"}, "got str .labels.csv."),
     ],
 )
 def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> None:
@@ -283,9 +283,9 @@ def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> No
 
 def test_label_tables_have_no_weights() -> None:
     """A table of labels is not a run."""
-    with pytest.raises(ArgumentError, match="is not a run"):
+    with pytest.raises(ArgumentError, match="result must be an EvalResult"):
         corrected_score([{"item_id": "a"}], labelled([BINARY], None))  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="result is a NoneType"):
+    with pytest.raises(ArgumentError, match=r"result must be an EvalResult.* got NoneType"):
         corrected_score(None)  # type: ignore[arg-type]
 
 

@@ -127,10 +127,10 @@ def test_agreement_on_one_answer_has_no_kappa() -> None:
 
 
 def test_figures_of_many_raters_are_refused() -> None:
-    """Alpha is not a figure of two raters."""
-    with pytest.raises(ArgumentError, match="not a figure of two raters"):
+    """Alpha is must be a two-rater metric."""
+    with pytest.raises(ArgumentError, match="must be a two-rater metric"):
         human_ceiling([["a", "a"]], stat="krippendorff_alpha")
-    with pytest.raises(ArgumentError, match="outside the scale"):
+    with pytest.raises(ArgumentError, match="not on the scale"):
         human_ceiling([["a", "c"]], scale=Nominal(["a", "b"]))
 
 
@@ -138,5 +138,5 @@ def test_summary_says_the_mean_first() -> None:
     """A sentence with the mean, then a row a person."""
     found = human_ceiling([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 1, 0]] * 5, stat="accuracy")
     lines = found.summary().splitlines()
-    assert lines[1].startswith(f"Each person against the rest of them: mean accuracy {found:.3f} [")
+    assert lines[1].startswith(f"Each person against the rest: mean accuracy {found:.3f} [")
     assert [line.split()[0] for line in lines[2:] if line.strip().startswith(tuple("012"))] == ["0", "1", "2"]

@@ -219,14 +219,14 @@ def test_labels_that_the_scale_has_are_labels() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scale": None}, "give Binary"),
-        ({"scale": Binary(), "abstain": "worst"}, "give one of"),
+        ({"scale": None}, r"scale must be Binary\(\)"),
+        ({"scale": Binary(), "abstain": "worst"}, "abstain must be one of"),
         ({"scale": Nominal([0, 1]), "abstain": "as_negative"}, "lowest category"),
-        ({"scale": Interval(), "abstain": "as_category"}, "no categories"),
-        ({"scale": Interval(), "abstain": "as_negative"}, "low end"),
-        ({"scale": Interval(), "weights": "linear"}, "for categories"),
+        ({"scale": Interval(), "abstain": "as_category"}, "use 'exclude'"),
+        ({"scale": Interval(), "abstain": "as_negative"}, r"Interval\(low, high\)"),
+        ({"scale": Interval(), "weights": "linear"}, "need categories"),
         ({"scale": Nominal([0, 1]), "weights": "linear"}, "order"),
-        ({"scale": Nominal([0])}, "outside the scale"),
+        ({"scale": Nominal([0])}, "not on the scale"),
         ({"scale": Binary(), "cluster": [1]}, "ids for"),
     ],
 )
@@ -238,7 +238,7 @@ def test_what_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> N
 
 def test_lengths_that_differ_are_refused() -> None:
     """Truth and judgements come in pairs."""
-    with pytest.raises(ArgumentError, match="2 labels and pred 1"):
+    with pytest.raises(ArgumentError, match="same length; got 2 and 1 labels"):
         agreement([0, 1], [1], scale=Binary())
 
 

@@ -43,7 +43,7 @@ def test_people_against_people_stand_beside_the_judges() -> None:
         assert brackets(getattr(ceiling.gap["a"], name))
     assert brackets(ceiling.pooled.kappa)
     text = found.summary()
-    assert "people" in text and "each against the rest" in text
+    assert "people" in text and "each against the others" in text
 
 
 def test_ceiling_of_numbers_is_against_the_mean_of_the_others() -> None:
@@ -79,13 +79,13 @@ def test_criteria_of_few_items_are_warned_of() -> None:
     found = judge_report(rows, scales=SCALES["depth"], n_resamples=200)
     kappa = found.macro.kappa
     assert brackets(kappa)
-    assert "smoothed bootstrap about the value" in kappa.method
+    assert "smoothed bootstrap around the value" in kappa.method
     warned = [one for one in found.warnings if "few items each (median 3)" in one]
-    assert len(warned) == 1 and "panel, judge (2 raters)" in warned[0] and "read by_scale" in warned[0]
+    assert len(warned) == 1 and "panel, judge (2 raters)" in warned[0] and "see by_scale" in warned[0]
     pooled = found.panel.by_scale["low | some | high"].kappa
     assert brackets(pooled) and "other items" in pooled.method
     text = found.summary()
-    assert "The cells of each scale pooled" in text
+    assert "Cells pooled by scale" in text
     assert "few items each (median 3)" in text.splitlines()[1]
     assert f"{pooled:.3f} on low | some | high" in text.splitlines()[1]
 
@@ -147,7 +147,7 @@ def test_nothing_labelled() -> None:
     assert found.macro.accuracy.reason == "no_pairs"
     assert found.reliability["clear"].percent_agreement.is_defined
     assert number(found.failures["a"].abstention_rate.value) == pytest.approx(1 / 3)
-    assert "Nothing is labelled" in found.summary()
+    assert "There are no labels" in found.summary()
 
 
 def test_one_judge_on_one_item() -> None:
@@ -166,7 +166,7 @@ def test_everyone_abstains() -> None:
     found = judge_report(rows, scales=Binary())
     assert found.macro.accuracy.reason == found.micro.accuracy.reason == "no_pairs"
     assert found.failures["j"].abstention_rate == 1.0
-    assert "No figure is defined" in found.summary()
+    assert "No metric is defined" in found.summary()
 
 
 def test_no_rows_at_all() -> None:
@@ -241,7 +241,7 @@ def test_first_looks_name_what_stands_out() -> None:
     text = "\n".join(lines[:8])
     assert lines[0] == "What to look at first"
     assert "The panel's mean kappa is" in text and "2 of 2 criteria defined" in text
-    assert "does best alone" in text and "The weakest criterion is" in text
+    assert "The best of" in text and "The weakest criterion is" in text
     assert "c failed on 25.0%" in text
 
 
@@ -284,5 +284,5 @@ def test_an_unknown_criterion_is_an_error_with_the_names() -> None:
     """`per_criterion` is a mapping whose error lists the criteria."""
     found = judge_report(drawn_table(), scales=SCALES, n_resamples=10)
     assert list(found.per_criterion) == list(SCALES)
-    with pytest.raises(KeyError, match=f"zz.*there are: {', '.join(SCALES)}"):
+    with pytest.raises(KeyError, match=f"zz.*available: {', '.join(SCALES)}"):
         found.per_criterion["zz"]

@@ -116,7 +116,7 @@ def test_a_run_and_a_table_of_the_same_votes_lead_to_the_same_conclusion(graded:
         assert sentence in report.summary()
         assert f"tie on {mine.n_ties} labelled cells" in report.summary()
     assert "the panel gives the conservative answer" in run.summary()
-    assert "the panel has no answer there" in long.summary()
+    assert "the panel has no answer on these cells" in long.summary()
 
 
 def test_compare_run_leaves_ties_out_and_gives_the_coverage_of_every_pair(graded: EvalResult) -> None:
@@ -130,7 +130,7 @@ def test_compare_run_leaves_ties_out_and_gives_the_coverage_of_every_pair(graded
         assert one.panel.comparison.a.value == one.panel.comparison.b.value
         assert one.judges[0].coverage == 1.0
         assert one.n_ties == found.n_ties
-        assert "coverage" in one.summary() and f"without the {found.n_ties} labelled cells" in one.summary()
+        assert "coverage" in one.summary() and f"excludes {found.n_ties} labelled cells" in one.summary()
     assert (run.n_ties_answered, long.n_ties_answered) == (found.n_ties, 0)
 
 
@@ -146,7 +146,7 @@ def test_coverage_is_next_to_every_figure_of_the_panel(graded: EvalResult) -> No
     assert report.to_dict()["panel_and_best"]["coverage"] == compared(report).coverage
     rows = [row for row in table() if row["rater"] != "b" or int(row["item_id"]) >= 20]
     audit = panel_audit(rows, n_resamples=50)
-    assert audit.coverage == pytest.approx(60 / N) and "(75.0% of the labelled ones)" in audit.summary()
+    assert audit.coverage == pytest.approx(60 / N) and "(75.0% of the labelled cells)" in audit.summary()
     judges = held(report_html(graded))["data"]["judges"]
     assert judges["same_cells"]["coverage"] == pytest.approx(compared(report).coverage)
     assert [row["coverage"] for row in judges["rows"]] == [1.0, 1.0, 1.0]

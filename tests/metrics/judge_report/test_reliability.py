@@ -121,12 +121,12 @@ def test_too_little_to_compare(rows: list[list[Any]], reason: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "arguments", "message"),
     [
-        ([["low", "low"], ["low"]], {}, "different lengths"),
-        ("low", {}, "give a table"),
+        ([["low", "low"], ["low"]], {}, "must have the same length"),
+        ("low", {}, "ratings must be a table"),
         (np.zeros(3), {}, "shape"),
-        ([["low", "deep"]], {}, "outside the scale"),
-        ([["low", "low"]], {"stats": ["kappa"]}, "give some of"),
-        ([["low", "low"]], {"stats": "alpha"}, "give some of"),
+        ([["low", "deep"]], {}, "not on the scale"),
+        ([["low", "low"]], {"stats": ["kappa"]}, "stats must be a list of"),
+        ([["low", "low"]], {"stats": "alpha"}, "stats must be a list of"),
     ],
 )
 def test_what_cannot_be_is_refused(rows: Any, arguments: dict[str, Any], message: str) -> None:

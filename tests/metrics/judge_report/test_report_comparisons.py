@@ -69,7 +69,7 @@ def test_comparisons_have_headlines_of_the_panel_and_each_judge(
     assert report.macro.kappa.value is not None
     opening = report.summary().splitlines()[1]
     assert opening.startswith("- The panel's mean kappa is")
-    assert "No figure is defined" not in report.summary()
+    assert "No metric is defined" not in report.summary()
 
 
 def test_equal_warnings_of_several_raters_are_one_line(
@@ -85,8 +85,8 @@ def test_equal_warnings_of_several_raters_are_one_line(
 def test_the_opening_says_what_the_mean_mixes_and_looks_at_accuracy_too() -> None:
     """Quadratic kappa and the levels in the mean are named; people are compared on kappa and accuracy."""
     summary = judge_report(drawn_table(), scales=SCALES, n_resamples=100).summary()
-    assert "the mean mixes 1 binary and 1 ordinal criteria; kappa has quadratic weights" in summary
-    assert "have a mean kappa of" in summary and "have a mean accuracy of" in summary
+    assert "the mean combines 1 binary and 1 ordinal criteria; kappa uses quadratic weights" in summary
+    assert "a person has a mean kappa of" in summary and "a person has a mean accuracy of" in summary
 
 
 OUTCOMES = ["x", "x", "x", "x", "y", "y", "y", "y", "y", "y"]
@@ -135,7 +135,7 @@ def test_macro_figures_are_means_over_outcomes(asked_twice: EvalResult) -> None:
     agreed = report.per_criterion["better"]
     assert float(agreed.macro_precision) == pytest.approx(0.6)
     assert float(agreed.macro_recall) == pytest.approx(17 / 24)
-    assert "2 of 3 classes are true" in agreed.macro_recall.method
+    assert "2 of 3 classes occur in the truth" in agreed.macro_recall.method
 
 
 def test_position_consistency_and_ties_are_reported(asked_twice: EvalResult) -> None:
@@ -147,7 +147,7 @@ def test_position_consistency_and_ties_are_reported(asked_twice: EvalResult) -> 
         assert (found.position_consistency.n, found.position_consistency.low is None) == (10, False)
         assert float(found.tie_rate) == pytest.approx(0.2)
     text = report.summary()
-    assert "give the same outcome in 0.800 [" in text and "of 10 samples on better" in text
+    assert "On better, the proportion" in text and "is 0.800 [" in text and "(10 samples)" in text
     assert "asked in both orders" in text and "macro F1" in text
 
 
@@ -174,7 +174,7 @@ def test_comparisons_with_one_outcome_have_an_accuracy() -> None:
     )
     report = judge_report(run, n_resamples=50)
     assert float(report.macro.accuracy) == 1.0 and report.macro.kappa.reason is not None
-    assert "No figure is defined" not in report.summary()
+    assert "No metric is defined" not in report.summary()
 
 
 def test_the_page_and_the_audit_show_comparisons(asked_twice: EvalResult) -> None:

@@ -72,12 +72,12 @@ def test_other_labels_than_theirs_are_not_set_beside_people() -> None:
     rows = everyone_alike(3, 60, np.random.default_rng(1))
     theirs = judge_report(rows, scales=Binary(), n_resamples=40)
     assert theirs.human_ceiling is not None and theirs.human_ceiling.made_the_truth
-    assert "against the same rest" in theirs.summary()
+    assert "Compared with the same people" in theirs.summary()
     rows += labels("truth", "gold", "clear", ["MET", "UNMET"] * 30)
     other = judge_report(rows, scales=Binary(), n_resamples=40)
     assert other.human_ceiling is not None and not other.human_ceiling.made_the_truth
-    assert "the labels are not theirs" in other.summary()
-    assert "against the same rest" not in other.summary()
+    assert "The labels do not come from these people" in other.summary()
+    assert "Compared with the same people" not in other.summary()
 
 
 def test_a_judge_named_like_a_person_stays_apart() -> None:
@@ -99,7 +99,7 @@ def test_tied_judges_are_said_to_be_tied() -> None:
     assert found.panel.failures.not_asked_rate == 0.0
     first, second, *rest = found.summary().splitlines()[1:]
     assert first.startswith("- a: mean kappa 1.000") and second.startswith("- b: mean kappa")
-    assert "panel is tied on 100.0% of 8 cells" in rest[0]
+    assert "panel was tied on 100.0% of 8 cells" in rest[0]
     assert "was not asked" not in found.summary()
 
 
@@ -108,7 +108,7 @@ def test_a_table_without_judges_has_no_panel() -> None:
     rows = labels("truth", "truth", "c", ["MET", "UNMET"]) + labels("human", "h0", "c", ["MET", "MET"])
     found = judge_report(rows, scales=Binary(), n_resamples=20)
     text = found.summary()
-    assert "There are no judges here" in text
+    assert "There are no judges to compare" in text
     assert "not asked" not in text and not any("no vote" in one for one in found.warnings)
 
 
@@ -117,12 +117,12 @@ def test_judges_that_do_equally_well_have_no_best() -> None:
     one = labels("truth", "truth", "c", ["MET"])
     for who, said in (("a", "MET"), ("b", "UNMET")):
         one += labels("judge", who, "c", [said])
-    assert "does best alone" not in judge_report(one, scales=Binary(), n_resamples=20).summary()
+    assert "The best of" not in judge_report(one, scales=Binary(), n_resamples=20).summary()
     truth = ["MET", "UNMET", "MET", "UNMET"]
     tied = labels("truth", "truth", "c", truth)
     for who in ("a", "b"):
         tied += labels("judge", who, "c", truth)
-    assert "does best alone" not in judge_report(tied, scales=Binary(), n_resamples=20).summary()
+    assert "The best of" not in judge_report(tied, scales=Binary(), n_resamples=20).summary()
 
 
 def test_a_summary_names_its_settings() -> None:
@@ -131,15 +131,15 @@ def test_a_summary_names_its_settings() -> None:
     rows = [row for row in rows if row["criterion"] == "clear"]
     plain = judge_report(rows, scales=Binary(), n_resamples=30, rng=7, confidence_level=0.9).summary()
     assert "abstain='exclude'; intervals: 90%, 30 resamples, seed 7" in plain
-    assert "Abstentions count" not in plain
+    assert "Abstentions are counted" not in plain
     strict = judge_report(rows, scales=Binary(), n_resamples=30, abstain="as_negative").summary()
-    assert strict.splitlines()[2] == "- Abstentions count as the lowest answer (abstain='as_negative')."
+    assert strict.splitlines()[2] == "- Abstentions are counted as the lowest answer (abstain='as_negative')."
 
 
 @pytest.mark.parametrize("rng", [None, -1, "x", 1.5, True])
 def test_a_seed_that_is_none_is_refused(rng: Any) -> None:
     """A seed is a whole number from 0."""
-    with pytest.raises(ArgumentError, match="rng="):
+    with pytest.raises(ArgumentError, match="rng must be a non-negative integer"):
         judge_report(drawn_table(n_items=4), rng=rng)
 
 

@@ -81,7 +81,7 @@ def test_items_are_matched_by_id(tmp_path: Path) -> None:
     found = run_difference(before, after)
     assert (found.n_items, found.n_only_baseline, found.n_only_run) == (4, 2, 2)
     assert found.score.difference.mean_bias == 0.0 and found.regressed is False
-    with pytest.raises(ArgumentError, match="no item in common"):
+    with pytest.raises(ArgumentError, match="no items in common"):
         run_difference(graded(tmp_path, "c", 3, WORDS[:2]), graded(tmp_path, "d", 3, WORDS[2:]))
 
 

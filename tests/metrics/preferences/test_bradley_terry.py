@@ -71,7 +71,7 @@ def test_players_that_are_not_connected_are_named() -> None:
     comparisons = [("a", "b", "a"), ("b", "a", "b"), ("c", "a", "c")]
     found = bradley_terry(comparisons)
     assert (found.strengths, found.unconnected) == (None, ("c",))
-    assert found.reason is not None and found.reason.endswith("chain: c")
+    assert found.reason is not None and found.reason.endswith("to all others: c")
     with_prior = bradley_terry(comparisons, prior=2)
     assert with_prior.strengths is not None
     assert with_prior.strengths["c"] > with_prior.strengths["a"]
@@ -80,13 +80,13 @@ def test_players_that_are_not_connected_are_named() -> None:
 @pytest.mark.parametrize(
     ("comparisons", "options", "told"),
     [
-        ([("a", "b")], {}, r"give \(left, right, winner or None\)"),
-        ([5], {}, "is not a comparison"),
+        ([("a", "b")], {}, r"must be \(left, right, winner or None\)"),
+        ([5], {}, "a comparison must be"),
         ([("a", "a", "a")], {}, "two different players"),
         ([("a", "b", "tie")], {}, "one of them or None"),
         ([], {}, "0 comparisons of 0 players"),
-        ([("a", "b", "a")], {"ties": "rao"}, "give one of"),
-        ([("a", "b", "a")], {"prior": 0}, "above 0"),
+        ([("a", "b", "a")], {"ties": "rao"}, "ties must be one of"),
+        ([("a", "b", "a")], {"prior": 0}, "finite, positive"),
         ([("a", "b", "a")], {"confidence_level": 95}, "between 0 and 1"),
     ],
 )
@@ -176,7 +176,7 @@ def test_without_strengths_there_are_no_estimates() -> None:
     defined = bradley_terry([("a", "b", "a"), ("b", "a", "b")])
     plain = json.loads(json.dumps(defined.to_dict(), allow_nan=False))
     assert plain["estimates"]["a"]["value"] == plain["strengths"]["a"] == pytest.approx(0)
-    with pytest.raises(ArgumentError, match="no player 'z'; there are a, b"):
+    with pytest.raises(ArgumentError, match="unknown player 'z'; available: a, b"):
         defined.difference("a", "z")
 
 

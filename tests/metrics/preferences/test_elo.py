@@ -37,7 +37,7 @@ def test_another_order_gives_other_ratings_and_says_so() -> None:
     assert backward.strengths == pytest.approx({"a": 1001.4695, "b": 998.5305}, abs=1e-4)
     assert bradley_terry(games).strengths == pytest.approx({"a": 0.0, "b": 0.0})
     assert "depends on the order" in forward.method
-    assert "another order" in (elo.__doc__ or "")
+    assert "depends on their order" in (elo.__doc__ or "")
 
 
 def test_ratings_go_into_json() -> None:
@@ -51,10 +51,10 @@ def test_ratings_go_into_json() -> None:
 @pytest.mark.parametrize(
     ("games", "options", "told"),
     [
-        ([], {}, "0 comparisons"),
-        ([("a", "b")], {}, r"give \(left, right, winner or None\)"),
+        ([], {}, "comparisons is empty"),
+        ([("a", "b")], {}, r"must be \(left, right, winner or None\)"),
         ([("a", "b", "c")], {}, "one of them or None"),
-        ([("a", "b", "a")], {"k": 0}, "above 0"),
+        ([("a", "b", "a")], {"k": 0}, "finite, positive"),
         ([("a", "b", "a")], {"initial": math.inf}, "finite"),
     ],
 )

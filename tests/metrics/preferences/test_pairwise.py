@@ -45,14 +45,14 @@ def test_groups_are_averaged_by_hand() -> None:
     gold, pred, groups = [1, 2, 3, 1, 2, 9], [3, 2, 2.5, 0, 1, 9], ["p", "p", "p", "q", "q", "r"]
     found = pairwise_accuracy(gold, pred, groups=groups)
     assert found == pytest.approx((1 / 3 + 1) / 2)
-    assert "mean of 2 groups, 1 without a pair left out" in found.method
+    assert "mean of 2 groups, 1 without pairs excluded" in found.method
     assert found.n == 5
 
 
 def test_the_method_says_what_became_of_ties() -> None:
     """Skipped ones are not credited ones, and a threshold is named."""
     assert "ties credited" in pairwise_accuracy(GOLD, PRED).method
-    assert "pairs that gold ties are skipped" in pairwise_accuracy(GOLD, PRED, ties="skip").method
+    assert "pairs tied in gold skipped" in pairwise_accuracy(GOLD, PRED, ties="skip").method
     assert "epsilon 0.2" in pairwise_accuracy(GOLD, PRED, epsilon=0.2).method
     assert json.loads(json.dumps(pairwise_accuracy(GOLD, PRED).to_dict(), allow_nan=False))["n"] == 4
 
@@ -172,15 +172,15 @@ def test_missing_scores_drop_the_item() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"ties": "drop"}, "give one of"),
-        ({"epsilon": -0.1}, "from 0"),
-        ({"epsilon": math.nan}, "from 0"),
-        ({"epsilon": math.inf}, "from 0"),
+        ({"ties": "drop"}, "ties must be one of"),
+        ({"epsilon": -0.1}, "non-negative"),
+        ({"epsilon": math.nan}, "non-negative"),
+        ({"epsilon": math.inf}, "non-negative"),
         ({"groups": ["p"]}, "groups has 1 ids for 4 items"),
         ({"groups": ["p", "p", None, "q"]}, "missing id"),
-        ({"groups": ["p", "p", "q", "q"], "cluster": [0, 1, 1, 1]}, "cluster splits a group"),
+        ({"groups": ["p", "p", "q", "q"], "cluster": [0, 1, 1, 1]}, "cluster must not split a group"),
         ({"cluster": [0]}, "1 ids for 4 units"),
-        ({"ci": "smoothed"}, "take 'percentile'"),
+        ({"ci": "smoothed"}, "use ci='percentile'"),
     ],
 )
 def test_what_is_not_allowed_is_said(options: dict[str, Any], told: str) -> None:
@@ -191,9 +191,9 @@ def test_what_is_not_allowed_is_said(options: dict[str, Any], told: str) -> None
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     """Lengths and words."""
-    with pytest.raises(ArgumentError, match="gold has 2 scores and pred 1"):
+    with pytest.raises(ArgumentError, match="gold has 2 scores but pred has 1"):
         pairwise_accuracy([1, 2], [1])
-    with pytest.raises(ArgumentError, match="pred holds 'good'"):
+    with pytest.raises(ArgumentError, match=r"pred must contain numbers, .* got 'good'"):
         pairwise_accuracy([1, 2], [1, "good"])
 
 

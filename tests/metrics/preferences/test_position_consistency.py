@@ -40,7 +40,7 @@ def test_items_with_several_criteria_are_clustered() -> None:
 
 def test_outcomes_outside_the_scale_are_refused() -> None:
     """Declared outcomes are all there are."""
-    with pytest.raises(ArgumentError, match="outside the scale"):
+    with pytest.raises(ArgumentError, match="not on the scale"):
         position_consistency(["a"], ["INVALID"], scale=Nominal(["a", "b", "tie"]))
 
 

@@ -88,7 +88,7 @@ def test_wrong_arguments_say_what_is_allowed():
     for wrong in ([-1.0], [float("nan")], [float("inf")]):
         with pytest.raises(ArgumentError, match="weights"):
             majority_vote([["a"]], weights=wrong)
-    with pytest.raises(ArgumentError, match="outside"):
+    with pytest.raises(ArgumentError, match="not on the scale"):
         majority_vote([["z"]], scale=Nominal("ab"))
     with pytest.raises(ArgumentError, match="lengths"):
         majority_vote([["a"], ["a", "b"]])

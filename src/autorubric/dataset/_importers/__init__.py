@@ -1,4 +1,4 @@
-"""Files of other tools as datasets: a shape a module."""
+"""Importers that read files of other tools as datasets."""
 
 from autorubric.dataset._importers._healthbench import from_healthbench
 from autorubric.dataset._importers._paperbench import from_paperbench

@@ -1,4 +1,4 @@
-"""Rows of HealthBench: a conversation, and criteria with points that a doctor wrote for it."""
+"""Importer for HealthBench rows, each of which is a conversation with criteria that a physician wrote."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _OWN = ("prompt", "prompt_id", "rubrics", "ideal_completions_data")
 
 
 def from_healthbench(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
-    """Return the dataset of a file of HealthBench rows (JSON lines, or a JSON list), an item a row.
+    """Create a dataset from HealthBench rows (JSON lines or a JSON list), with one item per row.
 
     A row is `{"prompt": [{"role", "content"}], "prompt_id", "rubrics": [{"criterion", "points", "tags"}]}`.
-    Each item has a rubric of its own whose weights are the points, negative ones penalties, so that an
-    item's score is points met ÷ positive points, clipped to [0, 1], and its `raw_score` the points met,
-    unclipped; `healthbench_score` gives the benchmark's own mean of a run. Tags stand in the item's metadata
-    by criterion, as does what else a row has. An ideal completion becomes the reference.
+    Each item has its own rubric, whose weights are the points; criteria with negative points are penalties.
+    The score of an item is points met ÷ positive points, clipped to [0, 1], and its `raw_score` is the points
+    met, not clipped. `healthbench_score` computes the benchmark's own mean over a run. The item's metadata
+    contains the tags by criterion and all other keys of the row. An ideal completion becomes the reference.
 
     Args:
-        path: The file.
-        submissions: Responses by `prompt_id`, as texts; items without one have no submission, and only
-            recorded judges grade those.
+        path: Path of the file.
+        submissions: Responses by `prompt_id`, as strings. Items without a response have no submission and
+            can be graded only by recorded judges.
 
     Raises:
-        DatasetError: If the file cannot be read, or has errors; all are reported, with lines.
-        ArgumentError: If there are submissions of items that the file does not have.
+        DatasetError: If the file cannot be read or has errors. All errors are reported with line numbers.
+        ArgumentError: If there are submissions for items that are not in the file.
     """
     document = read_structured(path, suffixes={".jsonl": "jsonl", ".json": "json"}, error=DatasetError)
     faults = document.faults()
@@ -56,14 +56,12 @@ def _items(rows: Iterable[Json], submissions: Submissions, faults: Faults) -> It
     for position, row in enumerate(rows):
         at: FilePath = (position,)
         if not isinstance(row, Mapping):
-            faults.add(at, f"a row is a mapping with 'prompt' and 'rubrics'; got {shortened(row)}")
+            faults.add(at, f"a row must be a mapping with 'prompt' and 'rubrics'; got {shortened(row)}")
             continue
         before = len(faults)
         item_id = text_at(row, "prompt_id", at, faults)
         if item_id in first:
-            faults.add(
-                (*at, "prompt_id"), f"{item_id!r} is that of row {first[item_id] + 1} too; ids are unique"
-            )
+            faults.add((*at, "prompt_id"), f"{item_id!r} is already used by row {first[item_id] + 1}")
         first.setdefault(item_id, position)
         prompt = conversation_text(row.get("prompt"), (*at, "prompt"), faults)
         criteria, tags = _criteria(row, at, faults)
@@ -83,16 +81,16 @@ def _items(rows: Iterable[Json], submissions: Submissions, faults: Faults) -> It
 def _criteria(
     row: Mapping[str, Any], at: FilePath, faults: Faults
 ) -> tuple[list[dict[str, Json]], dict[str, list[Json]]]:
-    """Return criteria as rubric files hold them, and their tags by name."""
+    """Return criteria in the format of rubric files, and their tags by name."""
     criteria: list[dict[str, Json]] = []
     tags: dict[str, list[Json]] = {}
     given = list_at(row, "rubrics", at, faults)
     if not given:
-        faults.add((*at, "rubrics"), "a row needs 'rubrics', a list of {'criterion', 'points', 'tags'}")
+        faults.add((*at, "rubrics"), "a row must have 'rubrics', a list of {'criterion', 'points', 'tags'}")
     for position, one in enumerate(given):
         place: FilePath = (*at, "rubrics", position)
         if not isinstance(one, Mapping):
-            faults.add(place, f"a criterion is {{'criterion', 'points', 'tags'}}; got {shortened(one)}")
+            faults.add(place, f"a criterion must be {{'criterion', 'points', 'tags'}}; got {shortened(one)}")
             continue
         if "points" not in one:
             faults.add(place, "the key 'points' is missing")

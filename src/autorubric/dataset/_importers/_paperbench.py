@@ -1,4 +1,4 @@
-"""Rubric trees of PaperBench: requirements in requirements, with weights among their siblings."""
+"""Importer for PaperBench rubrics, which are trees of weighted requirements."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MAX_DEPTH = 100
 
 
 def from_paperbench(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
-    """Return the dataset of a PaperBench rubric (JSON), an item a submission.
+    """Create a dataset from a PaperBench rubric (JSON), with one item per submission.
 
-    A node is `{"id", "requirements", "weight", "sub_tasks": [...], "task_category"}`. Leaves become criteria
-    that are met or not, nodes above them groups, both named by their ids; a group's score is the mean of
-    what is in it by weight, and so is the tree's, as in the benchmark. The dataset's metadata holds, by name,
-    `requirements` of the groups, and `task_category` and `finegrained_task_category` of the criteria.
+    A node is `{"id", "requirements", "weight", "sub_tasks": [...], "task_category"}`. Leaves become binary
+    criteria and inner nodes become groups, both named by their ids. As in the benchmark, the scores of the
+    groups and of the tree are weighted means of their members. The dataset's metadata contains, by name, the
+    `requirements` of groups, and the `task_category` and `finegrained_task_category` of criteria.
 
     Args:
-        path: The file.
-        submissions: What is graded, by an id of your choice; without any the dataset has no items yet.
+        path: Path of the file.
+        submissions: Submissions to grade, by an id of your choice; by default, the dataset has no items.
 
     Raises:
-        DatasetError: If the file cannot be read, or has errors; all are reported, with lines.
+        DatasetError: If the file cannot be read or has errors. All errors are reported with line numbers.
     """
     document = read_structured(path, suffixes={".json": "json"}, error=DatasetError)
     faults = document.faults()
@@ -49,10 +49,10 @@ class _Reader:
         self._taken: set[str] = set()
 
     def node(self, given: Json, at: FilePath, depth: int = 0) -> dict[str, Json]:
-        """Return a node as rubric files hold it."""
+        """Convert a node to the format of rubric files."""
         if not isinstance(given, Mapping) or depth > _MAX_DEPTH:
             said = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
-            self._faults.add(at, f"a node is {{'id', 'requirements', 'weight', 'sub_tasks'}}; {said}")
+            self._faults.add(at, f"a node must be {{'id', 'requirements', 'weight', 'sub_tasks'}}; {said}")
             return {}
         name = text_at(given, "id", at, self._faults)
         if name and name in self._taken:
@@ -61,7 +61,7 @@ class _Reader:
         text = text_at(given, "requirements", at, self._faults)
         weight = number_at(given, "weight", 1.0, at, self._faults)
         if weight < 0:
-            self._faults.add((*at, "weight"), f"a weight is a number from 0 up; got {weight:g}")
+            self._faults.add((*at, "weight"), f"weight must be non-negative; got {weight:g}")
         tasks = list_at(given, "sub_tasks", at, self._faults)
         if not tasks:
             self._keep(given, name, "task_category")

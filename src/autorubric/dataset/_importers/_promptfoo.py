@@ -1,4 +1,4 @@
-"""Tests of promptfoo: what its model-graded assertions ask becomes a rubric for each test."""
+"""Importer for promptfoo tests, which converts the model-graded assertions of each test to a rubric."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
-_NOTHING_LEFT: Final = "it has no assertion that a judge can answer"
+_NOTHING_LEFT: Final = "without an assertion for judges"
 
 
 def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
-    """Return the dataset of a promptfoo configuration (YAML or JSON), an item a test.
+    """Create a dataset from a promptfoo configuration (YAML or JSON), with one item per test.
 
     Each model-graded assertion of a test, of its assert-sets and of `defaultTest` becomes a criterion with
     its `weight`, named by its `metric`:
 
-    - `llm-rubric`: met or not; with a `threshold` a rating from 0 to 1.
-    - `model-graded-closedqa`: met or not.
-    - `g-eval`: a rating from 0 to 1; for a list of values a group of ratings, whose score is their mean.
-    - `factuality`: a choice among five relations to the reference, with the scores that `options.factuality`
-      sets; 0 for a contradiction and 1 for the others where it does not.
+    - `llm-rubric`: a binary criterion, or with a `threshold` a rating from 0 to 1.
+    - `model-graded-closedqa`: a binary criterion.
+    - `g-eval`: a rating from 0 to 1, or for a list of values a group of ratings, whose score is their mean.
+    - `factuality`: a choice among five relations to the reference, with the scores in `options.factuality`;
+      by default, the score is 0 for a contradiction and 1 for the other relations.
     - `answer-relevance`, `context-faithfulness`, `context-recall`, `context-relevance`,
       `conversation-relevance` and `pi`: a rating from 0 to 1. promptfoo computes these from embeddings,
-      counts of sentences or a scoring service, so scores differ; a warning says which assertions these are.
+      sentence counts or a scoring service, so scores differ; a warning lists these assertions.
 
-    With the prefix `not-`, the requirement is the opposite and the score 1 minus the assertion's.
-    `{{variables}}` are filled in from the test's `vars`; a warning names those without a value. A prompt in
-    the file, where it is the only one, is the prompt of the items; of several none is, and a warning says so.
-    The item's metadata holds `vars`, `thresholds` by criterion or group (those of promptfoo where it has a
-    default other than 0; 1 minus it with `not-`) and `threshold`, the test's own.
+    With the prefix `not-`, the requirement is inverted and the score is 1 minus that of the assertion.
+    `{{variables}}` are replaced by the test's `vars`; a warning lists variables without a value. If the file
+    has a single prompt, it becomes the prompt of the items; if there are several, a warning is issued. The
+    item's metadata contains `vars`, the `threshold` of the test, and `thresholds` by criterion or group,
+    including promptfoo's defaults other than 0. With `not-`, a threshold is replaced by 1 minus its value.
 
-    Other assertions, and tests without any of these, are left out; a warning says which and why. The
-    dataset's metadata holds `left_out` and `approximated`, counts by type.
+    Other assertions, and tests without a supported assertion, are skipped with a warning that gives reasons.
+    The dataset's metadata contains `left_out` and `approximated`, which count assertions by type.
 
     Args:
-        path: The file.
-        submissions: Outputs by the item's id, which is the test's `description`, or its position (from 0) as
-            a text where it has none or another test has it too.
+        path: Path of the file.
+        submissions: Outputs by item id. The id is the test's `description` if it is unique, and otherwise the
+            position of the test (from 0) as a string.
 
     Raises:
-        DatasetError: If the file cannot be read, or has errors; all are reported, with lines.
-        ArgumentError: If there are submissions of items that the file does not have.
+        DatasetError: If the file cannot be read or has errors. All errors are reported with line numbers.
+        ArgumentError: If there are submissions for items that are not in the file.
     """
     document = read_structured(path, suffixes=_SUFFIXES, error=DatasetError)
     reader = _Reader(document, submissions or {})
@@ -66,19 +66,19 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
     check_submissions(submissions or {}, [item.id or "" for item in items], str(path))
     if reader.reasons:
         said = "; ".join(f"{_counted(counts)} ({reason})" for reason, counts in reader.reasons.items())
-        warnings.warn(f"{path}: left out: {said}", stacklevel=2)
+        warnings.warn(f"{path}: skipped {said}", stacklevel=2)
     if reader.approximated:
-        said = f"{_counted(reader.approximated)}; promptfoo computes them in another way, so scores differ"
-        warnings.warn(f"{path}: imported as ratings of a judge: {said}", stacklevel=2)
+        said = f"{_counted(reader.approximated)}; promptfoo computes their scores differently"
+        warnings.warn(f"{path}: imported as ratings by a judge: {said}", stacklevel=2)
     if reader.n_prompts > 1:
         warnings.warn(
-            f"{path}: items have no prompt: the file has {reader.n_prompts} prompts and an item has one; "
-            "leave one prompt in the file",
+            f"{path}: items have no prompt because the file has {reader.n_prompts} prompts; "
+            "keep only one prompt in the file",
             stacklevel=2,
         )
     if reader.unfilled:
         said = _counted(reader.unfilled)
-        warnings.warn(f"{path}: variables without a value stay in the text as they are: {said}", stacklevel=2)
+        warnings.warn(f"{path}: variables without a value were not replaced: {said}", stacklevel=2)
     found = {"left_out": dict(reader.left_out), "approximated": dict(reader.approximated)}
     metadata: dict[str, Json] = {key: counts for key, counts in found.items() if counts}
     return RubricDataset(items=items, name=Path(path).stem, metadata=metadata)
@@ -96,15 +96,15 @@ class _Reader:
         self.n_prompts = 0
 
     def items(self) -> list[DataItem]:
-        """Return an item for each test with an assert that a judge is asked for."""
+        """Return an item for each test that has an assertion for judges."""
         data = self._document.data
         config = {"tests": data} if isinstance(data, list) else data
         if not isinstance(config, Mapping) or not isinstance(config.get("tests"), list):
-            message = "a promptfoo file has 'tests', a list of {'vars', 'assert'}; other files are not read"
+            message = "a promptfoo file must have 'tests', a list of {'vars', 'assert'} in the same file"
             raise DatasetError(self._document.source, [Fault(path="", message=message)])
         default = config.get("defaultTest") or {}
         if not isinstance(default, Mapping):
-            self._faults.add(("defaultTest",), f"a test is a mapping; got {shortened(default)}")
+            self._faults.add(("defaultTest",), f"a test must be a mapping; got {shortened(default)}")
             default = {}
         prompts = config.get("prompts")
         self.n_prompts = len(prompts) if isinstance(prompts, list) else 0
@@ -114,7 +114,7 @@ class _Reader:
         found = []
         for place, (at, test) in enumerate(tests):
             if not isinstance(test, Mapping):
-                self._faults.add(at, f"a test is a mapping with 'assert'; got {shortened(test)}")
+                self._faults.add(at, f"a test must be a mapping with 'assert'; got {shortened(test)}")
                 continue
             called = test.get("description")
             item_id = called if isinstance(called, str) and called and names[called] == 1 else str(place)
@@ -167,7 +167,7 @@ class _Reader:
     def _asserts(
         self, test: Mapping[str, Any], default: Mapping[str, Any], at: FilePath
     ) -> Iterable[tuple[FilePath, Any]]:
-        """Yield the asserts of a test with their places, those of its sets and the default ones first."""
+        """Yield the default assertions and those of a test, including its assert-sets, with their paths."""
         for whole, place in ((default, ("defaultTest",)), (test, at)):
             for position, one in enumerate(list_at(whole, "assert", place, self._faults)):
                 inner: FilePath = (*place, "assert", position)
@@ -186,7 +186,7 @@ class _Reader:
         thresholds: dict[str, float],
     ) -> None:
         if not isinstance(given, Mapping) or not isinstance(given.get("type"), str):
-            self._faults.add(at, f"an assert is a mapping with 'type'; got {shortened(given)}")
+            self._faults.add(at, f"an assertion must be a mapping with 'type'; got {shortened(given)}")
             return
         found = read_assert(given, test, at, self._faults)
         if found is None:
@@ -224,7 +224,7 @@ class _Reader:
 
 
 def _texts(form: Json) -> Iterator[str]:
-    """Yield every text in the form of a criterion."""
+    """Yield every string in the mapping of a criterion."""
     if isinstance(form, str):
         yield form
     elif isinstance(form, Mapping | list):

@@ -1,4 +1,4 @@
-"""Assertions of promptfoo that a model grades, as criteria."""
+"""Conversion of promptfoo's model-graded assertions to criteria."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE: Final = "file://"
 _MISSING: Final = object()
 _RATING: Final[Mapping[str, Json]] = {"type": "numerical_rating", "min_value": 0.0, "max_value": 1.0}
 
-# The keys of `options.factuality`, with the score of each category where nothing else is configured.
+# The keys of `options.factuality`, with the label and the default score of each category.
 _FACTUALITY: Final = (
     ("subset", "consistent with the reference, with fewer facts", 1.0),
     ("superset", "consistent with the reference, with more facts", 1.0),
@@ -25,12 +25,12 @@ _FACTUALITY: Final = (
     ("differButFactual", "differs from the reference, but in no fact that matters", 1.0),
 )
 
-_OTHER_FILE: Final = "the text is in another file, and other files are not read"
+_OTHER_FILE: Final = "the text is in another file, which is not read"
 _NO_JUDGE: Final = "computed by promptfoo without a model"
 _EMBEDDINGS: Final = "computed from embeddings"
-_SERVICE: Final = "asks a classifier or moderation service, not a judge"
+_SERVICE: Final = "uses a classifier or moderation service instead of a judge"
 _SEVERAL: Final = "compares several outputs"
-_TRACES: Final = "needs traces of the run"
+_TRACES: Final = "requires traces of the run"
 _REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
@@ -46,19 +46,19 @@ _REASONS: Final[Mapping[str, str]] = {
     "similar": _EMBEDDINGS,
     **dict.fromkeys(("classifier", "moderation", "guardrails"), _SERVICE),
     **dict.fromkeys(("select-best", "max-score"), _SEVERAL),
-    "search-rubric": "needs a judge that searches the web",
-    "agent-rubric": "needs an agent that inspects a workspace",
-    "human": "a person decides it",
+    "search-rubric": "requires a judge that searches the web",
+    "agent-rubric": "requires an agent that inspects a workspace",
+    "human": "decided by a person",
 }
 
 
 class Imported(NamedTuple):
-    """An assertion as a rubric holds it.
+    """An assertion in the format of a rubric.
 
     Attributes:
-        members: The fields of one criterion; of several, where the score is their mean.
-        threshold: The score, from 0 to 1, from which the assertion passes; None if it has none.
-        is_approximated: Whether promptfoo computes the score in another way than by asking one judge.
+        members: Fields of one criterion, or of several criteria whose mean is the score.
+        threshold: Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
+        is_approximated: Whether promptfoo computes the score without calling a judge.
     """
 
     members: list[dict[str, Json]]
@@ -68,12 +68,12 @@ class Imported(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """What a test holds beside an assertion.
+    """The context of an assertion in a test.
 
     Attributes:
-        values: Its variables.
-        prompt: Its prompt with the variables filled in, where the file holds one prompt.
-        options: Its options; those of `defaultTest` where it has none of its own.
+        values: Variables of the test.
+        prompt: Prompt with the variables replaced, if the file contains a single prompt.
+        options: Options of the test, completed with those of `defaultTest`.
     """
 
     values: Mapping[str, Any]
@@ -82,10 +82,10 @@ class Test:
 
 
 def read_assert(given: Mapping[str, Any], test: Test, at: FilePath, faults: Faults) -> Imported | str | None:
-    """Return the criteria of an assertion.
+    """Convert an assertion to criteria.
 
     Returns:
-        The criteria, or the reason why there can be none, or None where `faults` has what is wrong.
+        The criteria, the reason why the assertion is not supported, or None if `faults` has its errors.
     """
     kind = str(given["type"]).removeprefix("not-")
     reader = _READERS.get(kind)
@@ -97,7 +97,7 @@ def read_assert(given: Mapping[str, Any], test: Test, at: FilePath, faults: Faul
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:
-    """Return the text with its variables filled in; those without a value stay as they are."""
+    """Replace the variables in a text by their values; variables without a value are not changed."""
 
     def value(found: re.Match[str]) -> str:
         held = _value_of(found[1], values)
@@ -122,14 +122,14 @@ def _value_of(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def mapping_or_empty(given: Json) -> Mapping[str, Any]:
-    """Return the value if it is a mapping, else an empty mapping."""
+    """Return the value if it is a mapping, and otherwise an empty mapping."""
     return given if isinstance(given, Mapping) else {}
 
 
 def _reason(kind: str) -> str:
     if kind.startswith(("trajectory:", "trace-")):
         return _TRACES
-    return _REASONS.get(kind.partition(":")[0], "a type that this version does not know")
+    return _REASONS.get(kind.partition(":")[0], "unknown type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class _Given:
     faults: Faults
 
     def texts(self) -> list[str] | None:
-        """Return the texts under `value`; None if one is in another file."""
+        """Return the texts under `value`; None if a text is in another file."""
         value = self.fields.get("value")
         texts = value if isinstance(value, list) and value and self.kind == "g-eval" else [value]
         if any(isinstance(text, str) and text.startswith(_FILE) for text in texts):
@@ -150,31 +150,31 @@ class _Given:
         read: list[str] = []
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                message = f"value is what the judge is asked; got {shortened(text)}"
+                message = f"value must be a non-empty text for the judge; got {shortened(text)}"
                 self.faults.add((*self.at, "value"), message)
                 return []
             read.append(filled(text, self.test.values))
         return read
 
     def threshold(self, default: float | None = None) -> float | None:
-        """Return the assertion's threshold, of the score that the criterion has here."""
+        """Return the assertion's threshold, converted to the score of the criterion."""
         if self.fields.get("threshold") is not None:
             default = number_at(self.fields, "threshold", 0.0, self.at, self.faults)
         return round(1.0 - default, 12) if default is not None and self.is_inverse else default
 
     def variable(self, name: str) -> str | None:
-        """Return a variable as one text, also if it is a list; None if missing, or in another file."""
+        """Return a variable as text, with lists joined; None if it is missing or in another file."""
         value = self.test.values.get(name)
         parts = value if isinstance(value, list) else [value]
         texts = [one for one in parts if isinstance(one, str) and one.strip() and not one.startswith(_FILE)]
         return "\n\n".join(texts) if texts and len(texts) == len(parts) else None
 
     def statement(self, text: str) -> dict[str, Json]:
-        """Return a criterion that is met or not."""
+        """Return the fields of a binary criterion."""
         return {"requirement": f"The submission does not meet this: {text}" if self.is_inverse else text}
 
     def rating(self, text: str) -> dict[str, Json]:
-        """Return a criterion that is a number from 0 to 1."""
+        """Return the fields of a rating from 0 to 1."""
         turned = "Rate the opposite of what follows: 1 minus the score that it asks for.\n"
         return {"requirement": (turned if self.is_inverse else "") + text, **_RATING}
 
@@ -234,18 +234,18 @@ def _factuality(given: _Given) -> Imported | str:
 def _answer_relevance(given: _Given) -> Imported | str:
     query = given.variable("query") or given.test.prompt
     if query is None:
-        return "needs the variable 'query', or one prompt in the file"
+        return "requires the variable 'query', or a single prompt in the file"
     ask = "To what degree does the submission answer the query, and nothing else?"
     rating = given.rating(f"{ask}\nQuery: {query}")
     return Imported([rating], given.threshold(0.7), is_approximated=True)
 
 
 def _context(needed: Sequence[str], ask: str) -> Callable[[_Given], Imported | str]:
-    """Read an assertion about the context of a test, whose requirement holds what is needed for it."""
+    """Return a reader for an assertion about the context of a test, with these inputs in its requirement."""
 
     def read(given: _Given) -> Imported | str:
         if given.fields.get("contextTransform") is not None:
-            return "its context is in the provider's output (contextTransform)"
+            return "the context is in the provider's output (contextTransform)"
         parts = [ask]
         for name in needed:
             if name == "value":
@@ -256,7 +256,7 @@ def _context(needed: Sequence[str], ask: str) -> Callable[[_Given], Imported | s
                 continue
             text = given.variable(name)
             if text is None:
-                return f"needs the variable {name!r} as a text in the file"
+                return f"requires the variable {name!r} as a text in the file"
             parts.append(f"{name.capitalize()}: {text}")
         return Imported([given.rating("\n".join(parts))], given.threshold(), is_approximated=True)
 

@@ -1,4 +1,4 @@
-"""What the importers share: fields of foreign mappings, and submissions brought beside the file."""
+"""Functions that the importers share for reading fields, conversations and submissions."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from autorubric.errors import ArgumentError
 from autorubric.values import Json, Submission
 
 Submissions: TypeAlias = Mapping[str, Json]
-"""What is graded, by the id of its item."""
+"""Submissions by item id."""
 
 
 def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> str:
-    """Return the text under a key; if it is not a text, note an error and return an empty text."""
+    """Return the string under a key; if it is empty or not a string, add an error and return `""`."""
     text = given.get(key)
     if isinstance(text, str) and text.strip():
         return text
-    said = f"the key {key!r} is missing" if key not in given else f"{key} is a text; got {shortened(text)}"
-    faults.add((*at, key), said)
+    wrong = f"{key} must be a non-empty string; got {shortened(text)}"
+    faults.add((*at, key), wrong if key in given else f"the key {key!r} is missing")
     return ""
 
 
 def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, faults: Faults) -> float:
-    """Return the finite number under a key, or the default; note an error if it is not a number."""
+    """Return the finite number under a key, or the default; add an error if it is not a number."""
     number = given.get(key, default)
     if isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number):
         return float(number)
-    faults.add((*at, key), f"{key} is a number; got {shortened(number)}")
+    faults.add((*at, key), f"{key} must be a number; got {shortened(number)}")
     return default
 
 
 def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> Sequence[Json]:
-    """Return the list under a key, empty if missing; note an error if it is not a list."""
+    """Return the list under a key, or an empty list if it is missing; add an error if it is not a list."""
     found = given.get(key)
     if found is None or isinstance(found, list):
         return found or []
-    faults.add((*at, key), f"{key} is a list; got {shortened(found)}")
+    faults.add((*at, key), f"{key} must be a list; got {shortened(found)}")
     return []
 
 
@@ -46,22 +46,22 @@ def check_submissions(submissions: Submissions, known: Collection[str], source: 
     """Check that the file has an item for every submission.
 
     Raises:
-        ArgumentError: If they are no mapping, or of an item that it has not.
+        ArgumentError: If `submissions` is not a mapping or contains an id that is not in the file.
     """
     if not isinstance(submissions, Mapping):
-        raise ArgumentError(f"submissions={shortened(submissions)}; give a mapping of ids to what is graded")
+        raise ArgumentError(f"submissions must map item ids to submissions; got {shortened(submissions)}")
     for key in submissions:
         if key not in known:
-            raise ArgumentError(f"submissions: {source} has no item {key!r}; {nearest_key(str(key), known)}")
+            raise ArgumentError(f"submissions: no item {key!r} in {source}; {nearest_key(str(key), known)}")
 
 
 def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
-    """Return a conversation as one text; a single message of a user is returned unchanged."""
+    """Convert a conversation to text; the content of a single user message is returned unchanged."""
     if isinstance(turns, str) and turns.strip():
         return turns
     try:
         if not isinstance(turns, list):
-            raise ArgumentError(f"a conversation is a list of {{'role', 'content'}}; got {shortened(turns)}")
+            raise ArgumentError(f"expected a list of {{'role', 'content'}}; got {shortened(turns)}")
         kept = [
             {key: turn[key] for key in ("role", "content") if key in turn}
             if isinstance(turn, Mapping)
@@ -72,5 +72,5 @@ def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
             return str(kept[0]["content"])
         return Submission.parse(kept).text or ""
     except (ArgumentError, AttributeError) as error:
-        faults.add(at, str(error).replace("to_grade", "it"))
+        faults.add(at, str(error).replace("to_grade", "prompt"))
         return ""

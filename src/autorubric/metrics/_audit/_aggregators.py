@@ -1,4 +1,4 @@
-"""A comparison of Dawid–Skene with majority voting: whether modelling the judges' error rates helps."""
+"""Comparison of Dawid–Skene with majority voting, which shows whether modelling error rates helps."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Nominal
 from autorubric.metrics._votes_to_truth import dawid_skene
 
-_METHOD = "mean over categorical criteria of the share of right answers; fitted once"
+_METHOD = "share of right answers, mean over categorical criteria; model fitted once"
 
 
 def compare_aggregators(decided: Decided, resampling: Resampling, reason: Reason) -> AggregatorComparison:
-    """Compare the accuracy of Dawid–Skene and of the majority, on cells that every judge answered."""
+    """Compare the accuracy of Dawid–Skene and of the majority where every judge answered."""
     k = len(decided.judges)
     inferred = np.full(len(decided.item), np.nan)
     majority = np.where(decided.graded, np.nan, panel_credit(decided, range(k)))
@@ -49,7 +49,7 @@ def compare_aggregators(decided: Decided, resampling: Resampling, reason: Reason
 
 
 def _inferred(codes: Array) -> list[Any]:
-    """Return the inferred label of each unit, NaN if no judge answered or labels are tied."""
+    """Return the inferred label of each unit; NaN if no judge answered or labels are tied."""
     size = int(codes.max(initial=0)) + 1
     ratings = [[None if code < 0 else code for code in row] for row in codes.tolist()]
     found = dawid_skene(ratings, scale=Nominal(range(max(size, 2))))

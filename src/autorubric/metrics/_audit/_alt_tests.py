@@ -1,4 +1,4 @@
-"""The alternative annotator test of a run: whether its panel may replace a person on each criterion."""
+"""Alternative annotator tests of a run, which decide whether its panel may replace a person."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AltTests(Findings):
-    """The alternative annotator test on each criterion that several people labelled.
+    """The alternative annotator tests of all criteria that several people labelled.
 
     Attributes:
-        per_criterion: The tests; numbers are compared by root mean square distance, categories by equality.
+        per_criterion: Test of each criterion, which compares numbers by distance and categories by equality.
     """
 
     per_criterion: Mapping[str, AltTestResult]
 
     def blocks(self) -> list[Block]:
-        """Return the tests as blocks, the most important finding first."""
+        """Return the tests as blocks, starting with the most important finding."""
         tested = [one for one in self.per_criterion.values() if one.passed is not None]
-        opening = "No person labelled the 30 items of a criterion that the test needs."
+        opening = "No criterion could be tested: the test needs 30 items labelled by one person."
         if tested:
             passed = sum(bool(one.passed) for one in tested)
-            opening = f"The panel may replace a person on {passed} of {len(tested)} criteria tested."
+            opening = f"The panel may replace a person on {passed} of {len(tested)} tested criteria."
         table = TableBlock(
             title="Alternative annotator test of the panel",
             columns=(
-                "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "why not",
+                "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "reason",
             ),
             rows=tuple(_row(name, one) for name, one in self.per_criterion.items()),
         )  # fmt: skip
@@ -60,14 +60,14 @@ def run_alt_tests(
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with people's ratings; the run's own by default.
-        abstain: How abstentions are counted, as in `alt_test`; for numbers they are always missing.
-        rng: Seed or generator.
+        dataset: Dataset with people's ratings; the run's own dataset by default.
+        abstain: How abstentions are treated; see `alt_test`. For numbers, they are always missing.
+        rng: Seed or NumPy generator of the resampling.
 
     Raises:
         ArgumentError: If the table cannot be read.
     """
-    import pandas as pd  # only for those who ask for these tests
+    import pandas as pd  # imported only when these tests are run
 
     resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
     people = [rater for rater in table.raters if rater[0] == "human"]
@@ -92,7 +92,7 @@ def _is_there(answer: Any) -> bool:
 
 
 def _answers(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:
-    """Return a rater's answers to a criterion by item; None if missing, failed or excluded."""
+    """Return a rater's answers to a criterion by item; None if an answer is missing, failed or excluded."""
     rows = table.rows_of(rater)
     statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
     rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]

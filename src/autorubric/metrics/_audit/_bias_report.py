@@ -1,4 +1,4 @@
-"""Biases of judges: leniency, text length, position, and preference for texts of their own family.
+"""Biases of judges: leniency, length, position, and preference for texts of their own family.
 
 References:
     [1] J. M. Wooldridge (2010), Econometric analysis of cross section and panel data, 2nd ed., ch. 6:
@@ -42,43 +42,43 @@ def bias_report(
 ) -> BiasReport:
     """Estimate the biases of each judge, with intervals over items and Holm-adjusted p-values.
 
-    All figures use decisions, by value on [0, 1]. Cells without a value (nominal options without one, numbers
-    without a range) are left out. Values of penalties (negative weights) are reversed, 1 - value, so that a
-    figure above 0 always favours the text. Means are over cells; their intervals are t intervals over C items
-    with C - 1 degrees of freedom. The p-values are adjusted over judges × kinds of bias.
+    All biases are computed from decisions, as values on [0, 1]. Cells (one criterion of one item) without a
+    value are excluded: nominal options without a value, and numbers without a range. Values of penalties
+    (negative weights) are reversed to 1 - value, so that a positive bias always favours the text. Means are
+    over cells; their intervals are t intervals over C items with C - 1 degrees of freedom. The p-values are
+    adjusted over all judges and kinds of bias.
 
-    - Leniency: the asymmetry of errors, that is, the mean error expected at a truth of ½. It is the intercept
-      of a regression of error on (truth - ½) with one slope per criterion, and equals (FPR - FNR) / 2 on a
-      binary criterion. A judge that errs equally often in favour of and against texts has a leniency of 0 at
-      every base rate. The variance is the larger of the restricted one (score test) and the
-      leverage-corrected sandwich; t has the effective number of items - 1 degrees of freedom.
-    - Mean difference and pass rate: the mean of judge minus truth, for values and for whether values are at
-      least ½. They measure how far scores shift and depend on the base rate, so their p-values are adjusted
-      separately.
+    - Leniency: the asymmetry of errors, that is, the mean error expected at a true value of ½. It is the
+      intercept of a regression of error on (truth - ½) with one slope per criterion, and equals (FPR - FNR) /
+      2 on a binary criterion. A judge that errs equally often in favour of and against texts has a leniency
+      of 0 at every base rate. The variance is the larger of the restricted one (score test) and the
+      leverage-corrected sandwich; t has the effective number of items minus 1 degrees of freedom.
+    - Mean difference and pass rate: the mean of judge minus truth, for values and for passes (values of at
+      least ½). They depend on the base rate, so their p-values are adjusted separately.
     - Length: Spearman's rank correlation of an item's mean error with its number of words, controlling for
       the item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). The control matters because
-      longer texts may be better and errors shrink towards the ends of a scale; neither is a bias. p is from t
-      with n - 3 degrees of freedom.
+      longer texts may be better and because errors shrink towards the bounds of a scale; neither is a bias. p
+      is from t with n - 3 degrees of freedom.
     - Position: the share of decided comparisons won by the candidate shown first, minus ½, over single votes
-      whose order is known. Ask in both orders; otherwise, showing the better candidates first looks like a
-      bias.
-    - Self-preference [2]: on each cell, the judge's value minus the mean of the judges of other families. The
-      figure is the mean of this difference on texts of the judge's own family minus its mean on other texts
-      [1], so neither a good generator nor a lenient judge affects it. The truth cancels out, so cells need no
-      label. Uses Welch's t over items. `own_error_difference` is the same contrast of judge minus truth,
-      without the other judges.
+      with a known order. Ask in both orders; otherwise, showing better candidates first looks like a bias.
+    - Self-preference [2]: in each cell, the judge's value minus the mean of the judges of other families. The
+      bias is the mean of this difference on texts of the judge's own family minus its mean on other texts
+      [1], so neither a good generator nor a lenient judge affects it. The truth cancels out, so no labels are
+      needed. The test is Welch's t over items. `own_error_difference` is the same contrast of judge minus
+      truth, without the other judges.
 
-    Undefined figures give a reason: `no_truth`, `no_text` (lengths), `no_order` (comparisons), `no_generator`
-    (no item names one), `single_class` (leniency: no criterion has a truth that varies), `one_judge` (no
-    judge of another family), `no_pairs` (no text of the judge's own family, or only such texts).
+    Undefined biases have a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons of known
+    order), `no_generator` (no item names a generator), `single_class` (for leniency, no truth varies),
+    `one_judge` (no judge of another family), `no_pairs` (no text of the judge's own family, or only such
+    texts).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own by default.
-        families: Family of each judge and generator, by name; a name that is not listed is its own family.
-        confidence_level: Level of the intervals.
-        n_resamples: Resamples of items, for the length bias.
-        rng: Seed or generator.
+        dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own dataset by default.
+        families: Family of each judge and generator, by name; a name that is not listed forms its own family.
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of resamples of items, for the length bias.
+        rng: Seed or NumPy generator of the resampling.
 
     Raises:
         ArgumentError: If `families` does not name any judge or generator of the run.
@@ -104,7 +104,7 @@ def _checked(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -
     there = [*table.judges, *dict.fromkeys(one for one in facts.generators if one is not None)]
     if families and not set(families) & set(there):
         raise ArgumentError(
-            f"families names {sorted(families)!r}, none of them a judge or a generator; there are {there!r}"
+            f"families must name a judge or generator; got {sorted(families)!r}. Available: {there!r}"
         )
     return dict(families)
 
@@ -137,7 +137,7 @@ def _of_judge(
 
 
 def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
-    """Adjust the p-values of each family of tests (judges × kinds) together."""
+    """Adjust the p-values of each family of tests (judges × kinds of bias) together."""
     adjusted = dict(found)
     for family in (BIASES, SHIFTS):
         tests = [(judge, kind, getattr(one, kind)) for judge, one in found.items() for kind in family]
@@ -153,15 +153,15 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if valued.left_out:
-        notes.append(f"answers without a value on [0, 1] are left out: {', '.join(valued.left_out)}")
+        notes.append(f"criteria excluded for lack of values on [0, 1]: {', '.join(valued.left_out)}")
     if not weights.known:
         notes.append(
-            "no rubric is known: penalties, if there are any, are not reversed and count in favour "
-            "of the text; pass the dataset"
+            "no rubric is available, so values of penalties are not reversed and count in favour of the "
+            "text; pass the dataset if there are penalties"
         )
     if valued.has_penalties:
-        notes.append("values of penalties are reversed: above 0 is in favour of the text")
+        notes.append("values of penalties are reversed, so a positive bias favours the text")
     kin = {families.get(one, one) for one in valued.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
-        notes.append("no judge is of a generator's family; declare families with families={name: family}")
+        notes.append("no judge belongs to a generator's family; pass families={name: family} to declare them")
     return tuple(notes)

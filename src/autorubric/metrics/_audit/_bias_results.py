@@ -15,17 +15,17 @@ from autorubric.metrics._estimate import Estimate, TestStatistic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestedBias:
-    """A bias with its test.
+    """A bias with its significance test.
 
     Attributes:
-        effect: The bias, with its interval.
-        p_value: Two-sided p-value of the hypothesis of no bias; None if it cannot be tested.
-        adjusted_p_value: The p-value adjusted by Holm over all judges and all kinds in `BIASES`; for the
-            differences in `SHIFTS`, over all judges and those differences.
+        effect: The bias with its interval.
+        p_value: Two-sided p-value for the null hypothesis of no bias; None if it cannot be tested.
+        adjusted_p_value: The p-value adjusted by Holm's method over all judges and all kinds in `BIASES`; for
+            the differences in `SHIFTS`, over all judges and these differences.
         test: The test statistic; None if there is no p-value.
     """
 
-    __test__ = False  # the name is not a test's
+    __test__ = False  # keeps pytest from collecting the class
 
     effect: Estimate
     p_value: float | None = None
@@ -34,7 +34,7 @@ class TestedBias:
 
     @classmethod
     def by_t(cls, effect: Estimate, df: float) -> TestedBias:
-        """Build a bias with the t test implied by its standard error; without a standard error, no test."""
+        """Build a bias with the t test implied by its standard error; without one, there is no test."""
         if effect.value is None or not effect.se:
             return cls(effect=effect)
         t = effect.value / effect.se
@@ -48,19 +48,18 @@ class JudgeBias:
     """The biases of one judge.
 
     Attributes:
-        leniency: Asymmetry of errors: the mean error at a truth of ½, which is (FPR - FNR) / 2 on binary
-            criteria. Above 0 is lenient.
-        mean_difference: Mean of judge minus truth, by value on [0, 1]: how far scores shift. Unless the truth
-            averages ½, it also differs from 0 for a judge with symmetric errors.
-        pass_rate_difference: Share of passes (values of at least ½) of the judge minus that of the truth.
-        length_lean: Spearman correlation of an item's mean error with its length, controlling for its mean
-            truth.
+        leniency: Asymmetry of errors: the mean error at a true value of ½, which is (FPR - FNR) / 2 on binary
+            criteria. Positive values are lenient.
+        mean_difference: Mean of judge minus truth, as values on [0, 1]: how far scores shift. Unless the
+            truth averages ½, it also differs from 0 for a judge with symmetric errors.
+        pass_rate_difference: The judge's share of passes (values of at least ½) minus that of the truth.
+        length_lean: Spearman correlation of an item's mean error with its length, given its mean truth.
         position_lean: Share of decided comparisons won by the candidate shown first, minus ½.
         self_preference: Judge minus the judges of other families, on texts of the judge's own family minus on
-            others: a difference in differences.
-        own_error_difference: Judge minus truth, on texts of its own family minus on others.
-        family: The judge's family.
-        n_own_items: Number of items of the judge's own family that are counted.
+            other texts (a difference in differences).
+        own_error_difference: Judge minus truth, on texts of the judge's own family minus on other texts.
+        family: Family of the judge.
+        n_own_items: Number of judged items whose text comes from the judge's own family.
     """
 
     leniency: TestedBias
@@ -75,19 +74,19 @@ class JudgeBias:
 
 
 BIASES = {
-    "leniency": "leniency (asymmetry of errors: mean error at a truth of ½, binary (FPR − FNR) / 2)",
+    "leniency": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)",
     "length_lean": "length (partial Spearman of error and length, given truth)",
-    "position_lean": "position (wins of the first shown − ½)",
-    "self_preference": "self-preference (own family − others, against other judges)",
-    "own_error_difference": "own family (error on own − on others)",
+    "position_lean": "position (share won by the candidate shown first − ½)",
+    "self_preference": "self-preference (own family's texts − others, relative to other judges)",
+    "own_error_difference": "own-family error (error on own family's texts − on others)",
 }
-"""Kinds of bias and their descriptions."""
+"""Kinds of bias with their descriptions."""
 
 SHIFTS = {
     "mean_difference": "mean difference (judge − truth, on [0, 1]; depends on the base rate)",
     "pass_rate_difference": "pass rate (judge − truth; depends on the base rate)",
 }
-"""Differences from the truth that symmetric errors can also cause; not biases by themselves."""
+"""Differences from the truth that symmetric errors can also cause, so they need not be biases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +96,8 @@ class BiasReport(Findings):
     Attributes:
         per_judge: The biases of each judge.
         n_items: Number of items in the table.
-        generators: Number of items that each generator wrote.
-        notes: Remarks for the reader.
+        generators: Number of items written by each generator.
+        notes: Notes on how the biases were computed.
     """
 
     per_judge: Mapping[str, JudgeBias]
@@ -107,12 +106,12 @@ class BiasReport(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks, the most important finding first."""
+        """Return the results as blocks, starting with the most important finding."""
         blocks: list[Block] = [TextBlock(text=leaning_sentence(self, BIASES))]
         blocks += [
             TableBlock(
                 title=words[0].upper() + words[1:],
-                columns=("judge", "estimate", "low", "high", "p", "p (Holm)", "n", "why not"),
+                columns=("judge", "estimate", "low", "high", "p", "p (Holm)", "n", "reason"),
                 rows=tuple(_row(judge, getattr(one, name)) for judge, one in self.per_judge.items()),
             )
             for name, words in (BIASES | SHIFTS).items()

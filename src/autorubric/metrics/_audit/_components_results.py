@@ -17,12 +17,12 @@ class VarianceComponent:
     """One source of variance.
 
     Attributes:
-        source: `item`, `judge`, `order`, one of their interactions (`item:judge`), or the remainder: `sample`
-            if cells were asked repeatedly, else `residual`.
-        variance: Its variance; 0 if the raw estimate is negative.
-        raw: The raw estimate; None if there is none.
-        negative: Whether the raw estimate is below 0.
-        share: Its share of the sum of all components.
+        source: `item`, `judge`, `order`, one of their interactions (such as `item:judge`), or the remainder:
+            `sample` if questions were asked repeatedly, otherwise `residual`.
+        variance: Variance of the source; 0 if the raw estimate is negative.
+        raw: The raw estimate of the variance; None if it is undefined.
+        negative: Whether the raw estimate is negative.
+        share: The variance as a share of the sum of all components.
     """
 
     source: str
@@ -34,23 +34,23 @@ class VarianceComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneralisabilityStudy:
-    """The variance components of one figure and the reliability of its mean over judges and samples.
+    """The variance components of one variable and the reliability of its mean over judges and samples.
 
     Attributes:
         name: Name of the criterion, or `score`.
-        components: Sources of variance.
-        g: G coefficient: reliability of the order of items (relative error) with the design of the run.
-        phi: Φ coefficient: reliability of the values themselves (absolute error) with the design of the run;
-            differences between judges' levels count as error.
-        single: Φ of one vote of one judge.
-        plan: The fewest judges × samples that reach the target, by Φ.
-        plan_g: The same, by G.
+        components: The sources of variance.
+        g: G coefficient with the design of the run: reliability of the order of items (relative error).
+        phi: Φ coefficient with the design of the run: reliability of the values themselves (absolute error),
+            where differences between judges' levels count as error.
+        single: Φ of a single vote of a single judge.
+        plan: The fewest judges × samples that reach the target by Φ.
+        plan_g: The fewest judges × samples that reach the target by G.
         n_votes: Number of votes.
         n_items: Number of items.
         n_judges: Number of judges.
-        n_orders: Number of orders.
-        n_samples: Mean number of votes of a judge in one order.
-        balanced: Whether every cell has the same number of votes, so that these are ANOVA estimates.
+        n_orders: Number of orders in which candidates were shown.
+        n_samples: Mean number of votes of a judge on an item in one order.
+        balanced: Whether all combinations of item, judge and order have the same number of votes.
     """
 
     name: str
@@ -79,8 +79,8 @@ class VarianceComponents(Findings):
     Attributes:
         score: The study of item scores.
         per_criterion: The study of each criterion's values.
-        target: The reliability that the plans aim for.
-        left_out: Criteria without numeric votes.
+        target: The target reliability of the plans.
+        left_out: Names of the criteria without numeric votes.
     """
 
     score: GeneralisabilityStudy
@@ -89,7 +89,7 @@ class VarianceComponents(Findings):
     left_out: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks, the most important finding first."""
+        """Return the results as blocks, starting with the most important finding."""
         blocks: list[Block] = [
             TextBlock(text=variance_sentence(self)),
             _components_table(self.score),
@@ -99,7 +99,7 @@ class VarianceComponents(Findings):
         blocks.append(_shares_table(studies))
         blocks.append(_plans_table(studies, self.target))
         if self.left_out:
-            blocks.append(TextBlock(title="Left out", text=", ".join(self.left_out)))
+            blocks.append(TextBlock(title="Excluded", text=", ".join(self.left_out)))
         return blocks
 
 
@@ -111,15 +111,15 @@ def _components_table(study: GeneralisabilityStudy) -> TableBlock:
     design = f"{study.n_items} items, {study.n_judges} judges, {study.n_samples:.3g} samples"
     return TableBlock(
         title=f"Variance of item scores ({design})",
-        columns=("source", *FIGURE_COLUMNS, "share", "came out below 0"),
+        columns=("source", *FIGURE_COLUMNS, "share", "negative estimate"),
         rows=rows,
     )
 
 
 def _reliability_table(study: GeneralisabilityStudy) -> TableBlock:
     figures = {
-        "G, order of items (run's design)": study.g,
-        "Φ, values (run's design)": study.phi,
+        "G, order of items (design of the run)": study.g,
+        "Φ, values (design of the run)": study.phi,
         "Φ of a single vote": study.single,
     }
     return TableBlock(
@@ -145,7 +145,7 @@ def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) ->
         for one in (study.plan,)
     ]
     return TableBlock(
-        title=f"Fewest votes for Φ of {target:g}",
-        columns=("figure", "Φ now", "judges", "samples", "Φ then", "why not"),
+        title=f"Fewest votes that reach Φ = {target:g}",
+        columns=("figure", "current Φ", "judges", "samples", "reached Φ", "reason"),
         rows=tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""Judges' decisions and true labels, for the cells on which a panel can be audited."""
+"""Judges' decisions and true labels on which a panel can be audited."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from autorubric.metrics._votes_table import MeasuredCriterion, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """Judges' decisions and labels by cell; a cell is one criterion of one item.
+    """Judges' decisions and labels by cell, where a cell is one criterion of one item.
 
     Attributes:
-        criteria: The criteria.
+        criteria: The criteria with their scales.
         names: A unique name for each criterion.
-        by_value: Whether answers to a criterion lie on [0, 1], so that they are averaged and errors have a
-            size; otherwise they are categories; shape `(n_criteria,)`.
-        left_out: Names of criteria whose answers are numbers without a range, or texts.
+        by_value: Whether the answers to each criterion are values on [0, 1], which are averaged and whose
+            errors have a size, rather than categories; shape `(n_criteria,)`.
+        left_out: Names of criteria whose answers are numbers without a range, or text.
         item_ids: Ids of the items, in order.
         item: Position of each cell's item, shape `(n_cells,)`.
         criterion: Position of each cell's criterion.
         judges: Ids of the judges.
-        code: Position of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
+        code: Index of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
         value: Each judge's answer on [0, 1]; NaN if missing.
-        truth_code: Position of the label's category, shape `(n_cells,)`; -1 if missing.
+        truth_code: Index of the label's category, shape `(n_cells,)`; -1 if missing.
         truth_value: The label on [0, 1]; NaN if missing.
     """
 
@@ -49,24 +49,24 @@ class Decided:
 
     @property
     def graded(self) -> Array:
-        """Whether the cell's answers are compared by value, shape `(n_cells,)`."""
+        """Whether the answers in each cell are compared as values, not as categories, shape `(n_cells,)`."""
         return np.asarray(self.by_value[self.criterion])
 
     @property
     def answered(self) -> Array:
-        """Whether each judge answered each cell, shape `(n_cells, n_judges)`."""
+        """Whether each judge answered each criterion of each item, shape `(n_cells, n_judges)`."""
         return np.where(self.graded[:, None], ~np.isnan(self.value), self.code >= 0)
 
     @property
     def labelled(self) -> Array:
-        """Whether each cell has a label, shape `(n_cells,)`."""
+        """Whether each cell (one criterion of one item) has a label, shape `(n_cells,)`."""
         return np.where(self.graded, ~np.isnan(self.truth_value), self.truth_code >= 0)
 
     @property
     def errors(self) -> Array:
-        """Judge minus truth for values, 1 or 0 for wrong or right categories; shape `(n_cells, n_judges)`.
+        """Judge minus truth for values, 1 for wrong and 0 for right categories; shape `(n_cells, n_judges)`.
 
-        NaN if the judge's answer or the label is missing.
+        An error is NaN if the judge's answer or the label is missing.
         """
         apart = np.where(
             self.graded[:, None],
@@ -77,7 +77,7 @@ class Decided:
 
 
 def decided_of(table: VotesTable) -> Decided:
-    """Return the decisions of a votes table, without abstentions and failures."""
+    """Return the decisions in a votes table, without abstentions and failures."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
     names = distinct_names(table.criteria)
@@ -114,7 +114,7 @@ def _is_graded(criterion: MeasuredCriterion) -> bool:
 
 
 def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
-    """Return whether nobody has a category or a value on the criterion to compare with a label."""
+    """Return whether no rater has a category or value on the criterion that can be compared with a label."""
     span = cells.spans[at]
     everyone = [cells.truth, *columns]
     if _is_graded(cells.criteria[at]):
@@ -123,7 +123,7 @@ def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
 
 
 def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
-    """Return a unique name for each criterion; repeated names, which differ in scale, get a number."""
+    """Return a unique name for each criterion by numbering criteria that share a name."""
     seen: dict[str, int] = {}
     names = []
     for one in criteria:

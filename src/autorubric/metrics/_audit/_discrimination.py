@@ -15,10 +15,10 @@ from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array, Units
 
 TAIL = 0.27
-"""Share of the items in the upper and in the lower group: Kelley's optimum for normal scores."""
+"""Share of the items in the upper and the lower group, which is Kelley's optimum for normal scores."""
 
 FEWEST_PAIRS = 10
-"""Fewest common items of a redundant pair, since with few items a high correlation may be chance."""
+"""Minimum number of common items of a redundant pair, since few items may correlate by chance."""
 
 
 def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
@@ -39,7 +39,7 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
 
 
 def rest_means(values: Array) -> Array:
-    """Return the mean of the item's other values for each criterion, shape `(n_items, n_criteria)`."""
+    """Return the mean of each item's other criteria for each criterion, shape `(n_items, n_criteria)`."""
     there = ~np.isnan(values)
     filled = np.where(there, values, 0.0)
     total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
@@ -54,7 +54,7 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
     method = f"mean in the upper {TAIL:.0%} of items - mean in the lower"
     kept = ~(np.isnan(values) | np.isnan(totals))
     n = int(np.count_nonzero(kept))
-    # Items alike are one unit with a count: few values make few units.
+    # Identical items form one unit with a count, because few distinct values occur.
     alike, counts = np.unique(
         np.column_stack([np.round(totals[kept], 12), values[kept]]), axis=0, return_counts=True
     )
@@ -89,7 +89,7 @@ def _edge_shares(tied: Array) -> Array:
 def redundant_pairs(
     values: Array, names: Sequence[str], threshold: float, confidence_level: float
 ) -> tuple[RedundantPair, ...]:
-    """Return the pairs of criteria with |r| at or above the threshold, strongest first."""
+    """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
     n, r = _correlation_matrix(values)
     found = []
     for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
@@ -101,7 +101,7 @@ def redundant_pairs(
 def _correlation_matrix(values: Array) -> tuple[Array, Array]:
     """Return the number of common items and Pearson's r for every pair of columns; r is 0 if undefined."""
     there = (~np.isnan(values)).astype(float)
-    # Columns that do not vary must not vary by rounding either.
+    # Centring keeps constant columns from varying by rounding.
     centre = np.where(
         there.sum(0) > 0, np.where(there > 0, values, 0.0).sum(0) / np.maximum(there.sum(0), 1), 0.0
     )

@@ -45,7 +45,7 @@ _METHOD = "correlation of errors within criteria"
 
 
 def error_correlations(decided: Decided, resampling: Resampling) -> ErrorsTogether:
-    """Estimate the error correlations of all pairs of judges, their mean, and the effective number."""
+    """Estimate the error correlations of all pairs, their mean, and the effective number of judges."""
     errors, k = decided.errors, len(decided.judges)
     pairs = list(combinations(range(k), 2))
     if not pairs or not len(errors):
@@ -84,16 +84,16 @@ def error_correlations(decided: Decided, resampling: Resampling) -> ErrorsTogeth
 
 
 def _on_z(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Estimate:
-    """Return the mean with t ends on Fisher's scale for k raters, z = ½ log((1 + (k - 1) r) / (1 - r)).
+    """Return the mean with a t interval on Fisher's scale for k raters, z = ½ log((1 + (k - 1) r) / (1 - r)).
 
-    Percentile intervals of such a skewed figure cover too little: .84 to .92 at 30 items, against .91 to .97
-    for these.
+    Percentile intervals of such a skewed statistic have low coverage: .84 to .92 at 30 items, compared with
+    .91 to .97 for this interval.
     """
     r, se = mean.value, mean.se
     if r is None or not se or n_items < 2 or not 1e-9 < 1 + (k - 1) * r < k * (1 - 1e-9):
         return mean
     room = (1 + (k - 1) * r) / (1 - r)
-    # Resamples of n items spread as if over n - 1.
+    # Resamples of n items have the spread of n - 1 items.
     se *= math.sqrt(n_items / (n_items - 1))
     half = t_quantile(confidence_level, n_items - 1) * se * k / (2 * (1 + (k - 1) * r) * (1 - r))
     low, high = (
@@ -104,7 +104,7 @@ def _on_z(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Esti
 
 
 def _effective(mean: Estimate, k: int) -> Estimate:
-    """Apply k / (1 + (k - 1) r) to the mean and its ends, which swaps the ends."""
+    """Apply k / (1 + (k - 1) r) to the mean and its bounds, which swaps the bounds."""
     method = f"k / (1 + (k - 1) r); {mean.method}"
     if mean.value is None:
         return Estimate.undefined(mean.reason or "no_variance", n=mean.n, method=method)

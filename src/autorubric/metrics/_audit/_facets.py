@@ -16,12 +16,12 @@ from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The votes on one criterion, or on the item score, by cell.
+    """The votes on one criterion, or on the item score, by cell (item × judge × order).
 
     Attributes:
         counts: Number of votes in each cell, shape `(n_items, n_judges, n_orders)`.
         sums: Sum of the votes in each cell, same shape.
-        squares: Sum of their squares, same shape.
+        squares: Sum of the squared votes in each cell, same shape.
     """
 
     counts: Array
@@ -41,17 +41,17 @@ class Layout:
 
     @property
     def has_repeats(self) -> bool:
-        """Whether any cell has at least two votes."""
+        """Whether any judge voted at least twice on an item in one order."""
         return bool((self.counts >= 2).any())
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every cell has the same number of votes."""
+        """Whether all combinations of item, judge and order have the same number of votes."""
         return self.n > 0 and bool((self.counts == self.counts.max()).all())
 
 
 def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> Layout:
-    """Arrange votes by facet, without missing values and with only the levels that occur."""
+    """Arrange votes by item, judge and order, without missing values and unused levels."""
     there = ~np.isnan(values)
     codes = [np.unique(one[there], return_inverse=True) for one in (item, judge, order)]
     shape = tuple(len(seen) for seen, _ in codes)
@@ -60,7 +60,7 @@ def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> Layout:
         if there.any()
         else np.zeros(0, int)
     )
-    # Centring first keeps squares from drowning what varies.
+    # Centring first preserves the precision of the squares.
     kept = values[there] - (values[there].mean() if there.any() else 0.0)
     size = int(np.prod(shape))
     counted = [
@@ -77,7 +77,8 @@ class SingleVotes:
     Attributes:
         item: Position of the item, with items ordered by id.
         judge: Position of the judge.
-        order: Position of the order shown; votes without a known order share one position.
+        order: Position of the order in which candidates were shown; votes of unknown order share one
+            position.
         sample: Index of the sample.
         criterion: Position of the criterion.
         value: The answer on [0, 1], or the number itself if it has no range.
@@ -104,9 +105,9 @@ class SingleVotes:
         return laid_out(self.item[mine], self.judge[mine], self.order[mine], self.value[mine])
 
     def of_scores(self, weights: Array) -> Layout:
-        """Return the item scores of each judge by sample and order, where it answered everything asked.
+        """Return the item scores of each judge by sample and order, if it answered every question asked.
 
-        A score is Σ w v / Σ positive w clamped to [0, 1]; with penalties alone, 1 + Σ w v / Σ |w|.
+        A score is Σ w v / Σ positive w clamped to [0, 1], or 1 + Σ w v / Σ |w| if there are only penalties.
         """
         rows = np.flatnonzero(self.unit)
         keys = np.column_stack([self.item, self.judge, self.order, self.sample])[rows]

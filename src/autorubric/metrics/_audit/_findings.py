@@ -1,4 +1,4 @@
-"""The base class of audit results: conversion to JSON, blocks and text."""
+"""The base class of audit results, with conversion to JSON, blocks and text."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from autorubric.metrics._estimate import Estimate
 
 
 class Findings(ABC):
-    """A frozen result whose figures are `Estimate` objects."""
+    """Base class of frozen results that consist of `Estimate` objects."""
 
     __slots__ = ()
 
     @abstractmethod
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks, for any renderer."""
+        """Return the results as blocks for a renderer."""
 
     def summary(self) -> str:
-        """Return the figures as plain text."""
+        """Return the results as plain text."""
         return render_text(self.blocks())
 
     def _repr_html_(self) -> str:
         return card(self.blocks())
 
     def to_latex(self) -> str:
-        """Return the tables as LaTeX `tabular` environments, for the package booktabs."""
+        """Return the tables as LaTeX `tabular` environments, which require the booktabs package."""
         return render_latex(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as JSON-serialisable data; never NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         found: dict[str, Any] = plain(self)
         return found
 
@@ -50,10 +50,10 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-FIGURE_COLUMNS = ("estimate", "low", "high", "n", "why not")
-"""Columns that `figure_cells` fills."""
+FIGURE_COLUMNS = ("estimate", "low", "high", "n", "reason")
+"""Headings of the columns that `figure_cells` fills."""
 
 
 def figure_cells(figure: Estimate) -> tuple[Cell, ...]:
-    """Return a figure as table cells: value, low, high, n, and the reason if something is missing."""
+    """Return an estimate as table cells: value, low, high, n, and the reason if something is missing."""
     return figure.value, figure.low, figure.high, figure.n, figure.reason or ""

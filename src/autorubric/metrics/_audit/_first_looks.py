@@ -22,21 +22,21 @@ WEAK = 0.2
 
 
 def said(found: Estimate) -> str:
-    """Format a figure, with its interval if it has one."""
+    """Format an estimate with its interval, if it has one."""
     if found.low is None or found.high is None:
         return f"{found:.3f}"
     return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def panel_sentence(audit: PanelAudit) -> str:
-    """Summarise the panel's figure and the effective number of its judges."""
+    """Summarise the panel's accuracy and the effective number of its judges."""
     k = len(audit.judges)
     if audit.panel.value is None:
         return f"The accuracy of the panel of {k} judges is undefined ({audit.panel.reason})."
-    share = "" if audit.coverage is None else f" ({audit.coverage:.1%} of the labelled ones)"
+    share = "" if audit.coverage is None else f" ({audit.coverage:.1%} of the labelled cells)"
     figure = f"{said(audit.panel)}, mean over criteria, on {audit.n_complete} cells{share}"
     if k < 2:
-        return f"One judge, accuracy {figure}; a panel needs two."
+        return f"Accuracy of the single judge: {figure}. A panel needs at least two judges."
     if audit.effective_judges.value is None:
         worth = f"the effective number of its {k} judges is undefined ({audit.effective_judges.reason})"
     else:
@@ -52,21 +52,21 @@ def _beside_best(audit: PanelAudit) -> str:
     how = (
         "as good as" if abs(ahead) < 0.0005 else f"{abs(ahead):.3f} {'better' if ahead > 0 else 'worse'} than"
     )
-    return f". The panel is {how} its best judge alone, {best.judges[0]}"
+    return f". The panel is {how} its best single judge, {best.judges[0]}"
 
 
 def consistency_sentence(found: SelfConsistency) -> str:
-    """Summarise how often an answer changes."""
+    """Summarise how often repeated answers differ."""
     if found.flip_rate.value is None:
         return "Self-consistency is undefined: no question was asked twice."
     return (
-        f"Flip rate: {said(found.flip_rate)} of {found.n_units} units, with up to {found.n_repeats} answers "
-        "each. It does not show whether the answers are right."
+        f"Flip rate: {said(found.flip_rate)} over {found.n_units} units with up to {found.n_repeats} answers "
+        "each. The flip rate does not show whether the answers are right."
     )
 
 
 def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
-    """Summarise the clearest bias of all judges and kinds, by the p-value adjusted over all of them."""
+    """Summarise the most significant bias, by the p-value adjusted over all judges and kinds of bias."""
     tested: list[tuple[float, str, str, TestedBias]] = []
     for judge, one in report.per_judge.items():
         for kind in kinds:
@@ -75,13 +75,14 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
                 tested.append((bias.adjusted_p_value, judge, kind, bias))
     if not tested:
         return "No bias could be tested; the tables give the reasons."
-    # Adjusted p-values tie; the plain ones do not.
+    # Unadjusted p-values break ties between adjusted ones.
     p, judge, kind, bias = min(tested, key=lambda one: (one[0], one[3].p_value or 0.0))
     words = kinds[kind].split(" (")[0]
-    over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests of judges and kinds of bias)"
+    over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
     if p >= SURE:
         return (
-            f"No bias is significant. The smallest p-value is {judge}'s {words}: {said(bias.effect)}, {over}."
+            f"No bias is significant. The smallest p-value is for {judge}'s {words}: "
+            f"{said(bias.effect)}, {over}."
         )
     return f"The clearest bias is {judge}'s {words}: {said(bias.effect)}, {over}."
 
@@ -89,21 +90,21 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
 def rubric_sentence(found: ItemAnalysis) -> str:
     """Summarise the criterion that most needs attention."""
     if not found.n_items:
-        return f"No item analysis: the {found.rater} has no values."
+        return f"No item analysis is possible: the rater {found.rater!r} has no values."
     if found.dead:
-        return f"Check first the criteria that never vary or were never answered: {', '.join(found.dead)}."
+        return f"First check the criteria that never vary or were never answered: {', '.join(found.dead)}."
     if found.redundant:
         pair = found.redundant[0]
         both = f"{pair.first} and {pair.second}"
-        return f"Check first {both}: they are redundant, r {said(pair.correlation)}."
+        return f"Check {both} first: they are redundant, r = {said(pair.correlation)}."
     known = [one for one in found.criteria if one.discrimination.value is not None]
     if not known:
         return "No criterion can be compared with others: there is only one, or there are too few items."
     weakest = min(known, key=lambda one: float(one.discrimination))
-    figure = f"r {said(weakest.discrimination)}"
+    figure = f"r = {said(weakest.discrimination)}"
     if float(weakest.discrimination) < WEAK:
-        return f"Check first {weakest.name}: it correlates least with the rest, {figure}."
-    return f"Every criterion correlates with the rest; {weakest.name} does least, {figure}."
+        return f"Check {weakest.name} first: it has the weakest correlation with the rest, {figure}."
+    return f"Every criterion correlates with the rest; {weakest.name} correlates least, {figure}."
 
 
 def variance_sentence(found: VarianceComponents) -> str:

@@ -1,7 +1,7 @@
 """Reliability of means from variance components, and the number of votes needed to reach a target.
 
-Notation of Brennan: p item, j judge, o order, and single votes s within them. Reliability of a mean over n_j
-judges, n_o orders and n_s votes in each: G = σ²_p / (σ²_p + σ²_δ), Φ = σ²_p / (σ²_p + σ²_Δ).
+The notation is Brennan's: item p, judge j, order o, and single votes s within them. For a mean over n_j
+judges, n_o orders and n_s votes in each, reliability is G = σ²_p / (σ²_p + σ²_δ) or Φ = σ²_p / (σ²_p + σ²_Δ).
 
 References:
     [1] R. L. Brennan (2001), Generalizability theory, Springer, ch. 4: eq. 4.18-4.24 for crossed designs.
@@ -24,14 +24,14 @@ from autorubric.metrics._resampling import Array
 Coefficient: TypeAlias = Literal["phi", "g"]
 
 MOST_SAMPLES = 10
-"""Largest number of samples per judge in a plan."""
+"""Maximum number of samples per judge in a plan."""
 
 MOST_JUDGES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """The number of levels of each facet that a mean is over; may be fractional, as an average.
+    """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages.
 
     Attributes:
         judges: Number of judges.
@@ -45,12 +45,12 @@ class Design:
 
 
 def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
-    """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance at all.
+    """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance.
 
     Negative components are treated as 0.
     """
     true, error = _split(np.maximum(components, 0.0), effects, design, coefficient)
-    # Without any variance there is nothing to be reliable about.
+    # Reliability is undefined without variance.
     return np.where(np.isnan(components).any(-1), np.nan, ratio(true, true + error))
 
 
@@ -67,7 +67,7 @@ def _split(
 
 
 def _size(effect: Effect, design: Design) -> float:
-    """Return the number of levels of the effect that a mean is over."""
+    """Return the number of levels of the effect over which a mean is taken."""
     if effect == RESIDUAL:
         return design.judges * design.orders * design.samples
     return (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
@@ -79,9 +79,9 @@ class Plan:
 
     Attributes:
         judges: Number of judges; None if no number reaches the target.
-        samples: Number of samples of each judge.
-        reached: The coefficient that the plan reaches.
-        reason: Why there is no plan.
+        samples: Number of samples per judge; None if there is no plan.
+        reached: Coefficient reached by the plan; None if there is no plan.
+        reason: Reason why there is no plan; None if there is one.
     """
 
     judges: int | None
@@ -98,7 +98,7 @@ def plan_for(
     judges_vary: bool,
     repeats: bool,
 ) -> Plan:
-    """Find the fewest votes (judges × samples), asked in one order, that reach the target.
+    """Find the smallest number of votes (judges × samples in one order) that reaches the target.
 
     Among plans of equal size, the one with the fewest judges is chosen. If the study has only one judge,
     other judges are unknown, so only samples are added. Without repeated votes, the variance between samples

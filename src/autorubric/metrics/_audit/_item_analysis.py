@@ -45,43 +45,43 @@ def item_analysis(
     n_draws: int = 200,
     rng: int | np.random.Generator = 0,
 ) -> ItemAnalysis:
-    """Analyse the criteria of a rubric: how each discriminates, which are redundant, how weights matter.
+    """Analyse the criteria of a rubric: their discrimination, their redundancy and the effect of weights.
 
-    All figures use one rater's decisions by value on [0, 1]; criteria without values are left out. Values of
-    penalties (negative weights) are reversed, 1 - value, wherever criteria are combined.
+    All results use one rater's decisions as values on [0, 1]; criteria without values are excluded. Values of
+    penalties (negative weights) are reversed to 1 - value wherever criteria are combined.
 
     - Discrimination is the correlation of a criterion with the mean of the item's other criteria [1], and the
       difference between the means of the best and the worst 27 % of items by mean value [2]; items tied at
       the cut-off are included in part.
     - Pairs of criteria are redundant if they have at least ten items in common and |r| reaches
       `redundant_from`.
-    - Sensitivity to weights: the weights are multiplied by e^(spread z), z standard normal, and the scores
-      are compared with the original ones by Kendall's tau-b.
+    - Sensitivity to weights: the weights are multiplied by e^(spread z), with z standard normal, and the
+      scores are compared with the original ones by Kendall's tau-b.
     - Reliability is Cronbach's alpha [3] over items that have every value, unweighted and weighted as in the
-      score, and alpha stratified by the rubric's groups [4]. It is undefined if rubrics differ by item
+      score, and alpha stratified by the rubric's groups [4]. It is undefined if rubrics differ between items
       (`no_ratings`).
 
     Scores are Σ w v / Σ positive w, with nested weights multiplied out. Gates, conditions and bonuses, which
-    weights cannot express, are left out and noted. A label table without a dataset weights all criteria
-    equally. Without a value, the mean is undefined (`no_values`); criteria that do not vary have no
-    correlation (`no_variance`); a single criterion cannot be compared with others (`no_pairs`).
+    weights cannot express, are ignored and noted. A label table without a dataset weights all criteria
+    equally. A mean without values is undefined (`no_values`), criteria that do not vary have no correlation
+    (`no_variance`), and a single criterion cannot be compared with others (`no_pairs`).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with the rubrics; the run's own by default.
-        rater: Whose values to use: `panel`, `truth`, or a judge.
+        dataset: Dataset with the rubrics; the run's own dataset by default.
+        rater: Rater whose values are used: `panel`, `truth`, or the name of a judge.
         redundant_from: Smallest |r| of a redundant pair, in (0, 1].
-        spread: How far weights are perturbed; 0.25 changes them by about a quarter.
-        n_draws: Number of draws of weights.
-        rng: Seed or generator of the resamples and draws.
+        spread: Size of the random changes to the weights; 0.25 changes them by about a quarter.
+        n_draws: Number of random sets of weights.
+        rng: Seed or NumPy generator of the resamples and draws.
 
     Raises:
-        ArgumentError: If there is no such rater, or an option is out of range.
+        ArgumentError: If the rater is unknown, or an option is out of range.
     """
     if not 0.0 < redundant_from <= 1.0:
-        raise ArgumentError(f"redundant_from={redundant_from!r}; give a correlation above 0, up to 1")
+        raise ArgumentError(f"redundant_from must be greater than 0 and at most 1; got {redundant_from!r}")
     if spread < 0 or n_draws < 1:
-        raise ArgumentError(f"spread={spread!r}, n_draws={n_draws!r}; give a spread from 0 and draws from 1")
+        raise ArgumentError(f"spread must be at least 0 and n_draws at least 1; got {spread!r}, {n_draws!r}")
     resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
@@ -112,7 +112,7 @@ def item_analysis(
 def _rater(table: VotesTable, name: str) -> Rater:
     found: Rater = {"panel": PANEL, "truth": TRUTH}.get(name, ("judge", name))
     if name not in ("panel", "truth") and found not in table.raters:
-        raise ArgumentError(f"rater={name!r}; give 'panel', 'truth' or one of {list(table.judges)!r}")
+        raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
     return found
 
 
@@ -156,9 +156,9 @@ def _dead(values: Array) -> Reason | None:
 def _notes(weights: RubricWeights, turned: bool) -> tuple[str, ...]:
     notes = []
     if not weights.known:
-        notes.append("no rubric is known: all criteria have the same weight")
+        notes.append("no rubric is available, so all criteria have the same weight")
     if weights.simplified:
-        notes.append("gates, conditions and bonuses are left out of the scores compared here")
+        notes.append("gates, conditions and bonuses are ignored in the scores compared here")
     if turned:
-        notes.append("values of penalties are reversed in correlations and alpha, not in means")
+        notes.append("values of penalties are reversed in correlations and alpha, but not in means")
     return tuple(notes)

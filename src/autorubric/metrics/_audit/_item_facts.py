@@ -1,4 +1,4 @@
-"""Facts of a dataset's items besides labels: their length and their author."""
+"""Lengths and authors of a dataset's items."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from autorubric.values import Submission
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFacts:
-    """Facts of the items, by position.
+    """Properties of the items other than labels, by position.
 
     Attributes:
-        lengths: Number of words of each submission, shape `(n_items,)`; NaN without a text, and for named
+        lengths: Number of words of each submission, shape `(n_items,)`; NaN without text or with named
             candidates.
-        generators: The author of each submission from `metadata["generator"]`; None if not recorded.
+        generators: Author of each submission from `metadata["generator"]`; None if it is not recorded.
     """
 
     lengths: Array
@@ -29,7 +29,7 @@ class ItemFacts:
 
 
 def facts_of(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
-    """Return the facts from the dataset, or the run's own if it is None; without either, all are missing."""
+    """Return lengths and authors from `dataset` or the run's own dataset; without either, all are missing."""
     source = dataset
     if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
         source = dataset_of(result)

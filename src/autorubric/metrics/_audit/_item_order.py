@@ -1,4 +1,4 @@
-"""The order in which items are resampled: by id, so that the order of a table does not matter."""
+"""Order of items for resampling: by id, so that the order of a table does not matter."""
 
 from __future__ import annotations
 

@@ -16,16 +16,16 @@ class CriterionAnalysis:
     """The contribution of one criterion to its rubric.
 
     Attributes:
-        name: Its name.
-        level: Its measurement level.
-        weight: Its weight in the score, averaged over items; None if no rubric is known.
-        mean: Pass rate of a binary criterion, mean value of any other.
-        discrimination: Correlation of its values with the mean of the item's other criteria (corrected
-            item–total correlation).
-        upper_lower: Its mean in the best 27 % of the items minus its mean in the worst 27 %.
+        name: Name of the criterion.
+        level: Measurement level of the criterion.
+        weight: Weight in the score, averaged over items; None if no rubric is available.
+        mean: Pass rate of a binary criterion, or mean value of any other criterion.
+        discrimination: Correlation with the mean of the item's other criteria (corrected item–total).
+        upper_lower: Mean in the best 27 % of the items minus mean in the worst 27 %.
         alpha_without: Cronbach's alpha of the other criteria.
         tau_without: Kendall's tau-b between the items' scores with and without the criterion.
-        dead: Why the criterion is uninformative: `no_values` (never answered) or `no_variance`; else None.
+        dead: Reason why the criterion is uninformative: `no_values` (never answered) or `no_variance` (never
+            varies); None otherwise.
     """
 
     name: str
@@ -60,10 +60,10 @@ class WeightSensitivity:
 
     Attributes:
         spread: Standard deviation of the logarithm of the factor that multiplies each weight.
-        tau: Mean of Kendall's tau-b between the scores and those under perturbed weights; the ends are
+        tau: Mean of Kendall's tau-b between the scores and those under perturbed weights; the bounds are
             quantiles of the draws, not a confidence interval.
-        top_kept: Share of draws in which an item that ranked first still does, with Wilson's interval.
-        n_draws: Number of draws of weights.
+        top_kept: Share of draws in which an item that ranked first still ranks first, with Wilson's interval.
+        n_draws: Number of random sets of weights.
     """
 
     spread: float
@@ -76,20 +76,20 @@ class WeightSensitivity:
 class ItemAnalysis(Findings):
     """An analysis of the criteria of a rubric.
 
-    Values of penalties are reversed (1 - value) wherever criteria are added up or correlated.
+    Values of penalties are reversed to 1 - value wherever criteria are summed or correlated.
 
     Attributes:
         rater: The rater whose values were used.
         n_items: Number of items with a value.
         criteria: The analysis of each criterion.
-        redundant: Pairs of criteria whose values correlate by `threshold` or more, strongest first.
+        redundant: Pairs of criteria with |r| of at least `threshold`, in order of decreasing |r|.
         threshold: Smallest |r| of a redundant pair.
         dead: Names of the criteria that are never answered or never vary.
         weights: How much the order of the items depends on the weights.
-        alpha: Cronbach's alpha over criteria with equal weights; items that lack a value are left out.
-        weighted_alpha: Cronbach's alpha with the rubric's weights, as they enter the score.
+        alpha: Cronbach's alpha over criteria with equal weights; items that lack a value are excluded.
+        weighted_alpha: Cronbach's alpha with the rubric's weights, as used in the score.
         stratified_alpha: Alpha with the rubric's groups as strata.
-        notes: Remarks for the reader.
+        notes: Notes on how the results were computed.
     """
 
     rater: str
@@ -105,7 +105,7 @@ class ItemAnalysis(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks, the most important finding first."""
+        """Return the results as blocks, starting with the most important finding."""
         figures: Mapping[str, Estimate] = {
             "Cronbach's alpha": self.alpha,
             "Cronbach's alpha, weighted": self.weighted_alpha,
@@ -120,13 +120,13 @@ class ItemAnalysis(Findings):
             TextBlock(text=rubric_sentence(self)),
             _criteria_table(self.criteria),
             TableBlock(
-                title=f"Total over {self.n_items} items, by the {self.rater}",
+                title=f"Total score over {self.n_items} items (rater: {self.rater})",
                 columns=("figure", *FIGURE_COLUMNS),
                 rows=tuple((name, *figure_cells(one)) for name, one in figures.items()),
             ),
             TableBlock(
-                title=f"Redundant pairs (|r| of {self.threshold:g} or more)",
-                columns=("criterion", "and", *FIGURE_COLUMNS),
+                title=f"Redundant pairs (|r| ≥ {self.threshold:g})",
+                columns=("first", "second", *FIGURE_COLUMNS),
                 rows=pairs,
             ),
         ]
@@ -163,7 +163,7 @@ def _criteria_table(criteria: tuple[CriterionAnalysis, ...]) -> TableBlock:
             "upper − lower",
             "alpha without",
             "tau without",
-            "dead",
+            "uninformative",
         ),
         rows=tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""Length bias: whether a judge's errors increase with text length at equal truth."""
+"""Length bias: whether a judge's errors increase with text length, given the truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHOD = "partial Spearman of error and length, given truth"
 
 
 def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampling) -> TestedBias:
-    """Estimate the partial rank correlation over items of mean error and length, given mean truth."""
+    """Estimate the partial rank correlation of mean error and length over items, given the mean truth."""
     errors = valued.value[:, judge] - valued.truth
     there = ~np.isnan(errors)
     counts = np.bincount(valued.item[there], minlength=valued.n_items)
@@ -39,7 +39,7 @@ def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampli
     effect = _partial(error, lengths[drawn], truth, resampling)
     if effect.value is None:
         return TestedBias(effect=effect)
-    # One degree of freedom goes to the truth: t with n - 3.
+    # Controlling for the truth costs one degree of freedom, so t has n - 3.
     p_value = correlation_p_value(effect.value, effect.n - 1)
     return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
 
@@ -54,14 +54,14 @@ def _spearman(a: Array, b: Array) -> Compute:
 
 def _partial(error: Array, length: Array, truth: Array, resampling: Resampling) -> Estimate:
     n = len(error)
-    # Equal means of rounded sums are ties.
+    # Rounding makes equal means ties.
     error, truth = np.round(error, 12), np.round(truth, 12)
 
     rhos = [_spearman(a, b) for a, b in ((error, length), (error, truth), (length, truth))]
 
     def compute(weights: Array) -> Array:
         with_length, with_truth, between = (rho(weights) for rho in rhos)
-        # A truth that does not vary takes nothing away.
+        # A truth that does not vary explains nothing.
         constant = np.isnan(with_truth) | np.isnan(between)
         with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))
         left = (1 - with_truth**2) * (1 - between**2)

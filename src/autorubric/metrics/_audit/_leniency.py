@@ -17,20 +17,20 @@ from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
 PASS_FROM = 0.5
-_LENIENCY = "mean error at a truth of 1/2 (of binary criteria half of FPR - FNR)"
+_LENIENCY = "mean error at a true value of 1/2 (half of FPR - FNR on binary criteria)"
 
 
 def leniency(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Estimate the asymmetry of a judge's errors: the mean of judge minus truth expected at a truth of ½.
+    """Estimate the asymmetry of a judge's errors: the mean of judge minus truth at a true value of ½.
 
     This is the intercept a in a least-squares regression of error on (truth - ½), with one slope per
     criterion. On a binary criterion, a = (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate
-    for a judge whose errors are symmetric, since those average -2e (truth - ½).
+    for a judge whose errors are symmetric with rate e, since their mean is -2e (truth - ½).
 
-    The variance is the larger of two, both clustered by item: that under symmetric errors, from the residuals
-    with a = 0 and their mean square in each criterion, as in the score test of two proportions; and the
-    leverage-corrected sandwich of the fit (HC3). The t distribution has the effective number of items minus
-    one degrees of freedom.
+    The variance is the larger of two, both clustered by item: the variance under symmetric errors, from the
+    residuals with a = 0 and their mean square in each criterion, as in the score test of two proportions; and
+    the leverage-corrected sandwich of the fit (HC3). The t distribution has the effective number of items
+    minus one degrees of freedom.
     """
     error = valued.value[:, judge] - valued.truth
     there = ~np.isnan(error)
@@ -58,7 +58,7 @@ class _Fit(NamedTuple):
     """The intercept, and the parts of its variance by cell, each of shape `(n,)`.
 
     `part` is the constant 1 after the slopes are projected out. `null` are the residuals with a = 0, and
-    `variance` their mean square in the criterion. `left` are the leverage-corrected residuals of the fit.
+    `variance` is their mean square in the criterion. `left` are the leverage-corrected residuals of the fit.
     """
 
     value: float
@@ -105,13 +105,13 @@ def _fitted(error: Array, x: Array, criterion: Codes) -> _Fit | None:
 
 
 def mean_difference(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Estimate the mean of judge minus truth."""
+    """Estimate the mean difference between judge and truth."""
     apart = valued.value[:, judge] - valued.truth
     return tested_mean(apart, valued.item, confidence_level, "judge - truth", valued.reason)
 
 
 def pass_rate_difference(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Estimate the judge's share of passes minus that of the truth."""
+    """Estimate the judge's pass rate minus that of the truth."""
     both = ~np.isnan(valued.value[:, judge] - valued.truth)
     passes = (valued.value[:, judge] >= PASS_FROM).astype(float) - (valued.truth >= PASS_FROM)
     apart = np.where(both, passes, np.nan)
@@ -119,7 +119,7 @@ def pass_rate_difference(valued: Valued, judge: int, confidence_level: float) ->
 
 
 def tested_mean(values: Array, item: Codes, confidence_level: float, method: str, reason: str) -> TestedBias:
-    """Estimate a mean over cells with its t test over items; no test if all are equal (`no_variance`)."""
+    """Estimate a mean with a t test over items, unless all values are equal (`no_variance`)."""
     there = ~np.isnan(values)
     if not there.any():
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=method))

@@ -42,10 +42,10 @@ def effects_of(layout: Layout) -> list[Effect]:
 
 
 def component_figures(layout: Layout, effects: Sequence[Effect]) -> tuple[Array, Callable[[Array], Array]]:
-    """Return each item's sums, shape `(n_items, d)`, and a function from totals of them to the components.
+    """Return each item's sums, shape `(n_items, d)`, and a function from their totals to the components.
 
-    The function maps totals of shape `(r, d)` to components of shape `(r, m)`, NaN if the effects cannot be
-    separated.
+    The function maps totals of shape `(r, d)` to components of shape `(r, m)`, NaN if effects are
+    inseparable.
     """
     recorder = _Recorder()
     _components(_Forms(layout, recorder), effects)
@@ -85,7 +85,7 @@ class _OverItems(Protocol):
 
 
 class _Recorder:
-    """A summer over all items once that also records each item's values, in call order."""
+    """A callable that sums over all items and records each item's values in call order."""
 
     def __init__(self) -> None:
         self.columns: list[Array] = []
@@ -96,7 +96,7 @@ class _Recorder:
 
 
 class _Reader:
-    """A reader of the totals of resamples, in the call order of a recorder."""
+    """A callable that returns the totals of resamples in the call order of a recorder."""
 
     def __init__(self, totals: Array) -> None:
         self.totals, self.at = totals, 0
@@ -108,7 +108,7 @@ class _Reader:
 
 
 class _Forms:
-    """The quadratic forms and their expectations; an item drawn twice is two items."""
+    """The quadratic forms and their expectations; an item drawn twice counts as two items."""
 
     def __init__(self, layout: Layout, over_items: _OverItems) -> None:
         self.layout, self._over_items = layout, over_items
@@ -163,6 +163,6 @@ class _Forms:
 
 
 def _groups(values: Array, effect: Effect) -> Array:
-    """Sum values over judges and orders unless the effect has them; summed axes keep length 1."""
+    """Sum values over judges and orders unless the effect includes them; summed axes keep length 1."""
     lacking = tuple(axis for axis in (1, 2) if axis not in effect)
     return np.asarray(values.sum(axis=lacking, keepdims=True))

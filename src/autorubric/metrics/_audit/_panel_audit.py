@@ -1,4 +1,4 @@
-"""Audit of a panel: whether its judges make the same errors, and what each of them adds.
+"""Audit of a panel: whether its judges make the same errors, and how much each judge adds.
 
 References:
     [1] L. Kish (1965), Survey sampling, ch. 5: the effective size n / (1 + (n - 1) ρ).
@@ -44,42 +44,42 @@ def panel_audit(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> PanelAudit:
-    """Audit a panel: error correlations, the effective number of judges, and smaller panels.
+    """Audit a panel: its error correlations, its effective number of judges, and smaller panels.
 
     Errors of two judges are correlated within each criterion. Across criteria, the sums of squares and
     products around each criterion's own means are pooled, so that criteria of different difficulty do not
     look like correlated judges. An error is 1 or 0 for categories, and judge minus truth for values. The
-    effective number of judges is k / (1 + (k - 1) r̄) [1, 2], with r̄ the mean over the pairs whose
+    effective number of judges is k / (1 + (k - 1) r̄) [1, 2], where r̄ is the mean over the pairs whose
     correlation is defined (see `n_pairs_defined`). Both have t intervals that use the bootstrap standard
     error on Fisher's z = ½ log((1 + (k - 1) r) / (1 - r)); in simulations with 30 items they cover .91 to .97
     (percentile intervals: .84 to .92).
 
     A smaller panel is recomputed from its judges' decisions: the most frequent answer, or the mean of values.
     A tie counts as the average result of breaking it at random, so that panels with an even number of judges
-    are neither favoured nor penalised; a run whose panel breaks ties in another way differs there. All panels
-    are compared on the cells that every judge answered. The best single judge and the smallest panel within
-    `epsilon` are chosen on a random half of the items and reported on the other half. With more than 10
-    judges, the smallest panel is built by adding one judge at a time. Dawid–Skene [3] is fitted once to each
-    categorical criterion; its labels stay fixed while items are resampled.
+    are neither favoured nor penalised; a run whose panel breaks ties in another way has other results there.
+    All panels are compared on the cells (one criterion of one item) that every judge answered. The best
+    single judge and the smallest panel within `epsilon` are chosen on a random half of the items and
+    evaluated on the other half. With more than 10 judges, the smallest panel is built by adding one judge at
+    a time. Dawid–Skene [3] is fitted once to each categorical criterion and stays fixed in the resamples.
 
-    Figures are undefined without a truth (`no_truth`), with one judge (`one_judge`), or if no cell was
+    Results are undefined without a truth (`no_truth`), with one judge (`one_judge`), or if no cell was
     answered by all judges (`no_pairs`). Errors that do not vary have no correlation (`no_variance`). If r̄ <=
     -1 / (k - 1), the judges' mean error is always 0, which no number of independent judges can match
     (`errors_cancel`). Differences that are the same in every resample have no interval (`no_variance`).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with the labels; the run's own by default.
+        dataset: Dataset with the labels; the run's own dataset by default.
         epsilon: How far the smallest panel may fall short of all judges; at least 0.
-        confidence_level: Level of the intervals, which resample items.
+        confidence_level: Confidence level of the intervals, which resample items.
         n_resamples: Number of resamples.
-        rng: Seed or generator of the resampling and of the split.
+        rng: Seed or NumPy generator of the resampling and of the split.
 
     Raises:
         ArgumentError: If `epsilon` is negative, or the table cannot be read.
     """
     if not 0.0 <= epsilon < float("inf"):
-        raise ArgumentError(f"epsilon={epsilon!r}; give a number of at least 0, as 0.02")
+        raise ArgumentError(f"epsilon must be a number of at least 0, such as 0.02; got {epsilon!r}")
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     resampling, decided = given.fixed(), decided_of(table_of(result, dataset))
     usable = decided.labelled & decided.answered.any(axis=1)
@@ -111,7 +111,6 @@ def panel_audit(
 
 
 def _reason(decided: Decided) -> Reason:
-    """Return the reason for undefined figures."""
     if not decided.labelled.any():
         return "no_truth"
     return "one_judge" if len(decided.judges) == 1 else "no_pairs"
@@ -120,7 +119,7 @@ def _reason(decided: Decided) -> Reason:
 def _leave_one_out(
     decided: Decided, resampling: Resampling, reason: Reason
 ) -> tuple[Estimate, dict[str, JudgeInPanel]]:
-    """Estimate the panel's figure and, for each judge, its own, that of the others, and its gain."""
+    """Estimate the panel's accuracy and, for each judge, its accuracy, that of the others, and its gain."""
     k = len(decided.judges)
     everyone = list(range(k))
     panels = [everyone, *([at] for at in everyone)]

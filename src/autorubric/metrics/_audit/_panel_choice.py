@@ -1,4 +1,4 @@
-"""Choice of judges on one part of the items and evaluation on the other, to avoid optimistic figures."""
+"""Choice of judges on one part of the items and evaluation on the other, to avoid optimistic results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
-FIGURE = "mean over criteria of how right the panel is"
+FIGURE = "accuracy of the panel, mean over criteria"
 
 
 def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
-    """Return panels' credits and cell counts by item and criterion, shape `(n_items, (m + 1) C)`.
+    """Return panels' credits and counts by item and criterion, shape `(n_items, (m + 1) C)`.
 
-    Only cells where every panel has a credit are used.
+    A credit is a panel's correctness in [0, 1] on one criterion of one item; only common ones are used.
     """
     shape = (len(decided.item_ids), len(decided.names))
     common = ~np.isnan(np.stack(credits)).any(axis=0)
@@ -41,13 +41,13 @@ def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
 
 
 def macro_credits(totals: Array, n_panels: int) -> Array:
-    """Return each panel's mean over criteria from sums as in `credit_sums`, shape `(r, n_panels)`."""
+    """Return each panel's mean over criteria from the sums of `credit_sums`, shape `(r, n_panels)`."""
     parts = totals.reshape(len(totals), n_panels + 1, -1)
     return mean_of_defined(ratio(parts[:, :-1, :], np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)))
 
 
 def split_items(decided: Decided, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
-    """Split the items at random into those to choose on and those to report on; ordered by id beforehand."""
+    """Split the items, ordered by id, at random into those to choose on and those to report on."""
     there = np.unique(decided.item[complete])
     ordered = there[np.argsort([decided.item_ids[at] for at in there])] if len(there) else there
     shuffled = resampling.generator().permutation(ordered)
@@ -79,7 +79,7 @@ def choose_smallest(
 
 
 def on_items(decided: Decided, items: Array) -> Decided:
-    """Return the cells of the given items that have a label and every judge's answer."""
+    """Return the decisions on these items that have a label and every judge's answer."""
     kept = np.isin(decided.item, items) & decided.labelled & decided.answered.all(axis=1)
     return Decided(
         criteria=decided.criteria,

@@ -37,9 +37,9 @@ class JudgeInPanel:
     """The contribution of one judge to its panel.
 
     Attributes:
-        alone: Figure of the judge alone.
-        without: Figure of the panel without the judge.
-        gain: Panel minus `without`, paired by item: what the judge adds.
+        alone: Accuracy of the judge alone.
+        without: Accuracy of the panel without the judge.
+        gain: Accuracy of the panel minus `without`, paired by item: what the judge adds.
     """
 
     alone: Estimate
@@ -49,15 +49,15 @@ class JudgeInPanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelChoice:
-    """Judges chosen on one part of the items and reported on the other.
+    """Judges chosen on one part of the items and evaluated on the other.
 
     Attributes:
-        judges: The chosen judges; empty if none could be chosen.
-        chosen: Their figure on the items that were not used to choose them.
-        panel: The figure of all judges on the same items.
-        difference: Panel minus chosen, paired by item.
+        judges: The chosen judges; empty if no judge could be chosen.
+        chosen: Their accuracy on the items that were not used to choose them.
+        panel: The accuracy of all judges on the same items.
+        difference: Accuracy of all judges minus that of the chosen judges, paired by item.
         n_items_chosen_on: Number of items used to choose.
-        n_items_reported: Number of items that the figures are reported on.
+        n_items_reported: Number of items used to evaluate the choice.
         search: How the judges were found: `exhaustive` tries all panels, `greedy` adds one judge at a time.
     """
 
@@ -75,9 +75,9 @@ class AggregatorComparison:
     """A comparison of Dawid–Skene labels with majority labels, on categorical criteria.
 
     Attributes:
-        dawid_skene: Figure of the labels that Dawid–Skene infers from the decisions, without the truth.
-        majority: Figure of the majority on the same cells.
-        difference: Dawid–Skene minus majority, paired by item.
+        dawid_skene: Accuracy of the labels that Dawid–Skene infers from the decisions, without the truth.
+        majority: Accuracy of the majority on the same cells (one criterion of one item).
+        difference: Accuracy of Dawid–Skene minus that of the majority, paired by item.
     """
 
     dawid_skene: Estimate
@@ -89,25 +89,25 @@ class AggregatorComparison:
 class PanelAudit(Findings):
     """An audit of a panel: its accuracy, its judges' contributions, and their error correlations.
 
-    The figure of a panel is its mean correctness over criteria, in [0, 1]: accuracy for categories (1/t if
-    the true one is among t tied for the lead), and 1 - mean absolute error for values.
+    The accuracy of a panel is its mean correctness over criteria, in [0, 1]. On a cell (one criterion of one
+    item), the correctness for categories is 1 if the answer is right, or 1/t if the true category is among t
+    tied for the lead; for values, it is 1 - absolute error.
 
     Attributes:
-        judges: The judges.
+        judges: Names of the judges.
         n_items: Number of items with a cell that is counted.
         n_cells: Number of cells with a label and an answer of at least one judge.
         n_complete: Number of those cells that every judge answered; all panels are compared on them.
-        left_out: Criteria whose answers cannot be compared with a label: numbers without a range, texts.
-        coverage: Share of the labelled cells that every judge answered, on [0, 1]. The panel, single judges
-            and smaller panels are compared on these cells; None if no cell has a label.
+        left_out: Criteria whose answers cannot be compared with a label: numbers without a range, or text.
+        coverage: Share of the labelled cells that every judge answered; None without labelled cells.
         epsilon: How far the smallest panel may fall short of all judges.
-        panel: Figure of all judges.
-        per_judge: The contribution of each judge to the panel.
+        panel: Accuracy of all judges.
+        per_judge: Contribution of each judge to the panel.
         correlations: Error correlations of all pairs of judges.
         mean_correlation: Their mean r̄, over the pairs whose correlation is defined.
-        n_pairs_defined: Number of such pairs.
+        n_pairs_defined: Number of pairs whose correlation is defined.
         effective_judges: k / (1 + (k - 1) r̄): the number of judges with independent errors whose mean error
-            would have the same variance. None if the denominator is not above 0 (`errors_cancel`).
+            would have the same variance. None if the denominator is not positive (`errors_cancel`).
         best_single: The best single judge compared with the panel.
         smallest_panel: The smallest panel within `epsilon` of all judges.
         aggregators: Dawid–Skene compared with the majority.
@@ -131,7 +131,7 @@ class PanelAudit(Findings):
     aggregators: AggregatorComparison
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks, the most important finding first."""
+        """Return the results as blocks, starting with the most important finding."""
         defined = f"{self.n_pairs_defined} of {len(self.correlations)} pairs"
         blocks: list[Block] = [
             TextBlock(text=panel_sentence(self)),
@@ -148,7 +148,7 @@ class PanelAudit(Findings):
             _figures(
                 "Panel against the truth",
                 {
-                    "panel (mean over criteria)": self.panel,
+                    "panel accuracy (mean over criteria)": self.panel,
                     f"mean error correlation ({defined})": self.mean_correlation,
                     "effective number of judges": self.effective_judges,
                 },
@@ -170,7 +170,7 @@ class PanelAudit(Findings):
             ),
         ]
         if self.left_out:
-            text = f"Left out, for answers that cannot be set against a label: {', '.join(self.left_out)}"
+            text = f"Criteria whose answers cannot be compared with a label: {', '.join(self.left_out)}"
             blocks.append(TextBlock(title="Warnings", text=text))
         return blocks
 
@@ -190,7 +190,7 @@ def _judges(per_judge: Mapping[str, JudgeInPanel]) -> TableBlock:
     ]
     return TableBlock(
         title="Leave one judge out",
-        columns=("judge", "alone", "panel without", "gain by the judge", "low", "high"),
+        columns=("judge", "alone", "panel without", "gain from the judge", "low", "high"),
         rows=tuple(rows),
     )
 
@@ -198,7 +198,7 @@ def _judges(per_judge: Mapping[str, JudgeInPanel]) -> TableBlock:
 def _choice(title: str, choice: PanelChoice) -> TableBlock:
     who = ", ".join(choice.judges) or "none"
     figures = {f"chosen: {who}": choice.chosen, "all judges": choice.panel, "difference": choice.difference}
-    note = f"{choice.n_items_chosen_on} items to choose on, {choice.n_items_reported} to report on"
+    note = f"chosen on {choice.n_items_chosen_on} items, evaluated on {choice.n_items_reported}"
     if len(choice.judges) > 1 or choice.search == "greedy":
         note += f", {choice.search} search"
     return _figures(f"{title} ({note})", figures)

@@ -1,4 +1,4 @@
-"""Panels of some of the judges, recomputed from the judges' decisions."""
+"""Panels of subsets of the judges, recomputed from the judges' decisions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from autorubric.metrics._audit._decided import Decided
 from autorubric.metrics._resampling import Array
 
 EXHAUSTIVE_UP_TO = 10
-"""Largest number of judges for which all panels are tried; above it, panels grow one judge at a time."""
+"""Maximum number of judges for which all panels are tried; with more, panels grow one judge at a time."""
 
 
 def panel_credit(decided: Decided, members: Sequence[int]) -> Array:
-    """Return how right a panel of some judges is on each cell, in [0, 1], shape `(n_cells,)`.
+    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`.
 
-    For categories, 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the expected
-    result of breaking the tie at random), else 0. For values, 1 - |mean - truth|. NaN if there is no label or
-    one of the judges did not answer.
+    For categories, it is 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the
+    expected result of breaking the tie at random), and 0 otherwise. For values, it is 1 - |mean - truth|. It
+    is NaN if there is no label or one of the judges did not answer.
     """
     chosen = list(members)
     credit = np.full(len(decided.item), np.nan)

@@ -8,11 +8,11 @@ from autorubric.metrics._audit._bias_results import TestedBias
 from autorubric.metrics._audit._leniency import tested_mean
 from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
-_METHOD = "share of decided comparisons won by the first shown, - 1/2"
+_METHOD = "share of decided comparisons won by the candidate shown first, minus 1/2"
 
 
 def position_lean(table: VotesTable, judge: str, confidence_level: float) -> TestedBias:
-    """Estimate the share of decided single votes of known order won by the first shown, minus ½."""
+    """Estimate the share of decided single votes won by the candidate shown first, minus ½."""
     mine = table.rater == table.raters.index(("judge", judge))
     known = np.array([order is not None for order in table.order.tolist()], dtype=bool)
     ranked = np.array([one.level == "ranking" for one in table.criteria], dtype=bool)
@@ -23,14 +23,14 @@ def position_lean(table: VotesTable, judge: str, confidence_level: float) -> Tes
 
 
 def _won(order: str, label: str | None) -> float:
-    """Return 1 if the first shown won, 0 if another did, NaN if there is no single winner."""
+    """Return 1 if the candidate shown first won, 0 if another did, NaN if there is no single winner."""
     shown = order.split(", ")
     winner = _winner(label, shown)
     return float("nan") if winner is None else float(winner == shown[0])
 
 
 def _winner(label: str | None, shown: list[str]) -> str | None:
-    """Return the winner in labels such as `a`, `a by 2` or `a > b > c`; None if there is no single one."""
+    """Return the winner in labels such as `a`, `a by 2` or `a > b > c`; None without a single winner."""
     if label is None:
         return None
     leader = label.split(" > ")[0]

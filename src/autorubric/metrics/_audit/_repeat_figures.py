@@ -1,4 +1,4 @@
-"""Figures of repeated answers, as functions of item weights in a resample."""
+"""Statistics of repeated answers, as functions of item weights in a resample."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FIGURES = {
     "position_consistency": "position consistency",
     "order_effect": "order effect",
 }
-"""Names of the figures, in the order in which they are computed, and their descriptions."""
+"""Names of the statistics, in the order in which they are computed, with their descriptions."""
 
 SHARES = ("flip rate", "pairwise agreement", "majority share", "position consistency")
-"""Descriptions of the figures that are shares of units."""
+"""Descriptions of the statistics that are shares of units."""
 
 
 def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], Array]:
-    """Return a function from item weights `(r, n_items)` to the figures of a table, shape `(r, 7)`."""
+    """Return a function from item weights `(r, n_items)` to the statistics of a table, shape `(r, 7)`."""
     sums = np.zeros((n_items, 9))
     np.add.at(sums, table.item, _unit_sums(table))
     repeated = (table.codes >= 0).sum(1) >= 2
@@ -64,8 +64,8 @@ def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], A
 def _unit_sums(table: RepeatTable) -> Array:
     """Return the summands of each unit: 1, flipped, agreement, majority share, variance, and four for pairs.
 
-    The last four are, for pairs asked in two orders and for pairs asked in one order, whether there are any
-    and the share that is the same. All are zero for units with fewer than two answers.
+    The last four describe pairs asked in two orders and pairs asked in one order: for each kind, whether
+    there are any and the share that agrees. All are zero for units with fewer than two answers.
     """
     codes, order = table.codes, table.order
     there = codes >= 0
@@ -109,7 +109,7 @@ def _variances(table: RepeatTable, m: Array) -> Array:
 
 
 def reasons_of(tables: Sequence[RepeatTable]) -> list[Reason]:
-    """Return the reason for each figure in case it is undefined over these tables."""
+    """Return the reason for each statistic in case it is undefined over these tables."""
     if not any(((table.codes >= 0).sum(1) >= 2).any() for table in tables):
         return ["no_repeats"] * len(FIGURES)
     return [

@@ -26,10 +26,10 @@ class RepeatTable:
     """The repeated answers of one judge.
 
     Attributes:
-        judge: The judge; empty if unknown.
-        criterion: The criterion; empty if unknown.
+        judge: Name of the judge; empty if unknown.
+        criterion: Name of the criterion; empty if unknown.
         codes: Code of each answer, shape `(n_units, n_repeats)`, -1 if missing.
-        order: Code of the order in which each was asked, same shape; -1 if unknown.
+        order: Code of the order in which each question was asked, same shape; -1 if unknown.
         values: Value of each code, increasing; None for unordered categories.
         level: Measurement level that alpha uses.
         item: The item of each unit, shape `(n_units,)`.
@@ -50,7 +50,7 @@ def table_of_ratings(
     """Build a table from units × repeats of labels or numbers.
 
     Raises:
-        ArgumentError: If rows differ in length, a label is off the scale, or `order` has another shape.
+        ArgumentError: If rows differ in length, a label is outside the scale, or `order` has another shape.
     """
     rows = read_rows(ratings, "ratings", "(n_units, n_repeats)")
     codes, values, level = _coded(rows, scale)
@@ -103,7 +103,7 @@ def _orders(order: Any, shape: tuple[int, ...]) -> Codes:
         return np.full(shape, -1)
     given = [list(row) for row in read_rows(order, "order", "in the shape of ratings")]
     if (len(given), *{len(row) for row in given}) != tuple(shape):
-        raise ArgumentError(f"order must say for each of the {shape} ratings how it was asked, in that shape")
+        raise ArgumentError(f"order must have the same shape as ratings, {shape}")
     seen: dict[Any, int] = {}
     places = [[-1 if is_missing(one) else seen.setdefault(one, len(seen)) for one in row] for row in given]
     return np.array(places, dtype=np.int64).reshape(shape)

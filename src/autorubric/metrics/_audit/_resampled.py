@@ -1,4 +1,4 @@
-"""Figures that share one set of resampled items, so that they are paired and items are drawn only once."""
+"""Estimates that share one set of resampled items, so that they are paired and drawn only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
 ComputeMany: TypeAlias = Callable[[Array], Array]
-"""A function from sums of shape `(r, d)` to figures of shape `(r, m)`, NaN if undefined."""
+"""A function from sums of shape `(r, d)` to statistics of shape `(r, m)`; NaN if undefined."""
 
 
 def resampled(
@@ -31,15 +31,15 @@ def resampled(
     n: int | Sequence[int],
     reason: Reason,
 ) -> list[Estimate]:
-    """Estimate each figure with its percentile interval over resampled items.
+    """Estimate each statistic with its percentile interval over resampled items.
 
     Args:
         sums: Contribution of each item, shape `(n_items, d)`.
-        compute: The figures as a function of the sums.
+        compute: The statistics as a function of the sums.
         resampling: Options of the intervals.
-        method: Description of the figures.
-        n: Number of observations, of all figures or of each.
-        reason: Reason for figures that are undefined.
+        method: Description of the statistics.
+        n: Number of observations for all statistics or for each.
+        reason: Reason for statistics that are undefined.
     """
     m = compute(np.zeros((1, sums.shape[1]))).shape[1]
     sizes = [n] * m if isinstance(n, int) else list(n)
@@ -48,7 +48,7 @@ def resampled(
 
 
 _MERGED_UP_TO = 128
-"""Largest number of sums per item for which identical items are merged; with more, sorting costs too much."""
+"""Maximum number of sums per item for which identical items are merged; with more, sorting is too slow."""
 
 
 def units_of(sums: Array) -> Units:
@@ -58,7 +58,7 @@ def units_of(sums: Array) -> Units:
     alike, first, counts = np.unique(sums, axis=0, return_index=True, return_counts=True)
     if 2 * len(alike) > len(sums):
         return row_units(sums, None)
-    # By first occurrence, which the order of columns (judges, criteria) does not change.
+    # First occurrence does not depend on the order of columns (judges, criteria).
     order = np.argsort(first)
     return Units(counts=counts[order].astype(np.int64), n=len(sums), sums=alike[order])
 
@@ -72,7 +72,7 @@ def resampled_units(
     n: Sequence[int],
     reasons: Sequence[Reason],
 ) -> list[Estimate]:
-    """Estimate each figure with its percentile interval over resampled units; undefined without units."""
+    """Estimate each statistic with its percentile interval over resampled units; undefined without units."""
     about = list(zip(methods, n, reasons, strict=True))
     if units is None:
         return [Estimate.undefined(reason, n=size, method=method) for method, size, reason in about]
@@ -98,7 +98,7 @@ def resampled_units(
 def estimate_of(
     value: float, drawn: Array, resampling: Resampling, method: str, *, n: int, reason: Reason
 ) -> Estimate:
-    """Return a figure with the percentile interval of its resamples; no interval if they are all equal."""
+    """Return an estimate with the percentile interval of its resamples, unless they are all equal."""
     if math.isnan(value):
         return Estimate.undefined(reason, n=n, method=method)
     defined = drawn[~np.isnan(drawn)]
@@ -109,14 +109,14 @@ def estimate_of(
     low, high = np.quantile(defined, (tail, 1 - tail))
     text = f"{method}, {undefined} of them undefined" if undefined else method
     if is_rounding(float(high - low), max(abs(value), 1.0)):
-        # Items that are all alike say nothing of those that were not seen.
+        # Identical items do not show how unseen items vary.
         return Estimate(value, n=n, method=text, reason="no_variance")
     se = float(defined.std(ddof=1)) if len(defined) > 1 else None
     return Estimate(value, float(low), float(high), se, n, text)
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient, NaN where the denominator is not above 0."""
+    """Return the quotient; NaN where the denominator is not positive."""
     there = denominator > 0
     return np.where(there, numerator / np.where(there, denominator, 1.0), np.nan)
 
@@ -128,7 +128,7 @@ def mean_of_defined(values: Array, axis: int = -1) -> Array:
 
 
 def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: tuple[int, int]) -> Array:
-    """Sum the cells' values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
+    """Sum values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
     flat = np.bincount(
         item * shape[1] + criterion,
         weights=np.where(np.isnan(values), 0.0, values),
@@ -138,7 +138,7 @@ def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: t
 
 
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
-    """Estimate the mean of cells with a t interval over C items, C - 1 degrees of freedom.
+    """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom.
 
     There is no interval if all values are equal.
     """
@@ -170,10 +170,10 @@ def clustered_error(effects: Array) -> float:
 
 
 def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estimate:
-    """Give a share that is 0 or 1 in every resample the score interval of one observation per unit."""
+    """Return a share that is 0 or 1 in every resample with the score interval of one observation per unit."""
     if share.value not in (0.0, 1.0) or n_units < 2 or share.reason != "no_variance":
         return share
     low, high = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))
     return replace(
-        share, low=low, high=high, method=f"{share.method}; score interval at the edge", reason=None
+        share, low=low, high=high, method=f"{share.method}; score interval at the boundary", reason=None
     )

@@ -19,13 +19,12 @@ from autorubric.types import RubricGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricWeights:
-    """Weights of the criteria of a votes table.
+    """Weights of the criteria in a votes table.
 
     Attributes:
-        by_item: Weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 if no rubric
-            is known.
-        group: The top-level group of each criterion in its rubric; the criterion itself if it is at the top
-            level.
+        by_item: Weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 without a
+            rubric.
+        group: Top-level group of each criterion in its rubric; the criterion itself if it has none.
         known: Whether the weights come from a rubric.
         simplified: Whether a rubric has gates, conditions or bonuses, which weights cannot express.
     """
@@ -42,7 +41,7 @@ class RubricWeights:
 
 
 def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) -> RubricWeights:
-    """Return the weights in the rubrics of the dataset, or of the run's own dataset if it is None."""
+    """Return the weights from the rubrics of `dataset`, or of the run's own dataset if it is None."""
     shape = (table.n_items, len(table.criteria))
     source = dataset
     if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
@@ -60,7 +59,7 @@ def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) 
             root = source.get_item_rubric(i).root
         except ArgumentError:
             continue
-        # Items of one rubric share it; each rubric is read once.
+        # Items may share a rubric, and each rubric is read once.
         if id(root) not in read:
             read[id(root)] = (_shares(root), _tops(root), any(map(_is_special, root.leaves)))
         shares, tops, special = read[id(root)]
@@ -77,7 +76,7 @@ def _is_special(criterion: BaseCriterion) -> bool:
 
 
 def _shares(group: RubricGroup, scale: float = 1.0) -> dict[str, float]:
-    """Return each criterion's weight × (weight / attainable total) of each group around it."""
+    """Return each criterion's weight × (weight / attainable total) of each enclosing group."""
     found: dict[str, float] = {}
     for one in group.criteria:
         if isinstance(one, RubricGroup):
@@ -104,13 +103,13 @@ def _tops(root: RubricGroup) -> dict[str, str]:
 def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:
     """Compute item scores with each criterion's weight multiplied, shape `(n_items, n_draws)`.
 
-    A score is Σ w v / Σ positive w over criteria with a value, clamped to [0, 1]; with penalties alone, 1 + Σ
-    w v / Σ |w|. NaN if an item has no value.
+    A score is Σ w v / Σ positive w over criteria with a value, clamped to [0, 1], or 1 + Σ w v / Σ |w| if
+    there are only penalties. It is NaN if an item has no value.
 
     Args:
-        values: Shape `(n_items, n_criteria)`, NaN if missing.
-        weights: Shape `(n_items, n_criteria)`.
-        multipliers: Shape `(n_criteria, n_draws)`, not negative.
+        values: Values, shape `(n_items, n_criteria)`; NaN if missing.
+        weights: Weights, shape `(n_items, n_criteria)`.
+        multipliers: Non-negative factors, shape `(n_criteria, n_draws)`.
     """
     there = ~np.isnan(values)
     given = np.where(there, weights, 0.0)

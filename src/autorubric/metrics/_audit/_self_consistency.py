@@ -1,4 +1,4 @@
-"""Agreement of a judge with itself, which does not show whether it is right.
+"""Agreement of a judge with itself, which does not show whether the judge is right.
 
 References:
     [1] K. Krippendorff (2004), Content analysis, 2nd ed., ch. 11: alpha over repeats is its stability.
@@ -39,25 +39,25 @@ NOT_VALIDITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfConsistency(Findings):
-    """The agreement of repeated answers; reliability, not validity.
+    """The agreement of repeated answers, which is a measure of reliability, not of validity.
 
-    A unit is whatever was asked repeatedly: one item on one criterion, answered by one judge.
+    A unit is a question that was asked repeatedly: one criterion of one item, answered by one judge.
 
     Attributes:
-        flip_rate: Share of units whose repeats are not all the same.
-        pairwise_agreement: Share of pairs of repeats that are the same, averaged over units.
-        alpha: Krippendorff's alpha over repeats.
-        majority_share: Share of repeats that gave the unit's most common answer, averaged over units.
-        within_sd: Square root of the mean variance of the repeats within a unit, for numbers.
-        position_consistency: Share of pairs of repeats asked in two different orders that are the same.
-        order_effect: Share of pairs asked in the same order that are the same, minus `position_consistency`:
-            the agreement lost to the order alone.
-        majority_shares: Number of units for each majority share, in increasing order of the share.
-        n_units: Number of units with at least two repeats.
-        n_repeats: Largest number of repeats of a unit.
-        per_criterion: The figures of each criterion, if there are several tables.
-        per_judge: The figures of each judge. With judges, the figures above are means over judges, and a
-            judge's figures are means over its criteria.
+        flip_rate: Share of units whose repeated answers are not all equal.
+        pairwise_agreement: Share of pairs of repeated answers that are equal, averaged over units.
+        alpha: Krippendorff's alpha over repeated answers.
+        majority_share: Share of answers that equal the unit's most common answer, averaged over units.
+        within_sd: Square root of the mean variance of the answers within a unit, for numbers.
+        position_consistency: Share of pairs of answers asked in two different orders that are equal.
+        order_effect: Share of pairs asked in the same order that are equal, minus `position_consistency`: the
+            agreement lost because of the order.
+        majority_shares: Pairs of a majority share and its number of units, in increasing order of the share.
+        n_units: Number of units with at least two answers.
+        n_repeats: Largest number of answers of a unit.
+        per_criterion: Results of each criterion, if there are several tables.
+        per_judge: Results of each judge. With judges, the statistics above are means over judges, and a
+            judge's statistics are means over its criteria.
     """
 
     flip_rate: Estimate
@@ -74,7 +74,7 @@ class SelfConsistency(Findings):
     per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks, the most important finding first."""
+        """Return the results as blocks, starting with the most important finding."""
         rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
         blocks: list[Block] = [
             TextBlock(text=consistency_sentence(self)),
@@ -84,7 +84,7 @@ class SelfConsistency(Findings):
                 rows=rows,
             ),
             TableBlock(
-                title="Units by the share of their commonest answer",
+                title="Units by the share of their most common answer",
                 columns=("majority share", "units"),
                 rows=self.majority_shares,
             ),
@@ -112,49 +112,49 @@ def self_consistency(
     cluster: Iterable[Any] | None = None,
     **intervals: Unpack[ResamplingArguments],
 ) -> SelfConsistency:
-    """Measure how far a judge's repeated answers agree: flips, alpha over repeats [1], order effect [2].
+    """Measure the agreement of a judge's repeated answers: flips, alpha [1] and order effect [2].
 
     Reliability is not validity: a judge may repeat the same wrong answer, and a judge that always prefers the
     candidate shown first is perfectly stable within one order. Abstentions and failures are missing, and
-    units with fewer than two answers are left out (`no_repeats` if none remains). The figures about order are
-    undefined if orders are unknown or all the same (`no_order`); `order_effect` also needs pairs asked in the
-    same order. `within_sd` needs numbers (`not_comparable`). Alpha is undefined if all answers are the same
+    units with fewer than two answers are excluded (`no_repeats` if no unit remains). The statistics on order
+    are undefined if orders are unknown or all the same (`no_order`); `order_effect` also requires pairs asked
+    in the same order. `within_sd` requires numbers (`not_comparable`). Alpha requires unequal answers
     (`single_class`).
 
     Args:
-        ratings: Labels or numbers of one judge, shape `(n_units, n_repeats)`, None and NaN missing; or an
-            `EvalResult` or a long table of labels (a frame with a column `item_id`, `criterion` or `rater`)
-            whose judges answered in several samples or orders.
-        dataset: Dataset with the criteria of a result; the run's own by default.
+        ratings: Labels or numbers of one judge, shape `(n_units, n_repeats)`, with None and NaN missing; or
+            an `EvalResult` or a long table of labels (such as a DataFrame with a column `item_id`,
+            `criterion` or `rater`) whose judges answered in several samples or orders.
+        dataset: Dataset with the criteria of a run; the run's own dataset by default.
         scale: Declared categories of a table of ratings. None treats numbers as numbers (alpha on the
             interval level) and other labels as nominal.
-        order: The order in which each rating was asked, in the shape of `ratings`; None if unknown.
-        cluster: An id per unit; units of one cluster are resampled together.
-        **intervals: `confidence_level`, `n_resamples` of items and `rng`.
+        order: Order in which each question was asked, in the shape of `ratings`; None if unknown.
+        cluster: Cluster id of each unit; units of one cluster are resampled together.
+        **intervals: `confidence_level`, `n_resamples` (number of resamples of items) and `rng`.
 
     Raises:
-        ArgumentError: If the ratings are not such a table, or options of a table are passed with a result.
+        ArgumentError: If the ratings have another form, or options of a table are passed with a run.
     """
     resampling = Resampling(**intervals).fixed()
     ratings = _held(ratings)
     if not _is_result(ratings):
         if dataset is not None:
-            raise ArgumentError("dataset belongs to a result or a long table of labels; leave it out")
+            raise ArgumentError("dataset can only be passed with a run or a long table of labels")
         table = table_of_ratings(ratings, scale, order, cluster)
         return _found([table], resampling)[0]
     if scale is not None or order is not None or cluster is not None:
-        raise ArgumentError("scale, order and cluster belong to a table of ratings; leave them out")
+        raise ArgumentError("scale, order and cluster can only be passed with a table of ratings")
     tables = tables_of_votes(table_of(ratings, dataset))
     return _by_judge(tables, resampling)
 
 
 def _held(ratings: Any) -> Any:
-    """Return an iterator as a list, so that its first row can be inspected; anything else unchanged."""
+    """Return an iterator as a list, so that its first row can be inspected, and others unchanged."""
     return list(ratings) if isinstance(ratings, Iterator) else ratings
 
 
 def _is_result(ratings: Any) -> bool:
-    """Return whether the argument is a run or a long table, whose rows have names, rather than ratings."""
+    """Return whether the argument is a run or a long table, whose rows have keys, rather than ratings."""
     if isinstance(ratings, VotesTable | GradedRun):
         return True
     if is_frame(ratings):
@@ -182,7 +182,7 @@ def _with(one: SelfConsistency, **parts: Mapping[str, SelfConsistency]) -> SelfC
 def _found(
     tables: Sequence[RepeatTable], resampling: Resampling, groups: Sequence[Sequence[int]] | None = None
 ) -> list[SelfConsistency]:
-    """Compute the figures over all tables, each group and each table; of one table alone, only its own."""
+    """Compute the statistics over all tables, each group and each table, or of one table if not grouped."""
     n_items = max((int(table.item.max(initial=-1)) + 1 for table in tables), default=0)
     used = np.zeros(n_items, dtype=bool)
     for table in tables:

@@ -17,14 +17,14 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
-_PREFERENCE = "own family's texts - others, judge - judges of other families"
-_ERROR = "own family's texts - others, judge - truth"
+_PREFERENCE = "judge - judges of other families, own family's texts - other texts"
+_ERROR = "judge - truth, own family's texts - other texts"
 
 
 def self_preference(
     valued: Valued, judge: int, others: Sequence[int], by_own: Array, confidence_level: float
 ) -> TestedBias:
-    """Estimate the difference in differences against the judges of other families."""
+    """Estimate self-preference as a difference in differences relative to judges of other families."""
     if not others:
         reason = "no_generator" if np.isnan(by_own).all() else "one_judge"
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_PREFERENCE))
@@ -35,7 +35,7 @@ def self_preference(
 
 
 def own_error_difference(valued: Valued, judge: int, by_own: Array, confidence_level: float) -> TestedBias:
-    """Estimate the difference of errors between own and other texts, without the other judges."""
+    """Estimate the difference in errors between texts of the judge's own family and other texts."""
     errors = valued.value[:, judge] - valued.truth
     if np.isnan(valued.truth).all():
         return TestedBias(effect=Estimate.undefined("no_truth", method=_ERROR))
@@ -43,7 +43,7 @@ def own_error_difference(valued: Valued, judge: int, by_own: Array, confidence_l
 
 
 def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float, method: str) -> TestedBias:
-    """Estimate the mean over cells of own texts minus that of other texts, with Welch's t over items."""
+    """Estimate the mean over own texts minus that over other texts, with Welch's t over items."""
     text = f"{method}; Welch's t over items, {confidence_level:.0%}"
     if np.isnan(by_own).all():
         return TestedBias(effect=Estimate.undefined("no_generator", method=text))

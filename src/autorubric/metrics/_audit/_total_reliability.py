@@ -16,7 +16,7 @@ _METHOD = "stratified alpha, groups of the rubric as strata"
 
 
 def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
-    """Estimate Cronbach's alpha over columns with any value; items that lack one are left out."""
+    """Estimate Cronbach's alpha over columns with any value; items that lack a value are excluded."""
     answered = ~np.isnan(values).all(axis=0)
     if interval:
         return cronbach_alpha(values[:, answered], confidence_level=confidence_level)
@@ -24,9 +24,9 @@ def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = 
 
 
 def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resampling) -> Estimate:
-    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, with σ² the variances of sums.
+    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, where σ² are variances of sums.
 
-    A group of one criterion has no alpha, which is taken as 0.
+    The alpha of a group with one criterion is taken as 0.
     """
     answered = np.asarray(~np.isnan(values).all(axis=0))
     kept = values[:, answered]

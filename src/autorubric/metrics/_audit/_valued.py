@@ -1,4 +1,4 @@
-"""Decisions by value on [0, 1] for each cell, for figures that are differences of values."""
+"""Decisions as values on [0, 1], for statistics that are differences of values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from autorubric.metrics._votes_table import VotesTable
 class Valued:
     """Values of the judges' decisions and of the truth, without abstentions and failures.
 
-    Values of penalties are reversed, 1 - value, so that higher always favours the text.
+    Values of penalties are reversed to 1 - value, so that higher values always favour the text.
 
     Attributes:
         item_ids: Ids of the items.
-        item: Position of each cell's item, shape `(n_cells,)`.
+        item: Position of the item of each cell (one criterion of one item), shape `(n_cells,)`.
         criterion: Position of each cell's criterion, same shape.
         judges: Ids of the judges.
         value: Each judge's value, shape `(n_cells, n_judges)`; NaN if missing.
@@ -43,12 +43,12 @@ class Valued:
 
     @property
     def reason(self) -> str:
-        """The reason for figures that cannot be compared with the truth."""
+        """Reason why values cannot be compared with the truth."""
         return "no_pairs" if bool((~np.isnan(self.truth)).any()) else "no_truth"
 
 
 def valued_of(table: VotesTable, weights: Array) -> Valued:
-    """Return the values of a votes table; `weights` has shape `(n_items, n_criteria)`."""
+    """Return the values in a votes table, reversed where `weights`, `(n_items, n_criteria)`, are negative."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
     penalty = weights[cells.item, criterion] < 0

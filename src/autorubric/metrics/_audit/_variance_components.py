@@ -47,34 +47,34 @@ def variance_components(
 
     The design is item × judge (× order, if votes record it), with all facets random and crossed. Samples of a
     judge are independent draws without a common effect across items, so they are nested in item × judge ×
-    order, and their variance is the remainder (`sample`). If no cell was asked repeatedly, it cannot be
-    separated from the highest interaction, and both together are `residual`. With a single judge, `item`
-    includes that judge's own view of an item. Estimates are MIVQUE(0) [2]: they equal the ANOVA estimates if
-    every cell has equally many votes, and are unbiased if votes are missing; no vote is dropped. Negative
+    order, and their variance is the remainder (`sample`). If no question was asked repeatedly, this variance
+    cannot be separated from the highest interaction, and both together are `residual`. With a single judge,
+    `item` includes that judge's own view of an item. Estimates are MIVQUE(0) [2]: they equal the ANOVA
+    estimates if the design is balanced and are unbiased if votes are missing; no vote is dropped. Negative
     estimates are set to 0 and flagged; `raw` keeps the original value.
 
-    Values lie on [0, 1]; numbers without a range are used unchanged. The item scores are those of each judge
+    Values are on [0, 1]; numbers without a range are used unchanged. The item scores are those of each judge
     in each sample, under the rubric's weights, provided that the judge answered everything asked about the
     item. G is the reliability of the order of items and Φ that of the values, for the mean over the run's
-    judges, orders and samples: σ²_p / (σ²_p + error). The plan is the fewest judges × samples, asked in one
-    order, that reach `target`. It is None if there is no such plan (`unattainable` with up to 10 samples of
-    1,000 judges; `no_repeats` if one judge voted once; `no_variance` between items). All figures are
-    undefined with fewer than two items or without votes. Intervals resample items and keep the judges fixed:
-    with few judges they understate the uncertainty about other judges.
+    judges, orders and samples: σ²_p / (σ²_p + error). The plan is the smallest number of votes (judges ×
+    samples in one order) that reaches `target`. If there is no such plan, it has a reason (`unattainable`
+    with up to 10 samples of 1,000 judges; `no_repeats` if one judge voted once; `no_variance` between items).
+    All results are undefined with fewer than two items or without votes. Intervals resample items and keep
+    the judges fixed, so with few judges they understate the uncertainty about other judges.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with the rubrics; the run's own by default.
-        target: The reliability to reach, in (0, 1).
-        confidence_level: Level of the intervals.
-        n_resamples: Resamples of items.
-        rng: Seed or generator.
+        dataset: Dataset with the rubrics; the run's own dataset by default.
+        target: Reliability to reach, in (0, 1).
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of resamples of items.
+        rng: Seed or NumPy generator of the resampling.
 
     Raises:
         ArgumentError: If `target` is out of range, or the table cannot be read.
     """
     if not 0.0 < target < 1.0:
-        raise ArgumentError(f"target={target!r}; give a reliability between 0 and 1, as 0.8")
+        raise ArgumentError(f"target must be a reliability between 0 and 1, such as 0.8; got {target!r}")
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     resampling, table = given.fixed(), table_of(result, dataset)
     votes = single_votes(table)
@@ -141,7 +141,7 @@ def _wanted(design: Design, single: Design) -> list[tuple[Design, Any]]:
 
 
 def _design(layout: Layout) -> Design:
-    """Return how many judges, samples and orders a mean of the run is over, averaged over items asked."""
+    """Return the numbers of judges, samples and orders per item, averaged over the items of the run."""
     asked = layout.counts > 0
     items = max(int(np.count_nonzero(asked.any(axis=(1, 2)))), 1)
     judges = float(asked.any(axis=2).sum()) / items

@@ -19,7 +19,7 @@ _TIED = 1e-12
 def weight_sensitivity(
     values: Array, weights: Array, spread: float, n_draws: int, resampling: Resampling
 ) -> WeightSensitivity:
-    """Compare item scores by tau with those under weights multiplied by e^(spread z), z standard normal."""
+    """Compare item scores with those under weights multiplied by e^(spread z), with z standard normal."""
     size = values.shape[1]
     scores = item_scores_under(values, weights, np.ones((size, 1)))[:, 0]
     drawn = np.exp(spread * resampling.generator().standard_normal((size, n_draws)))
@@ -55,7 +55,7 @@ def _top_kept(scores: Array, perturbed: Array) -> Estimate:
 
 
 def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
-    """Compute tau between the item scores with and without one criterion."""
+    """Compute Kendall's tau-b between the item scores with and without one criterion."""
     size = values.shape[1]
     keep = np.ones((size, 2))
     keep[criterion, 1] = 0.0
@@ -64,5 +64,5 @@ def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
 
 
 def _tau(scores: Array, others: Array) -> Estimate:
-    # Sums in another order are the same score.
+    # Rounding makes scores equal that differ only by the order of summation.
     return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)

@@ -1,4 +1,4 @@
-"""Inference about the truth from a judge's verdicts: corrected figures, tests against people, decisions."""
+"""Inference about the truth from a judge's verdicts: corrections, tests against people and decisions."""
 
 from __future__ import annotations
 

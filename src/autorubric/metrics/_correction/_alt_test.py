@@ -1,4 +1,4 @@
-"""The alternative annotator test: whether a judge may replace a human annotator."""
+"""The alternative annotator test, which decides whether a judge may replace a human annotator."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from autorubric.metrics._shares import divide
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
 
 AltAbstain: TypeAlias = Literal["exclude", "as_category"]
-"""How NA and CANNOT_ASSESS are counted."""
+"""Treatment of NA and CANNOT_ASSESS."""
 
 LEAST_ITEMS = 30
-"""Smallest number of items with which an annotator is tested."""
+"""Minimum number of items for an annotator to be tested."""
 
 FALSE_DISCOVERY_RATE = 0.05
 PASS_AT = 0.5
@@ -45,17 +45,17 @@ class AnnotatorTest:
     """A test of the judge against one annotator, with the other annotators as reference.
 
     Attributes:
-        name: The annotator.
-        n: Number of this annotator's items that the judge and at least one other annotator also annotated.
-        advantage: Share of items on which the judge is at least as close to the others (ρ_f).
-        human_advantage: Share of items on which the annotator is at least as close (ρ_h); ties count for
-            both.
-        p_value: One-sided p-value of ρ_h - ρ_f < ε; None if the annotator is left out.
-        adjusted_p: The p-value adjusted by Benjamini and Yekutieli.
-        wins: Whether the judge wins; None if the annotator is left out.
-        reason: Why the annotator is left out.
-        t_test: The one-sided t test with its statistic and degrees of freedom; None if there is no test, or
-            if d does not vary.
+        name: Name of the annotator.
+        n: Number of items that this annotator, the judge and at least one other annotator labelled.
+        advantage: Share of items on which the judge is at least as close to the others as the annotator
+            (ρ_f).
+        human_advantage: The same share with judge and annotator exchanged (ρ_h). Ties count for both.
+        p_value: One-sided p-value for the null hypothesis ρ_h - ρ_f ≥ ε; None if there is no test.
+        adjusted_p: The p-value adjusted by the Benjamini-Yekutieli procedure.
+        wins: Whether the judge wins against the annotator; None if the annotator was not tested.
+        reason: Reason why the annotator was not tested; None if there is a test.
+        t_test: The t test with its statistic and degrees of freedom; None if the annotator was not tested, or
+            if the differences between judge and annotator do not vary.
     """
 
     name: str
@@ -71,18 +71,18 @@ class AnnotatorTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AltTestResult:
-    """The outcome of an alternative annotator test.
+    """The result of an alternative annotator test.
 
     Attributes:
-        winning_rate: Share of tested annotators that the judge wins against (ω).
-        advantage: Mean of the annotators' ρ_f (ρ): the probability that the judge is at least as good as one
-            of them.
+        winning_rate: Share of the tested annotators that the judge wins against (ω).
+        advantage: Mean of ρ_f over the tested annotators (ρ): the probability that the judge is at least as
+            good as an annotator chosen at random.
         passed: Whether ω is at least 0.5; None if no annotator could be tested.
-        per_annotator: The test of each annotator, including those left out.
-        epsilon: The margin granted to the judge for its lower cost.
-        score: How closeness to the others was measured.
-        n_items: Number of rows of the table.
-        abstain: Whether abstentions were missing or a category.
+        per_annotator: Result for each annotator, including those with too few items to be tested.
+        epsilon: Margin granted to the judge because it costs less than an annotator.
+        score: Measure of closeness to the other annotators.
+        n_items: Number of items, which are the rows of the table.
+        abstain: Whether abstentions were excluded or treated as a category.
     """
 
     winning_rate: Estimate
@@ -95,11 +95,11 @@ class AltTestResult:
     abstain: AltAbstain = "exclude"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data; never NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         return asdict(self)
 
     def blocks(self) -> list[Block]:
-        """Return the outcome in a sentence, then each annotator's test, for any renderer."""
+        """Return blocks with the outcome in a sentence and a table of each annotator's test."""
         rows: list[tuple[Cell, ...]] = [
             (
                 one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
@@ -108,8 +108,8 @@ class AltTestResult:
             for one in self.per_annotator.values()
         ]  # fmt: skip
         columns = (
-            "annotator", "n", "judge as close", "interval", "annotator as close", "p (BY)", "judge wins",
-            "why not",
+            "annotator", "n", "judge at least as close", "interval", "annotator at least as close", "p (BY)",
+            "judge wins", "reason",
         )  # fmt: skip
         table = TableBlock(title="Against each annotator", columns=columns, rows=tuple(rows))
         return [TextBlock(title="Alternative annotator test", text=self._sentence()), table]
@@ -120,7 +120,7 @@ class AltTestResult:
 
     def _sentence(self) -> str:
         if self.passed is None:
-            return f"Nobody could be tested: that takes {LEAST_ITEMS} items, each with another's annotation."
+            return f"No annotator could be tested: each needs {LEAST_ITEMS} items that others also labelled."
         tested = [one for one in self.per_annotator.values() if one.wins is not None]
         won = sum(bool(one.wins) for one in tested)
         outcome = "may" if self.passed else "may not"
@@ -139,33 +139,33 @@ def alt_test(
     abstain: AltAbstain = "exclude",
     **interval: Unpack[IntervalArguments],
 ) -> AltTestResult:
-    """Test whether the judge may replace an annotator: the alternative annotator test [1].
+    """Run the alternative annotator test, which decides whether a judge may replace an annotator [1].
 
-    Each annotator j is left out in turn. On the items of j, the judge and j are scored against the item's
-    other annotators: by the share of them that agree, or by minus the root mean square distance from them.
-    W_f is 1 if the judge scores at least as well as j, and W_h is 1 if j scores at least as well as the
-    judge; ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test finds
-    `mean d < ε`, at a false discovery rate of 0.05 over all annotators by Benjamini and Yekutieli [2]. The
-    winning rate ω is the share of annotators that the judge wins against; the test is passed if it is at
-    least 0.5. The advantage ρ is the mean of the annotators' mean W_f.
+    Each annotator j is left out in turn. On the items that j labelled, the judge and j are each scored
+    against the item's other annotators: by the proportion that agrees, or by the negative root mean square
+    distance. W_f is 1 if the judge scores at least as well as j, and W_h is 1 if j scores at least as well as
+    the judge, so ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test
+    finds `mean d < ε` at a false discovery rate of 0.05 over all annotators (Benjamini and Yekutieli [2]).
+    The winning rate ω is the share of annotators that the judge wins against; the test is passed if ω is at
+    least 0.5. The advantage ρ is the mean of W_f, averaged over annotators.
 
-    An annotator with fewer than 30 items is left out (`too_few_units`); if none remains, all figures are
-    None. If d does not vary, the t statistic is undefined; p is then 0 if d < ε and 1 otherwise.
+    An annotator with fewer than 30 items is not tested (`too_few_units`). If no annotator can be tested, all
+    results are None. If d does not vary, the t statistic is undefined, and p is 0 if d < ε and 1 otherwise.
 
     Args:
-        judge: The judge's annotations; None, NaN, NA, CANNOT_ASSESS and INVALID are missing (see `abstain`).
-        humans: Annotations, shape `(n_items, n_annotators)`, with the same values missing; a frame's columns
-            name the annotators.
-        epsilon: About 0.2 for expert annotators, 0.15 for skilled ones, 0.1 for a crowd [1].
+        judge: The judge's labels. None, NaN, NA, CANNOT_ASSESS and INVALID are missing (see `abstain`).
+        humans: Annotators' labels, shape `(n_items, n_annotators)`, with the same values missing. The columns
+            of a DataFrame name the annotators.
+        epsilon: Margin granted to the judge: about 0.2 for expert annotators, 0.15 for skilled ones and 0.1
+            for a crowd [1].
         score: `"accuracy"` for categories, `"rmse"` for numbers.
-        abstain: `"exclude"` treats NA and CANNOT_ASSESS as missing; `"as_category"` treats both as one
-            additional category, so that a judge that answers NA where people do agrees with them. Not
-            available for numbers.
-        **interval: See `IntervalArguments`; with `cluster`, the test uses sums over clusters. The interval of
-            ρ resamples items.
+        abstain: `"exclude"` treats NA and CANNOT_ASSESS as missing. `"as_category"` treats both as one
+            additional category, so that two answers of NA agree. Not available for numbers.
+        **interval: See `IntervalArguments`. With `cluster`, the test uses sums over clusters. The interval of
+            ρ resamples items or clusters.
 
     Raises:
-        ArgumentError: If lengths differ, there are fewer than two annotators, or an option is not allowed.
+        ArgumentError: If lengths differ, there are fewer than two annotators, or an option is invalid.
 
     References:
         [1] N. Calderon, R. Reichart, R. Dror (2025), The alternative annotator test for LLM-as-a-judge,
@@ -174,21 +174,21 @@ def alt_test(
             under dependency, Annals of Statistics 29(4), 1165-1188.
     """
     if score not in get_args(AltScore):
-        raise ArgumentError(f"score={score!r}; give one of {list(get_args(AltScore))}")
+        raise ArgumentError(f"score must be one of {list(get_args(AltScore))}; got {score!r}")
     if abstain not in get_args(AltAbstain):
-        raise ArgumentError(f"abstain={abstain!r}; give one of {list(get_args(AltAbstain))}")
+        raise ArgumentError(f"abstain must be one of {list(get_args(AltAbstain))}; got {abstain!r}")
     if abstain == "as_category" and score == "rmse":
         raise ArgumentError(
-            "abstain='as_category' with score='rmse': numbers have no categories; leave one out"
+            "abstain='as_category' cannot be combined with score='rmse': numbers have no categories"
         )
-    if not 0 <= finite_number(epsilon, "epsilon", "a share between 0 and 1") <= 1:
-        raise ArgumentError(f"epsilon={epsilon!r}; give a share between 0 and 1")
+    if not 0 <= finite_number(epsilon, "epsilon", "from 0 to 1") <= 1:
+        raise ArgumentError(f"epsilon must be from 0 to 1; got {epsilon!r}")
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
     judged = list(labels_of(judge, "judge"))
     if len(judged) != people.n_items:
         raise ArgumentError(
-            f"judge has {len(judged)} annotations and humans {people.n_items} rows; give one each"
+            f"judge has {len(judged)} labels but humans has {people.n_items} rows; pass one label per row"
         )
     read = answer_or_none if abstain == "exclude" else _answer_or_abstention
     columns = [[read(label) for label in column] for column in (judged, *people.columns)]
@@ -216,14 +216,14 @@ def alt_test(
 
 
 def _answer_or_abstention(label: Any) -> Any:
-    """Return the label, with all abstentions as one label, and None for missing answers and failures."""
+    """Return the label, one common label for all abstentions, or None for missing answers and failures."""
     said = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
     return ABSTENTION if said == "abstained" else answer_or_none(label)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wins:
-    """W_f and W_h of the items `there`, each of shape `(n_items,)`, 0 elsewhere."""
+    """W_f and W_h of each item, shape `(n_items,)`; 0 for items that are not in `there`."""
 
     judge: Array
     human: Array
@@ -243,7 +243,7 @@ def _compare(table: Array, j: int, score: AltScore) -> _Wins:
     n_others = np.count_nonzero(~np.isnan(others), axis=0)
     there = (n_others > 0) & ~np.isnan(table[0]) & ~np.isnan(table[j])
     far = [_distance(row, others, score) for row in (table[0], table[j])]
-    # Sums over the same annotators: no more than rounding lies between those that tie.
+    # Both distances are sums over the same annotators, so tied ones differ by rounding only.
     room = 1e-9 * np.maximum(1.0, np.maximum(*far))
     judge, human = far[0] <= far[1] + room, far[1] <= far[0] + room
     return _Wins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
@@ -274,7 +274,7 @@ def _test(name: str, wins: _Wins, cluster: Codes | None, epsilon: float) -> Anno
 
 
 def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
-    """Return the one-sided p-value, and its t test if the differences vary."""
+    """Return the one-sided p-value, and the t test if the differences vary."""
     own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
     mean = float(differences.mean())
     se = mean_ends(differences, own.reshape(-1), 0.95).se

@@ -1,4 +1,4 @@
-"""Arguments of corrected figures and their intervals."""
+"""Arguments of corrected metrics and their intervals."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ CorrectionMethod: TypeAlias = Literal["rogan-gladen", "ppi++"]
 Sampled: TypeAlias = Literal["random", "chosen"]
 
 PPI_LABELS = 50
-"""Smallest number of labelled units for which the normal interval of ppi++ covers enough."""
+"""Minimum number of labelled units for the normal interval of ppi++ to have sufficient coverage."""
 
 MOST_UNDEFINED = 0.1
-"""Largest share of undefined resamples that an interval may ignore without being biased."""
+"""Maximum proportion of undefined resamples that an interval may ignore without bias."""
 
 
 class CorrectionArguments(TypedDict, total=False):
-    """Keyword arguments of every corrected figure.
+    """Keyword arguments of all corrected metrics.
 
     Attributes:
-        ci: `"auto"` and `"analytic"`: in closed form; `"percentile"`: bootstrap that resamples test items and
-            labelled items; `"bootstrap-t"`: the studentised bootstrap, for ppi++; None for no interval.
-        confidence_level: Level of the interval, in (0, 1).
-        n_resamples: Bootstrap resamples.
-        rng: Seed or generator of the resampling.
-        lam: λ of ppi++, in [0, 1]: 0 relies on the labels alone, 1 is prediction-powered inference as first
-            published; None tunes it to minimise the variance.
+        ci: Method of the interval. `"auto"` and `"analytic"` use a closed form, `"percentile"` is a bootstrap
+            that resamples test items and labelled items, `"bootstrap-t"` is the studentised bootstrap for
+            ppi++, and None computes no interval.
+        confidence_level: Confidence level of the interval, in (0, 1).
+        n_resamples: Number of bootstrap resamples.
+        rng: Seed or NumPy generator of the resampling.
+        lam: λ of ppi++, in [0, 1]: 0 relies on the labels only, 1 is prediction-powered inference as first
+            published, and None tunes λ to minimise the variance.
     """
 
     ci: CorrectionCi | None
@@ -47,7 +48,7 @@ class CorrectionArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionOptions:
-    """Validated interval arguments; attributes as in `CorrectionArguments`."""
+    """Validated interval arguments with the attributes of `CorrectionArguments`."""
 
     ci: CorrectionCi | None = "auto"
     confidence_level: float = 0.95
@@ -57,9 +58,9 @@ class CorrectionOptions:
 
     def __post_init__(self) -> None:
         if self.ci is not None and self.ci not in get_args(CorrectionCi):
-            raise ArgumentError(f"ci={self.ci!r}; give one of {list(get_args(CorrectionCi))} or None")
-        if self.lam is not None and not 0 <= finite_number(self.lam, "lam", "from 0 to 1, or None") <= 1:
-            raise ArgumentError(f"lam={self.lam!r}; give a number from 0 to 1, or None to tune it")
+            raise ArgumentError(f"ci must be one of {list(get_args(CorrectionCi))} or None; got {self.ci!r}")
+        if self.lam is not None and not 0 <= finite_number(self.lam, "lam", "from 0 to 1 (or None)") <= 1:
+            raise ArgumentError(f"lam must be from 0 to 1, or None to tune it; got {self.lam!r}")
         check_draws(self.confidence_level, self.n_resamples, self.rng)
 
     def generator(self) -> np.random.Generator:
@@ -68,52 +69,52 @@ class CorrectionOptions:
 
 
 def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
-    """Check the method, the kind of sampling, and that they fit together.
+    """Check the method and the kind of sampling, and that they can be combined.
 
     Raises:
-        ArgumentError: If one is unknown, or they do not fit together.
+        ArgumentError: If either is unknown, or they cannot be combined.
     """
     if method not in get_args(CorrectionMethod):
-        raise ArgumentError(f"method={method!r}; give one of {list(get_args(CorrectionMethod))}")
+        raise ArgumentError(f"method must be one of {list(get_args(CorrectionMethod))}; got {method!r}")
     if sampled not in get_args(Sampled):
-        raise ArgumentError(f"sampled={sampled!r}; give one of {list(get_args(Sampled))}")
+        raise ArgumentError(f"sampled must be one of {list(get_args(Sampled))}; got {sampled!r}")
     if method == "ppi++" and sampled == "chosen":
         raise ArgumentError(
-            "method='ppi++' with sampled='chosen': ppi++ takes the labelled items for a random sample of the "
-            "items under test, and hand-picked ones are none, so the rate would come out wrong by an unknown "
-            "amount; take method='rogan-gladen', which only needs items picked by their true label, or label "
-            "a random sample"
+            "method='ppi++' cannot be combined with sampled='chosen': ppi++ treats the labelled items as a "
+            "random sample of the items under test, so hand-picked items would bias the rate by an unknown "
+            "amount; use method='rogan-gladen', which only requires items picked by their true label, or "
+            "label a random sample"
         )
     if method == "rogan-gladen" and options.lam is not None:
-        raise ArgumentError(f"lam={options.lam!r} belongs to method='ppi++'; leave it out")
+        raise ArgumentError(f"lam applies only to method='ppi++'; got lam={options.lam!r}")
     if method == "rogan-gladen" and options.ci == "bootstrap-t":
-        raise ArgumentError("ci='bootstrap-t' needs method='ppi++'; give 'analytic' or 'percentile'")
+        raise ArgumentError("ci='bootstrap-t' requires method='ppi++'; use 'analytic' or 'percentile'")
 
 
 def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:
-    """Check the level and the number of resamples, and return the random generator.
+    """Check the confidence level and the number of resamples, and return the random generator.
 
     Raises:
-        ArgumentError: If one of them is not allowed.
+        ArgumentError: If an argument is invalid.
     """
     if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
-        raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
+        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
     if not isinstance(n_resamples, Integral) or int(n_resamples) < 1:
-        raise ArgumentError(f"n_resamples={n_resamples!r}; give a whole number, at least 1")
+        raise ArgumentError(f"n_resamples must be a positive integer; got {n_resamples!r}")
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"rng={rng!r}; give a whole number from 0 on, or a numpy Generator") from error
+        raise ArgumentError(f"rng must be a non-negative seed or a NumPy Generator; got {rng!r}") from error
 
 
 def finite_number(given: object, what: str, meaning: str) -> float:
     """Return the argument as a float.
 
     Raises:
-        ArgumentError: If it is not a finite number.
+        ArgumentError: If the argument is not a finite number.
     """
     if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
-        raise ArgumentError(f"{what}={given!r}; give a number, {meaning}")
+        raise ArgumentError(f"{what} must be a finite number, {meaning}; got {given!r}")
     return float(given)
 
 
@@ -121,15 +122,15 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
     """Return the labels as a 1-D sequence.
 
     Raises:
-        ArgumentError: If it is not a sequence of labels.
+        ArgumentError: If the argument is not a sequence of labels.
     """
     if not isinstance(given, Iterable):
-        raise ArgumentError(f"{what} is a {type(given).__name__}; give a sequence of labels, one per item")
+        raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
     return as_sequence(given, what)
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
-    """Encode binary verdicts as 0 and 1, shape `(n,)`; -1 if missing, NA, CANNOT_ASSESS or INVALID.
+    """Encode binary verdicts as 0 and 1, and NA, CANNOT_ASSESS, INVALID and missing ones as -1; shape `(n,)`.
 
     Raises:
         ArgumentError: If a verdict is not binary.
@@ -143,5 +144,5 @@ def binary_codes(column: Iterable[Any], what: str) -> Codes:
 
 
 def answer_or_none(label: Any) -> Any:
-    """Return the label, or None if it is NA, CANNOT_ASSESS or INVALID, which mean that there is no answer."""
+    """Return the label, or None for NA, CANNOT_ASSESS and INVALID, which mean that there is no answer."""
     return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label

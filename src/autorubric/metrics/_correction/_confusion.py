@@ -1,4 +1,4 @@
-"""True shares of answers, estimated from a judge's confusion matrix."""
+"""Estimation of the true proportions of answers from a judge's confusion matrix."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SINGULAR = 1e-9
 
 
 def distribution_of(tables: Array, answers: Array) -> Array:
-    """Estimate true shares `π = M⁻¹ q`, projected onto valid shares; NaN if undetermined, shape `(r, K)`.
+    """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions.
 
-    An answer that is never true and never given is ignored. The shares are undetermined if an answer is given
-    but never true, or if det M <= 0.
+    An answer that is never true and never given is ignored. The result is NaN if an answer is given but never
+    true, or if det M <= 0.
 
     Args:
-        tables: Counts of labelled items, true answers as rows, shape `(r, K, K)`.
+        tables: Counts of labelled items with true answers as rows, shape `(r, K, K)`.
         answers: Counts of the judge's answers, shape `(r, K)`.
     """
     support, n = tables.sum(-1), answers.sum(-1)
@@ -26,7 +26,7 @@ def distribution_of(tables: Array, answers: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         given = np.where(known[..., None], tables / support[..., None], 0.0)
         q = answers / n[..., None]
-    # An absent answer keeps a place of its own, in which nothing falls.
+    # An absent answer keeps its row and column, with 1 on the diagonal.
     given = given + absent[..., None] * np.eye(size)
     undefined = (n == 0) | np.any(~known & ~absent, axis=-1)
     given = np.where(undefined[..., None, None], np.eye(size), given)
@@ -37,9 +37,9 @@ def distribution_of(tables: Array, answers: Array) -> Array:
 
 
 def onto_shares(points: Array) -> Array:
-    """Project points, shape `(..., K)`, onto the nearest shares (>= 0, sum 1) [1].
+    """Project points, shape `(..., K)`, onto the nearest proportions (>= 0, sum 1) [1].
 
-    For two answers, this clips them to [0, 1].
+    For two answers, this amounts to clipping to [0, 1].
 
     References:
         [1] W. Wang, M. A. Carreira-Perpiñán (2013), Projection onto the probability simplex, arXiv:1309.1541.

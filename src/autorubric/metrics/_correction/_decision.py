@@ -1,4 +1,4 @@
-"""Decide whether a score reaches a threshold, from the spread of its votes or errors on labelled items."""
+"""Decide whether a score reaches a threshold, based on the spread of its votes or on labelled items."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from autorubric.types import CannotAssessConfig, Decision, EnsembleEvaluationRep
 
 
 class DecisionArguments(TypedDict, total=False):
-    """Further keyword arguments of `decision`: the grader's policies, and the resampling.
+    """Additional keyword arguments of `decision`: the grader's policies and the resampling options.
 
     Attributes:
-        rubric: The rubric; needed if it has groups, which a report does not store.
-        aggregation: How votes were combined, if not by the default policy.
-        cannot_assess: How missing judgments were counted, if not by the default policy.
+        rubric: The rubric; required if it has groups, which a report does not store.
+        aggregation: Policy that combined the votes, if it is not the default policy.
+        cannot_assess: Policy for missing judgments, if it is not the default policy.
         normalize: Whether the score was normalised to [0, 1]; True by default.
-        n_resamples: Resamples of the votes; 1000 by default.
-        rng: Seed or generator of the resampling; 0 by default.
-        dataset: Dataset with the labels of `judge_error`; its own dataset by default.
+        n_resamples: Number of resamples of the votes; 1000 by default.
+        rng: Seed or NumPy generator of the resampling; 0 by default.
+        dataset: Dataset with the labels of `judge_error`; the dataset of that run by default.
     """
 
     rubric: Rubric | None
@@ -47,7 +47,7 @@ class DecisionArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """Validated arguments; attributes as in `DecisionArguments`."""
+    """Validated arguments with the attributes of `DecisionArguments`."""
 
     rubric: Rubric | None = None
     aggregation: AggregationPolicy = field(default_factory=AggregationPolicy)
@@ -65,11 +65,11 @@ class _Options:
         }
         for name, allowed in kinds.items():
             if not isinstance(given := getattr(self, name), allowed):
-                raise ArgumentError(f"{name}={given!r}; give a {allowed[0].__name__}")
+                raise ArgumentError(f"{name} must be an instance of {allowed[0].__name__}; got {given!r}")
 
 
 class _Range(NamedTuple):
-    """Ends of an interval; None without an interval."""
+    """Bounds of an interval; None if there is no interval."""
 
     low: float | None
     high: float | None
@@ -85,37 +85,39 @@ def decision(
 ) -> DecisionResult:
     """Decide whether the score of one item passes the threshold, fails it, or is too uncertain to tell.
 
-    With `judge_error`, a run of the same judges on labelled items, the interval is for the item's *true*
-    score: it is calibrated on the differences between true and judged scores of whole labelled items (full
-    conformal prediction). If the item is drawn from the same population as the labelled ones, the interval
-    covers the true score with at least the confidence level, however much items differ and however the
-    judges' errors correlate. The cost is a wide interval: the page of this function reports the measured
-    share of UNDECIDED. `score` is the predicted true score, `raw` the report's own. With fewer than 19
-    labelled items at 95 % there is no interval (`too_few_labels`).
+    With `judge_error`, a run of the same judges on labelled items, the interval covers the item's *true*
+    score. It is calibrated on the differences between true and judged scores of the labelled items (full
+    conformal prediction). If the item comes from the same population as the labelled items, the interval
+    covers the true score with at least the given confidence level, however much items differ and however
+    strongly the judges' errors are correlated. The price is a wide interval: the reference page of this
+    function reports the measured share of UNDECIDED verdicts. `score` is the predicted true score, and `raw`
+    is the report's own score. With fewer than 19 labelled items at 95 %, there is no interval
+    (`too_few_labels`).
 
     Without `judge_error`, the interval only shows how reproducible the score is. Votes are resampled: judges
-    with replacement, the same draw for every criterion, and each judge's samples separately for each
-    criterion. Each resample is decided and scored as the grader does. The interval consists of the quantiles
-    of these scores, extended to include the report's own score. Judges' errors are more correlated than such
-    resampling shows. A single judge with a single sample has no spread: UNDECIDED (`no_spread`).
+    are drawn with replacement, with the same draw for every criterion, and each judge's samples are drawn
+    separately for each criterion. Each resample is decided and scored by the rules of the grader. The
+    interval consists of quantiles of these scores, extended to include the report's own score. Judges' errors
+    are more strongly correlated than this resampling shows. A single judge with a single sample has no
+    spread, so the verdict is UNDECIDED (`no_spread`).
 
     Criteria that were left open (CANNOT_ASSESS), failed or were not asked determine the hard bounds: the
-    outer ends of the intervals with these criteria at their worst and at their best. NA is an answer: the
-    criterion does not apply. Without an open criterion, the bounds equal the interval. A score up to 1e-9
+    outer bounds of the intervals with these criteria at their worst and at their best. NA is an answer: the
+    criterion does not apply. Without open criteria, the hard bounds equal the interval. A score up to 1e-9
     below the threshold counts as reaching it.
 
     Args:
-        report: The report of a grader on one item.
+        report: A grader's report on one item.
         threshold: The lowest score that passes.
-        confidence_level: Level of the interval.
-        judge_error: A run with labels, of the same rubric and judges.
+        confidence_level: Confidence level of the interval.
+        judge_error: A run of the same judges on labelled items, with the same rubric.
         **options: See `DecisionArguments`.
 
     Raises:
         ArgumentError: If the report is not for one item, its score does not follow from its votes under these
-            policies, an argument is not allowed, or the run has other criteria or judges.
+            policies, an argument is invalid, or the run has other criteria or judges.
     """
-    threshold = finite_number(threshold, "threshold", "the least score that passes")
+    threshold = finite_number(threshold, "threshold", "the lowest score that passes")
     given = _Options(**options)
     rng = check_draws(confidence_level, given.n_resamples, given.rng)
     _demand_report(report)
@@ -126,7 +128,7 @@ def decision(
     open_ = open_criteria(scorer, base)
     if judge_error is not None:
         if not given.normalize:
-            raise ArgumentError("judge_error takes scores on [0, 1]; leave normalize at True")
+            raise ArgumentError("judge_error requires scores on [0, 1]; leave normalize at True")
         labelled = labelled_scores(judge_error, given.dataset, report)
         found = _calibrated(report, scorer, base, open_, labelled, confidence_level)
     else:
@@ -164,7 +166,6 @@ def _redrawn(
     rng: np.random.Generator,
     confidence_level: float,
 ) -> _Found:
-    """Compute the score and its interval from resampled votes."""
     sources = _sources(draws.votes.values())
     drawn = draws.made(n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
     method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
@@ -223,11 +224,11 @@ def _off(score: float, scorer: Scorer) -> float:
 def _demand_report(report: object) -> None:
     if not isinstance(report, EnsembleEvaluationReport):
         raise ArgumentError(
-            f"report is a {type(report).__name__}; give the report of one item: what a grader returns, or "
-            "result.item_results[i].report of a run"
+            "report must be the report of one item, as returned by a grader or as item_results[i].report of "
+            f"a run; got {type(report).__name__}"
         )
     if not report.report:
-        raise ArgumentError("the report has no criteria; give a report of a grader")
+        raise ArgumentError("the report has no criteria; pass a report returned by a grader")
 
 
 def _scorer(report: EnsembleEvaluationReport, options: _Options) -> Scorer:
@@ -236,7 +237,7 @@ def _scorer(report: EnsembleEvaluationReport, options: _Options) -> Scorer:
     if rubric is None and any(report.node_scores):
         groups = [name for name in report.node_scores if name]
         raise ArgumentError(
-            f"the report's rubric has groups, {groups!r}, which a report does not hold; give rubric"
+            f"the rubric has the groups {groups!r}, which a report does not store; pass rubric"
         )
     return Scorer(root, options.cannot_assess, options.normalize, report.length_penalty)
 
@@ -245,8 +246,8 @@ def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None
     if report.score is None or (scored is not None and abs(scored - report.score) <= 1e-9):
         return
     raise ArgumentError(
-        f"the report's score is {report.score!r} and its votes amount to {scored!r} under these policies; "
-        "give rubric, aggregation, cannot_assess and normalize with the grader's values"
+        f"the report's score is {report.score!r} but its votes yield {scored!r} under these policies; pass "
+        "the grader's rubric, aggregation, cannot_assess and normalize"
     )
 
 
@@ -262,19 +263,19 @@ def _sources(votes: Iterable[Revoted]) -> tuple[Source, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Votes to resample, and their scores: as decided, at worst and at best."""
+    """Votes to resample, with their decided, worst and best scores."""
 
     scorer: Scorer
     open: OpenCriteria
     votes: Mapping[str, Revoted]
 
     def scored(self, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None, float | None]:
-        """Return the score, the worst and the best score of these decisions."""
+        """Return the score of these decisions, and its worst and best value given the open criteria."""
         score = self.scorer.score(decisions)
         return (score, *self.open.ends(self.scorer, decisions)) if self.open.n else (score, score, score)
 
     def made(self, n_resamples: int, rng: np.random.Generator) -> Array:
-        """Return score, worst and best of each resample, NaN if undefined, shape `(n_resamples, 3)`."""
+        """Return score, worst and best score of each resample, shape `(n_resamples, 3)`; NaN if undefined."""
         most = max(len(one.judges) for one in self.votes.values()) or 1
         known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
         rows = []
@@ -300,7 +301,7 @@ def _raw(report: EnsembleEvaluationReport) -> Estimate:
 def _score(
     report: EnsembleEvaluationReport, drawn: Array, sources: tuple[Source, ...], tail: float, method: str
 ) -> Estimate:
-    """Return the score with the quantiles of its draws, extended to include the score."""
+    """Return the report's score with quantiles of the draws as bounds, extended to include the score."""
     raw = _raw(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
@@ -322,7 +323,7 @@ def _quantile(drawn: Array, share: float) -> float | None:
 
 
 def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:
-    """Combine interval and hard bounds into a verdict; the bounds alone if there is no interval."""
+    """Combine interval and hard bounds into a verdict, using only the hard bounds if there is no interval."""
     if hard.low is None or hard.high is None:
         return "UNDECIDED"
     low = hard.low if score.low is None else min(score.low, hard.low)

@@ -13,7 +13,7 @@ Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
 Source: TypeAlias = Literal["samples", "judges", "judge_error"]
 
 SLACK = 1e-9
-"""How far a score may lie below a threshold and still reach it, since scores are sums of floats."""
+"""Tolerance below the threshold, since scores are sums of floats."""
 
 _WORDS = {"samples": "repeated samples", "judges": "several judges", "judge_error": "labelled items"}
 
@@ -23,25 +23,25 @@ class DecisionResult:
     """A verdict on whether a score reaches a threshold.
 
     Attributes:
-        verdict: `"PASS"` if the interval and the hard bounds reach the threshold, `"FAIL"` if they lie below
-            it, else `"UNDECIDED"`; always `"UNDECIDED"` without a source of spread.
-        threshold: The threshold.
-        score: The score with the interval that the sources of spread imply: the report's own score, or with
-            `judge_error` the true score predicted from the labelled items.
+        verdict: `"PASS"` if the interval and the hard bounds reach the threshold, `"FAIL"` if they are below
+            it, and `"UNDECIDED"` otherwise; always `"UNDECIDED"` without a source of spread.
+        threshold: The lowest score that passes.
+        score: The score with its interval: the report's own score or, with `judge_error`, the true score
+            predicted from the labelled items.
         raw: The report's own score.
-        low: Lower end of the interval of `score`; None without an interval.
-        high: Upper end.
-        hard_low: The lower end if every criterion that was left open or failed had come out worst; without a
-            source of spread, the score of the votes with these criteria at worst.
-        hard_high: The upper end if every such criterion had come out best.
-        sources: Sources of spread in the interval: repeated samples, a panel of judges; or only
+        low: Lower bound of the interval of `score`; None if there is no interval.
+        high: Upper bound of the interval of `score`; None if there is no interval.
+        hard_low: The lower bound if every open or failed criterion had its worst value; without a source of
+            spread, the score of the votes with these criteria at their worst.
+        hard_high: The upper bound if every such criterion had its best value.
+        sources: Sources of spread in the interval: repeated samples and a panel of judges, or only
             `judge_error`, the differences between true and judged scores of labelled items, which include the
             other two.
         n_open: Number of criteria that were left open, failed or were not asked.
-        confidence_level: Level of the interval.
-        reason: Why there is no interval: `no_spread`, one vote per criterion and no labelled items;
-            `no_values`, no score; `too_few_labels`, fewer labelled items than the level requires (19 at 95
-            %); `degenerate_resamples`, no score in more than a tenth of the resamples.
+        confidence_level: Confidence level of the interval.
+        reason: Reason why there is no interval: `no_spread` (one vote per criterion and no labelled items),
+            `no_values` (no score), `too_few_labels` (fewer labelled items than the level requires, 19 at 95
+            %) or `degenerate_resamples` (no score in more than a tenth of the resamples).
     """
 
     verdict: Verdict
@@ -58,20 +58,20 @@ class DecisionResult:
     reason: Reason | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data; never NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         return {**asdict(self), "score": self.score.to_dict(), "sources": list(self.sources)}
 
     def blocks(self) -> list[Block]:
-        """Return the verdict in a sentence, then the figures, for any renderer."""
+        """Return blocks with the verdict in a sentence and its figures."""
         figures: tuple[tuple[str, Cell], ...] = (
             ("score", self.score.value),
             (f"interval, {self.confidence_level:.0%}", ends_text(self.low, self.high) or "none"),
             ("score of the report", self.raw.value),
             ("sources of spread", ", ".join(_WORDS[one] for one in self.sources) or "none"),
-            ("criteria left open", self.n_open),
+            ("open criteria", self.n_open),
         )
         if self.n_open:
-            figures += (("bounds with these worst and best", ends_text(self.hard_low, self.hard_high)),)
+            figures += (("bounds with these at worst or best", ends_text(self.hard_low, self.hard_high)),)
         return [TextBlock(title="Decision", text=self._sentence()), ScalarBlock(figures=figures)]
 
     def summary(self) -> str:
@@ -81,25 +81,25 @@ class DecisionResult:
     def _sentence(self) -> str:
         level, threshold = f"{self.confidence_level:.0%}", f"{self.threshold:g}"
         if self.verdict == "PASS":
-            return f"PASS: at {level} the score reaches {threshold}."
+            return f"PASS: at {level} confidence, the score reaches {threshold}."
         if self.verdict == "FAIL":
-            return f"FAIL: at {level} the score stays below {threshold}."
+            return f"FAIL: at {level} confidence, the score is below {threshold}."
         if self.reason == "no_spread":
             return (
-                "UNDECIDED: one vote a criterion shows no spread; grade with several samples or judges, or "
-                "give judge_error, a labelled run of the same judge."
+                "UNDECIDED: one vote per criterion shows no spread; grade with several samples or judges, or "
+                "pass judge_error, a labelled run of the same judge."
             )
         if self.reason == "too_few_labels":
             return f"UNDECIDED: {self.score.n} labelled items are too few for an interval at {level}."
         if self.reason is not None:
             return f"UNDECIDED: the score has no interval ({self.reason})."
         if self.n_open and decided(self.threshold, self.low, self.high) != "UNDECIDED":
-            return f"UNDECIDED: what was left open may still carry the score across {threshold}."
-        return f"UNDECIDED: at {level} the score may lie on either side of {threshold}."
+            return f"UNDECIDED: the open criteria could still move the score across {threshold}."
+        return f"UNDECIDED: at {level} confidence, the score may be on either side of {threshold}."
 
 
 def decided(threshold: float, low: float | None, high: float | None) -> Verdict:
-    """Return the verdict for an interval with these ends."""
+    """Return the verdict for an interval with these bounds."""
     if low is None or high is None:
         return "UNDECIDED"
     if low >= threshold - SLACK:

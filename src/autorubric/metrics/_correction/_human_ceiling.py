@@ -1,4 +1,4 @@
-"""The human ceiling: how well people agree with each other, which bounds what to expect of a judge."""
+"""The human ceiling: how well people agree with each other, which limits what to expect of a judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from autorubric.metrics._scales import Codes, Interval, Scale
 from autorubric.metrics._specs import SPECS, MetricSpec, spec
 
 Statistic: TypeAlias = str | Callable[..., Any]
-"""Name of a two-rater figure, or a function of (rest, person) that returns a number or an `Estimate`."""
+"""Name of a two-rater metric, or a function of (rest, person) that returns a number or an `Estimate`."""
 
 _SHORT = {"kappa": "cohen_kappa"}
 
@@ -31,13 +31,12 @@ _SHORT = {"kappa": "cohen_kappa"}
 class HumanCeiling(Estimate):
     """The agreement of each person with the rest.
 
-    As an estimate, it is the mean over the people whose figure is defined, with an interval from resampled
-    items.
+    As an `Estimate`, it is the mean metric over people, with an interval from resampled items.
 
     Attributes:
-        per_human: The figure of each person against the rest.
-        stat: Name of the figure.
-        n_tied: Number of (person, item) pairs left out because the rest were tied.
+        per_human: The metric of each person against the rest.
+        stat: Name of the metric.
+        n_tied: Number of (person, item) pairs excluded because the rest were tied.
     """
 
     per_human: Mapping[str, Estimate]
@@ -45,19 +44,19 @@ class HumanCeiling(Estimate):
     n_tied: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data; never NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
 
     def blocks(self) -> list[Block]:
-        """Return the mean in a sentence, then each person's figure, for any renderer."""
-        text = f"Each person against the rest of them: mean {self.stat} {figure_text(self)}."
+        """Return blocks with the mean in a sentence and a table of each person's metric."""
+        text = f"Each person against the rest: mean {self.stat} {figure_text(self)}."
         if self.n_tied:
-            text += f" Left out because the rest were tied: {self.n_tied}."
+            text += f" Number of labels excluded because the rest were tied: {self.n_tied}."
         return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Each person")]
 
     def summary(self) -> str:
-        """Return the mean and each person's figure as plain text."""
+        """Return the mean and each person's metric as plain text."""
         return render_text(self.blocks())
 
 
@@ -78,28 +77,29 @@ def human_ceiling(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> HumanCeiling:
-    """Compute a figure of each person against the rest, and its mean over people.
+    """Compute a metric of each person against the rest, and its mean over people.
 
-    For categorical figures, the rest is the majority of an item's other annotations; for numeric figures,
-    their mean. If the majority is tied, the item is left out for that person and counted. With two people,
-    the rest is the other person. With three, an item is used for a person only if the other two agree, which
-    makes that person look better.
+    For categorical metrics, the rest is the majority of an item's other annotations; for numeric metrics, it
+    is their mean. If the majority is tied, the item is excluded for that person and counted in `n_tied`. With
+    two people, the rest is the other person. With three, an item is used for a person only if the other two
+    agree, which makes that person look better.
 
-    An item is used if at least two people annotated it. Without such an item, the figure is undefined
+    An item is used if at least two people annotated it. Without such items, the metric is undefined
     (`no_pairs`).
 
     Args:
-        humans: Annotations, shape `(n_items, n_annotators)`, None missing; a frame's columns name people.
-        stat: A two-rater figure by name (`"kappa"`, `"accuracy"`, `"pearson"`, `"mae"`, …), or a function of
-            (rest, person), two arrays without missing values, that returns a number or an `Estimate`; it
-            receives numbers if `scale` is an `Interval`, else labels.
+        humans: Annotations, shape `(n_items, n_annotators)`; None is missing. The columns of a DataFrame name
+            the people.
+        stat: Name of a two-rater metric (`"kappa"`, `"accuracy"`, `"pearson"`, `"mae"`, …), or a function of
+            (rest, person), two arrays without missing values, that returns a number or an `Estimate`. The
+            function receives numbers if `scale` is an `Interval`, and labels otherwise.
         scale: Scale of the annotations; None uses the labels that occur.
-        **interval: See `IntervalArguments`; the intervals of individual people are those of the figure, and
-            that of the mean is a percentile bootstrap over items or clusters.
+        **interval: See `IntervalArguments`. Each person's interval is that of the metric; the interval of the
+            mean is a percentile bootstrap over items or clusters.
 
     Raises:
-        ArgumentError: If there is no such figure, there are fewer than two people, or an annotation is
-            outside the scale.
+        ArgumentError: If the metric is unknown, there are fewer than two people, or a label is outside the
+            scale.
     """
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
@@ -107,7 +107,7 @@ def human_ceiling(
     known = spec(_SHORT.get(stat, stat)) if isinstance(stat, str) else None
     if known is not None and known.needs not in ("labels", "numbers"):
         pairs = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
-        raise ArgumentError(f"stat={stat!r} is not a figure of two raters; give one of {pairs} or a function")
+        raise ArgumentError(f"stat must be a two-rater metric, one of {pairs}, or a function; got {stat!r}")
     of_numbers = known.needs == "numbers" if known is not None else isinstance(scale, Interval)
     name = known.name if known is not None else getattr(stat, "__name__", "statistic")
     if of_numbers:

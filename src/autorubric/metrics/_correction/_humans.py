@@ -15,7 +15,7 @@ class Annotators(NamedTuple):
     """The annotators and their annotations.
 
     Attributes:
-        names: Column names of a frame, else `"0"`, `"1"`, …
+        names: Column names of a DataFrame, otherwise `"0"`, `"1"`, …
         columns: One list of `n_items` annotations per annotator.
         n_items: Number of rows.
     """
@@ -29,18 +29,18 @@ def read_annotators(humans: Any) -> Annotators:
     """Read the columns of an items × annotators table; None and NaN are missing.
 
     Raises:
-        ArgumentError: If it is not a table, or has fewer than two annotators.
+        ArgumentError: If `humans` is not a table or has fewer than two annotators.
     """
     rows = read_rows(humans, "humans", "(n_items, n_annotators)")
     listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]
     n_annotators = len(listed[0]) if listed else 0
     if listed and n_annotators < 2:
         raise ArgumentError(
-            f"humans has {n_annotators} annotator; each is compared with the rest: give at least two"
+            f"humans must have at least two annotators, who are compared with each other; got {n_annotators}"
         )
     names = [str(name) for name in (humans.columns if is_frame(humans) else range(n_annotators))]
     if len(set(names)) != len(names):
-        raise ArgumentError(f"humans has the columns {names!r}; name each annotator once")
+        raise ArgumentError(f"the columns of humans must have unique names; got {names!r}")
     return Annotators(
         tuple(names), tuple([row[j] for row in listed] for j in range(n_annotators)), len(listed)
     )

@@ -1,4 +1,4 @@
-"""Intervals of shares, and percentile intervals over resamples of test and labelled items."""
+"""Intervals of proportions, and percentile intervals over resamples of test and labelled items."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from autorubric.metrics._scales import Codes
 def share_estimate(
     name: str, hits: Array, cluster: Codes | None, level: float, absent: Reason = "no_values"
 ) -> Estimate:
-    """Estimate a share of 0s and 1s with Wilson's interval, or logit-t over clusters.
+    """Estimate the proportion of ones with Wilson's interval, or with a logit-t interval over clusters.
 
-    Without values, it is undefined with the reason `absent`.
+    Without values, the estimate is undefined with the reason `absent`.
     """
     n = len(hits)
     if not n:
@@ -40,7 +40,7 @@ def share_estimate(
 
 
 def percentile_ends(units: Strata, compute: Compute, options: CorrectionOptions) -> tuple[Ends, int]:
-    """Return the percentile interval over resamples of both samples, and the number of undefined ones."""
+    """Return the percentile interval over resamples of both samples, and the count of undefined resamples."""
     nothing = Ends(None, None, None)
     if units.n_labelled < 2 or units.n_tested < 2:
         return nothing, 0

@@ -24,7 +24,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class LabelledScores:
-    """Judged and true scores of labelled items, on [0, 1] and without length penalty; shapes `(m,)`."""
+    """Judged and true scores of labelled items, on [0, 1] and without length penalty, shape `(m,)`."""
 
     judged: Array
     true: Array
@@ -35,11 +35,11 @@ class LabelledScores:
         return len(self.true)
 
     def fewest(self, confidence_level: float) -> int:
-        """Return the fewest labelled items with which an interval of this level is not all of [0, 1]."""
+        """Return the minimum number of labelled items for an interval of this level narrower than [0, 1]."""
         return math.ceil(confidence_level / (1 - confidence_level) - _SLACK)
 
     def predict(self, judged: float) -> float:
-        """Predict the true score for a judged score by least squares, clipped to [0, 1]."""
+        """Predict the true score from a judged score by least squares, clipped to [0, 1]."""
         spread = float(((self.judged - self.judged.mean()) ** 2).sum())
         slope = 0.0
         if spread > _SLACK:
@@ -47,16 +47,15 @@ class LabelledScores:
         return min(max(float(self.true.mean()) + slope * (judged - float(self.judged.mean())), 0.0), 1.0)
 
     def interval(self, judged: float, confidence_level: float) -> Ends:
-        """Return the full conformal interval of the true score of a new item with this judged score.
+        """Return the full conformal interval for the true score of a new item with this judged score.
 
         To test a candidate true score y, the new item (judged, y) is added and a least-squares line is fitted
-        to all m + 1 items. y is kept if more than a share 1 - level of the residuals are at least as large as
-        that of the new item [1, ch. 2.3]. If the new item is drawn from the same population as the labelled
-        ones, the interval covers its true score with at least the confidence level, whatever the judges'
-        errors and however they depend on each other and on the item [2].
+        to all m + 1 items. y is kept if more than a proportion 1 - level of the residuals are at least as
+        large as that of the new item [1, ch. 2.3]. If the new item comes from the same population as the
+        labelled ones, the interval covers its true score with at least the confidence level, whatever the
+        judges' errors are and however they depend on each other and on the item [2].
 
-        Residuals are linear in y, so membership only changes where two of them are equal; these points are
-        tested.
+        Residuals are linear in y, so only points where two residuals are equal need to be tested.
 
         References:
             [1] V. Vovk, A. Gammerman, G. Shafer (2005), Algorithmic learning in a random world, Springer.
@@ -78,7 +77,7 @@ class LabelledScores:
         return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
 
     def _residuals(self, judged: float) -> tuple[Array, Array]:
-        """Return constant and slope of the m + 1 residuals in y, each `(m + 1,)`; the new item is last."""
+        """Return constants and slopes in y of the m + 1 residuals, each `(m + 1,)`; the new item is last."""
         x = np.append(self.judged, judged)
         centred = x - x.mean()
         spread = float(centred @ centred)
@@ -102,7 +101,7 @@ class LabelledScores:
 
 @dataclass(frozen=True, slots=True)
 class _Calibration:
-    """The scores, distinct sets of criterion facts, and judges of a labelled run."""
+    """The scores, distinct sets of criterion properties, and judges of a labelled run."""
 
     scores: LabelledScores
     criteria: tuple[Mapping[str, tuple[object, ...]], ...]
@@ -111,7 +110,7 @@ class _Calibration:
 
 @dataclass(frozen=True, slots=True)
 class _ReadRun:
-    """Results read into memory once, since those of a run folder are rebuilt at each access."""
+    """Results read into memory once, because a run folder rebuilds its results on each access."""
 
     item_results: Sequence[GradedItem]
 
@@ -122,14 +121,14 @@ def labelled_scores(
     """Return the scores of a run's labelled items.
 
     Raises:
-        ArgumentError: If `run` is not a run, or has other criteria or judges than the report.
+        ArgumentError: If `run` is not a run, or its criteria or judges differ from those of the report.
     """
     if not isinstance(run, GradedRun):
         raise ArgumentError(
-            f"judge_error is a {type(run).__name__}; give a run of the same judges with labels, as evaluate "
-            "returns it: counts of errors and figures do not say how much items differ"
+            "judge_error must be a labelled run of the same judges, as returned by evaluate, because counts "
+            f"of errors and other summaries do not show how much items differ; got {type(run).__name__}"
         )
-    # Plain lists take no weak reference.
+    # Plain lists cannot be weakly referenced.
     known = dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple)
     found = _CALIBRATIONS.of(run.item_results)(run) if known else _calibration(run, dataset_of(run, dataset))
     _demand_same_rubric(_facts(report), found.criteria)
@@ -175,8 +174,8 @@ def _demand_same_rubric(
         names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
         if names:
             raise ArgumentError(
-                f"the run of judge_error and the report have different criteria: {names!r} differ in name, "
-                "weight or answers; give a run of the same rubric"
+                f"the judge_error run and the report have different criteria: {names!r} differ in name, "
+                "weight or answers; pass a run with the same rubric"
             )
 
 
@@ -187,8 +186,8 @@ def _facts(report: EnsembleEvaluationReport) -> Mapping[str, tuple[object, ...]]
 def _demand_same_judges(own: set[str], known: frozenset[str]) -> None:
     if own != known and own:
         raise ArgumentError(
-            f"the run of judge_error has the judges {sorted(known)!r} and the report {sorted(own)!r}; give a "
-            "run of the same judges: others err in other ways"
+            f"the judge_error run has the judges {sorted(known)!r} but the report has {sorted(own)!r}; pass "
+            "a run of the same judges, because other judges make other errors"
         )
 
 

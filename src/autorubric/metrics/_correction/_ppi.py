@@ -1,4 +1,4 @@
-"""Prediction-powered means: a few labels combined with many verdicts of the judge.
+"""Prediction-powered means, which combine a few labels with many verdicts of the judge.
 
 The columns of a unit's row are, in this order: number of labelled items, sum of their labels, sum of the
 judge's values on them, number of items under test, sum of the judge's values on these. The variance is a
@@ -20,7 +20,7 @@ WIDTH = 5
 
 
 class Tuned(NamedTuple):
-    """A prediction-powered mean, its λ and its variance, each `(...)`; NaN with fewer than two units."""
+    """A prediction-powered mean, its λ and its variance, shape `(...)`; NaN with fewer than two units."""
 
     value: Array
     lam: Array
@@ -42,7 +42,7 @@ _CELLS = np.array([[1.0, y, f, 0.0, 0.0] for y in (0.0, 1.0) for f in (0.0, 1.0)
 def smoothed(units: Strata) -> Strata:
     """Return the units plus one labelled item, split equally over the cells of the label × verdict table.
 
-    Only for labels and verdicts of 0 and 1 without clusters.
+    Labels and verdicts must be 0 or 1 and without clusters.
     """
     parts = []
     for part in units.parts:
@@ -54,7 +54,7 @@ def smoothed(units: Strata) -> Strata:
 
 
 def smoothed_by() -> Array:
-    """Return what `smoothed` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
+    """Return the amounts that `smoothed` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
     squares = (_CELLS[:, :, None] * _CELLS[:, None, :]).reshape(len(_CELLS), -1)
     return np.asarray(np.concatenate([_CELLS, squares], axis=1).sum(axis=0) / 4)
 
@@ -62,7 +62,7 @@ def smoothed_by() -> Array:
 def tuned_mean(
     sums: Array, squares: Array, n_labelled: int, n_tested: int, fixed: float | None = None
 ) -> Tuned:
-    """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless fixed [1].
+    """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless it is fixed.
 
     The tuned λ is cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), clipped to [0, 1]. The variance of the mean is λ²
     var(f_U)/N + var(Y - λ f_L)/n; with clusters, each variance is that of sums over clusters.
@@ -72,7 +72,7 @@ def tuned_mean(
         squares: Sums of their outer products, shape `(..., 5, 5)`.
         n_labelled: Number of units with labels.
         n_tested: Number of units with items under test.
-        fixed: λ if it is not tuned; 1 is the estimate of Angelopoulos et al. (2023).
+        fixed: Value of λ; None tunes it, and 1 yields the estimate of Angelopoulos et al. (2023).
     """
     n, n_tests = sums[..., 0], sums[..., 3]
     y, f, g = divide(sums[..., 1], n), divide(sums[..., 2], n), divide(sums[..., 4], n_tests)

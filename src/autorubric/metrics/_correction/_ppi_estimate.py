@@ -28,14 +28,13 @@ class Powered(NamedTuple):
 def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name: str) -> Powered:
     """Estimate a prediction-powered mean and its λ.
 
-    Refused with fewer than 50 labelled units, unless the interval is bootstrap-t.
+    The mean is undefined with fewer than 50 labelled units, unless the interval is bootstrap-t.
 
     Args:
-        units: Units of `_ppi.units_of`.
-        options: Method and level of the interval.
-        share: Whether labels are 0 and 1, so that the mean is clipped to [0, 1] and its interval is that of a
-            share.
-        name: Description of the figure.
+        units: Units as returned by `_ppi.units_of`.
+        options: Method and confidence level of the interval.
+        share: Whether labels are 0 and 1, so that the mean and its interval are those of a proportion.
+        name: Description of the metric.
     """
     text = f"{name} (ppi++)"
     total = units.total() if units.parts else np.zeros(ppi.WIDTH)
@@ -62,7 +61,7 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
     if options.ci == "percentile":
         return _percentile(units, options), "percentile bootstrap" + resampled
     if share and not units.clustered:
-        # Labels that are all alike show no spread, and few show too little; a quarter a cell makes up for it.
+        # Identical labels show no spread and few labels too little; adding 1/4 per cell compensates for this.
         table = ppi.smoothed(units)
         if options.ci == "bootstrap-t":
             return _score_t(table, options), "bootstrap-t on the smoothed table" + resampled
@@ -88,7 +87,7 @@ def _moments(units: Strata, fixed: float | None) -> tuple[float, float]:
 
 
 def _score(table: Strata, below: float, above: float, fixed: float | None) -> Ends:
-    """Return the score interval with one quantile per side, on the item count that gives the variance."""
+    """Return the score interval for the item count that yields the variance, with one quantile per side."""
     mean, se = _moments(table, fixed)
     share = min(max(mean, _EDGE), 1 - _EDGE)
     effective = share * (1 - share) / (se * se)
@@ -96,9 +95,9 @@ def _score(table: Strata, below: float, above: float, fixed: float | None) -> En
 
 
 def _score_t(table: Strata, options: CorrectionOptions) -> Ends:
-    """Return the score interval with quantiles of the resampled score statistic, at least the normal ones.
+    """Return the score interval with quantiles of the resampled statistic, but at least normal quantiles.
 
-    Without that bound, it covers 72 to 89 % at 20 to 50 labels and a pass rate of 0.9.
+    Without that limit, it covers 72 to 89 % at 20 to 50 labels and a pass rate of 0.9.
     """
     added = ppi.smoothed_by()
     values, errors = _drawn(table, options, added).T
@@ -120,7 +119,7 @@ def _percentile(units: Strata, options: CorrectionOptions) -> Ends:
 
 
 def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
-    """Return the interval from studentised resamples; resamples without spread are left out."""
+    """Return the interval from studentised resamples, excluding resamples without spread."""
     values, errors = _drawn(units, options).T
     spread = errors > 1e-12
     if np.count_nonzero(~spread) > MOST_UNDEFINED * len(values):
@@ -132,7 +131,7 @@ def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
 
 
 def _drawn(units: Strata, options: CorrectionOptions, added: Array | float = 0.0) -> Array:
-    """Return mean and standard error of each resample, shape `(n_resamples, 2)`.
+    """Return the mean and standard error of each resample, shape `(n_resamples, 2)`.
 
     λ is tuned again in each resample unless it is fixed.
     """

@@ -31,20 +31,20 @@ from autorubric.metrics._scales import Codes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedRate(Estimate):
-    """A pass rate corrected for the judge's errors, with the figures that it is based on.
+    """A pass rate corrected for the judge's errors, with the rates that the correction uses.
 
-    As an estimate, it is the corrected rate. If the correction is refused, `value` is None and `reason` says
-    why. `n` is the number of items under test with a verdict, and `n_missing` the number of items under test
-    or labelled items that were left out because a verdict or label was missing.
+    As an `Estimate`, it is the corrected rate. If the rate cannot be corrected, `value` is None and `reason`
+    states the reason. `n` is the number of items under test with a verdict, and `n_missing` is the number of
+    items under test or labelled items that were excluded because a verdict or label was missing.
 
     Attributes:
         raw: The judge's own pass rate on the items under test.
         sensitivity: Share of the labelled passes that the judge passes.
         specificity: Share of the labelled failures that the judge fails.
-        labelled_only: Pass rate of the labelled items alone; undefined if they were chosen.
-        lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, 0 being labels alone; else
-            None.
-        correction: Method of the correction.
+        labelled_only: Pass rate of the labels only; undefined if the labelled items were hand-picked.
+        lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, where 0 uses the labels only.
+            None for other methods.
+        correction: Correction method.
         sampled: How the labelled items were selected.
         n_calibration: Number of labelled items with a verdict.
     """
@@ -59,21 +59,21 @@ class CorrectedRate(Estimate):
     n_calibration: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data; never NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
 
     def blocks(self) -> list[Block]:
-        """Return the rate in a sentence, then the figures, for any renderer."""
+        """Return blocks with the rate in a sentence and the figures behind it."""
         raw = figure_text(self.raw)
-        text = f"The pass rate is not corrected ({self.reason}); the judge's own is {raw}."
+        text = f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
         if self.value is not None:
             without = "" if self.low is not None or not self.reason else f" ({self.reason})"
-            text = f"Corrected by {self.correction}, the pass rate is {figure_text(self)}{without}; "
-            text += f"the judge's own is {raw}."
-        figures = {"corrected": self, "judged": self.raw, "labelled items alone": self.labelled_only}
+            text = f"Corrected with {self.correction}, the pass rate is {figure_text(self)}{without}; "
+            text += f"the judge's own rate is {raw}."
+        figures = {"corrected": self, "judged": self.raw, "labels only": self.labelled_only}
         figures |= {"sensitivity": self.sensitivity, "specificity": self.specificity}
-        counts = (("labelled items", self.n_calibration), ("left out", self.n_missing), ("lambda", self.lam))
+        counts = (("labelled items", self.n_calibration), ("excluded", self.n_missing), ("lambda", self.lam))
         return [
             TextBlock(title="Corrected rate", text=text),
             figures_table(figures),
@@ -106,41 +106,40 @@ def corrected_rate(
     calib_cluster: Iterable[Any] | None = None,
     **interval: Unpack[CorrectionArguments],
 ) -> CorrectedRate:
-    """Correct a pass rate for the judge's errors, as estimated from labelled items.
+    """Correct a pass rate for the judge's errors, which are estimated from labelled items.
 
-    With p the judge's pass rate, and se and sp its sensitivity and specificity on labelled items:
+    Let p be the judge's pass rate, and let se and sp be its sensitivity and specificity on labelled items:
 
     - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, clipped to [0, 1]. It is valid even if labelled
       items pass more or less often than those under test, as long as the judge makes the same errors on both.
-      The interval is that of Lang and Reiczigel [2], also used by Lee et al. [3]; it accounts for the errors
-      of p, se and sp.
-    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, with f the judge's verdicts on items under test (U) and
-      labelled ones (L), Y the labels, and λ either `lam` or `λ = cov(Y, f_L) / ((1 + n/N) var(f))` clipped to
-      [0, 1]; `lam=1` is prediction-powered inference as first published [5]. Its interval is narrower, but
-      valid only if the labelled items are a random sample of the items under test. It is the score interval
-      on the number of items that gives its variance, on a table with 1/4 added to each cell (logit-t over
-      clusters).
+      The interval is that of Lang and Reiczigel [2], also used by Lee et al. [3]; it accounts for the
+      sampling errors of p, se and sp.
+    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, where f are the judge's verdicts on items under test (U)
+      and on labelled items (L), Y are the labels, and λ is either `lam` or `cov(Y, f_L) / ((1 + n/N) var(f))`
+      clipped to [0, 1]. `lam=1` is prediction-powered inference as first published [5]. The interval is
+      narrower, but valid only if the labelled items are a random sample of the items under test. It is the
+      score interval for the number of items that yields its variance, on a table with 1/4 added to each cell
+      (or a logit-t interval over clusters).
 
-    The correction is refused, with `reason` and no value, if there is no verdict (`no_values`), if
-    rogan-gladen has no labelled pass or no labelled failure, or ppi++ has fewer than 50 labelled units
-    without `ci="bootstrap-t"` (`too_few_labels`), or if se + sp <= 1 for rogan-gladen
-    (`uninformative_judge`).
+    The corrected rate is undefined if there is no verdict (`no_values`), if rogan-gladen has no labelled pass
+    or no labelled failure, or ppi++ has fewer than 50 labelled units without `ci="bootstrap-t"`
+    (`too_few_labels`), or if se + sp <= 1 for rogan-gladen (`uninformative_judge`).
 
     Args:
         judge: The judge's binary verdicts on the items under test, preferably without the labelled items.
             None, NaN, NA, CANNOT_ASSESS and INVALID are missing, here and in the labels.
-        calib_truth: True verdicts of the labelled items.
+        calib_truth: True verdicts on the labelled items.
         calib_judge: The judge's verdicts on the labelled items.
-        method: The correction.
-        sampled: `"random"`: labelled items are a random sample of those under test; `"chosen"`: picked by
-            hand, which ppi++ cannot correct for. In neither case may they be picked by the judge's verdict.
-        cluster: An id for each item under test (prompt, document); items with the same id form one cluster.
-        calib_cluster: An id for each labelled item; an id that also occurs in `cluster` is the same cluster.
+        method: Correction method.
+        sampled: `"random"` if the labelled items are a random sample of those under test; `"chosen"` if they
+            were picked by hand, which ppi++ cannot correct for. Never pick items by the judge's verdict.
+        cluster: Cluster id of each item under test, such as a prompt or document.
+        calib_cluster: Cluster id of each labelled item; ids shared with `cluster` denote the same cluster.
         **interval: See `CorrectionArguments`.
 
     Raises:
-        ArgumentError: If lengths differ, a verdict is not binary, an option is not allowed, or ppi++ is used
-            with chosen items.
+        ArgumentError: If lengths differ, a verdict is not binary, an option is invalid, or ppi++ is used with
+            hand-picked items.
 
     References:
         [1] W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test,
@@ -206,7 +205,7 @@ def _read(
     )
     if len(truth) != len(judged):
         raise ArgumentError(
-            f"calib_truth has {len(truth)} labels and calib_judge {len(judged)}; give one of each per item"
+            f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; lengths must match"
         )
     labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
     there, both = tested >= 0, (truth >= 0) & (judged >= 0)

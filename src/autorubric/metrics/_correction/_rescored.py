@@ -16,11 +16,11 @@ _MOST_CORNERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """The scoring of a grader.
+    """The scoring rules of a grader.
 
     Attributes:
         root: The rubric's tree.
-        policy: How missing judgments were counted.
+        policy: Policy for missing judgments.
         normalize: Whether the score was normalised to [0, 1].
         penalty: The length penalty that was subtracted.
     """
@@ -31,7 +31,7 @@ class Scorer:
     penalty: float
 
     def score(self, decisions: Mapping[str, Decision]) -> float | None:
-        """Return the score of these decisions, by the formulas of the grader."""
+        """Return the score of these decisions, computed as by the grader."""
         applied = apply_conditions(self.root.leaves, decisions, self.policy)
         entries = {
             one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
@@ -46,15 +46,15 @@ class OpenCriteria:
     """Criteria that were left open, failed or were not asked, with possible decisions on them.
 
     Attributes:
-        n: Number of such criteria.
-        corners: Sets of decisions on them, which include those with the worst and the best score.
+        n: Number of these criteria.
+        corners: Sets of decisions on these criteria, including those with the worst and the best score.
     """
 
     n: int
     corners: tuple[Mapping[str, Decision], ...]
 
     def ends(self, scorer: Scorer, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None]:
-        """Return the lowest and the highest score that they allow, given the other decisions."""
+        """Return the lowest and the highest possible score, given the other decisions."""
         scores = [scorer.score({**decisions, **corner}) for corner in self.corners]
         found = [score for score in scores if score is not None]
         return (min(found), max(found)) if found else (None, None)
@@ -63,9 +63,9 @@ class OpenCriteria:
 def open_criteria(scorer: Scorer, decisions: Mapping[str, Decision]) -> OpenCriteria:
     """Return the criteria that these decisions leave open.
 
-    Usually the sign of its weight tells whether a criterion raises or lowers the score. A criterion that
-    others depend on, or a penalty that is a gate, can do either and is tried at each value, unless there are
-    too many combinations; then the sign of its weight is used.
+    Usually the sign of its weight determines whether a criterion raises or lowers the score. A criterion that
+    others depend on, or a penalty that is a gate, can do either, so each of its values is tried. If there are
+    too many combinations, the sign of its weight is used instead.
     """
     leaves = [
         one
@@ -97,7 +97,7 @@ def _made(criteria: Sequence[BaseCriterion], values: Sequence[float]) -> dict[st
 
 
 def _values(criterion: BaseCriterion, also: float | None = None) -> list[float]:
-    """Return the values of a criterion's answers; for numbers, the ends and the value of a condition."""
+    """Return the values of a criterion's answers, or for numbers the bounds and a condition's value."""
     listed = {answer.value for answer in criterion.answers() if answer.value is not None}
     return sorted(listed or {0.0, 1.0} | ({also} if also is not None else set()))
 

@@ -21,11 +21,11 @@ class Revoted:
     """The votes on a criterion by judge and sample, and their decision.
 
     Attributes:
-        criterion: The criterion, as it was applied to the submission.
-        policy: How votes are combined.
+        criterion: The criterion as it was applied to the submission.
+        policy: Policy that combines the votes.
         judges: Each judge's samples; a sample may have two votes, one per order.
         decided: The decision from all votes, ignoring conditions.
-        known: Cached decisions, by the votes drawn.
+        known: Cache of decisions by drawn votes.
     """
 
     criterion: BaseCriterion
@@ -36,11 +36,11 @@ class Revoted:
 
     @property
     def n_samples(self) -> int:
-        """Largest number of samples of a judge."""
+        """Maximum number of samples of any judge."""
         return max((len(samples) for samples in self.judges), default=0)
 
     def draw(self, places: Array, rng: np.random.Generator) -> Decision:
-        """Decide on a resample: judges drawn by these places in [0, 1), and samples within each judge."""
+        """Decide on a resample of judges, drawn by `places` in [0, 1), and of samples within each judge."""
         if self.n_samples <= 1 and len(self.judges) <= 1:
             return self.decided
         n = len(self.judges)
@@ -66,7 +66,7 @@ class Revoted:
 
 
 def revoted(report: EnsembleCriterionReport, policy: AggregationPolicy) -> Revoted:
-    """Return the votes of a report; a criterion without votes keeps its decision."""
+    """Return the votes of a report for resampling; a criterion without votes keeps its decision."""
     by_judge: dict[str, dict[int, list[JudgeVote]]] = {}
     for vote in report.votes:
         by_judge.setdefault(vote.judge_id, {}).setdefault(vote.sample, []).append(vote)

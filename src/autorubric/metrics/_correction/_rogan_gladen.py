@@ -23,7 +23,7 @@ _ADDED = 2.0
 def units_of(
     truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Build units from labelled pairs and test verdicts, all 0 or 1."""
+    """Build units from labelled pairs and test verdicts, which are 0 or 1."""
     labelled = np.column_stack([truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)])
     tests = np.column_stack([np.ones(len(tested)), tested])
     return strata_of(labelled, tests, label_cluster, test_cluster)
@@ -32,7 +32,7 @@ def units_of(
 def rate_of(sums: Array) -> Array:
     """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1].
 
-    NaN if one class has no label, or if se + sp <= 1.
+    The result is NaN if one class has no label, or if se + sp <= 1.
     """
     passed, hits, failed, rejections, n, positive = (sums[..., j] for j in range(6))
     p, se, sp = divide(positive, n), divide(hits, passed), divide(rejections, failed)
@@ -43,10 +43,11 @@ def rate_of(sums: Array) -> Array:
 
 
 def analytic_ends(units: Strata, confidence_level: float) -> Ends:
-    """Return the interval of Lang and Reiczigel [1], eq. 4, as in Lee et al. [2]; no ends with one cluster.
+    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025).
 
-    With clusters, each share uses its effective number of items, the covariances of the shares are added to
-    the variance, and t with the smaller number of clusters - 1 degrees of freedom replaces the normal.
+    With one cluster, there is no interval. With several, each proportion uses its effective number of items,
+    the covariances of the proportions are added to the variance, and a t quantile replaces the normal one,
+    with the smaller number of clusters minus 1 as degrees of freedom.
     """
     df = units.df
     if df is not None and df < 1:
@@ -72,7 +73,7 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
 
 
 def _shares(units: Strata) -> tuple[list[float], list[float], Array]:
-    """Return sizes, shares and covariances of the raw pass rate, sensitivity and specificity.
+    """Return sizes, values and covariances of the raw pass rate, sensitivity and specificity.
 
     The sizes are effective numbers of items.
     """

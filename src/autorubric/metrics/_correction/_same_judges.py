@@ -18,14 +18,14 @@ def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedR
     """Check that both runs were judged in the same way, and return the calibration run.
 
     Raises:
-        ArgumentError: If one of them is not a run with a fingerprint, or they differ in judges, prompts,
-            sampling, how votes are combined, or criteria; every difference is named.
+        ArgumentError: If either is not a run with a fingerprint, or they differ in judges, prompts, sampling,
+            vote combination or criteria. The message names every difference.
     """
     for name, run in (("result", result), ("calibration", calibration)):
         if not isinstance(run, FingerprintedRun):
             raise ArgumentError(
-                f"{name} is a {type(run).__name__}, which does not say how it was judged; give an "
-                "EvalResult, as evaluate or EvalResult.from_experiment returns it"
+                f"{name} must be an EvalResult, as returned by evaluate or EvalResult.from_experiment, which "
+                f"records how it was judged; got {type(run).__name__}"
             )
     assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
     differences = [
@@ -35,8 +35,8 @@ def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedR
     ]
     if differences:
         raise ArgumentError(
-            f"calibration was not judged as result was: {'; '.join(differences)}. The judges may err in "
-            "another way there; give a labelled run of the same judges, prompts and criteria"
+            f"calibration was not judged in the same way as result: {'; '.join(differences)}. The judges may "
+            "make other errors there; pass a labelled run with the same judges, prompts and criteria"
         )
     return calibration
 
@@ -60,9 +60,9 @@ def _judging(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
 def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*own, *other]):
         if name not in other:
-            yield f"{kind} {name!r} is in result alone"
+            yield f"{kind} {name!r} occurs only in result"
         elif name not in own:
-            yield f"{kind} {name!r} is in calibration alone"
+            yield f"{kind} {name!r} occurs only in calibration"
         elif own[name] != other[name]:
             yield f"{kind} {name!r} differs{_fields(own[name], other[name])}"
 
@@ -72,7 +72,7 @@ def _fields(own: object, other: object) -> str:
     if not isinstance(own, Mapping) or not isinstance(other, Mapping):
         return ""
     names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
-    return f" ({', '.join(f'{name} {_shown(own, name)} and {_shown(other, name)}' for name in names[:3])})"
+    return f" ({', '.join(f'{name}: {_shown(own, name)} and {_shown(other, name)}' for name in names[:3])})"
 
 
 def _shown(fields: Mapping[str, Any], name: str) -> str:
@@ -81,7 +81,6 @@ def _shown(fields: Mapping[str, Any], name: str) -> str:
 
 
 def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
-    """Return the distinct rubrics of a run."""
     rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
     return list({id(rubric): rubric for rubric in rubrics}.values())
 
@@ -93,7 +92,6 @@ def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]
 
 
 def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
-    """Return the criteria of a run's distinct rubrics, by name."""
     found: dict[str, list[BaseCriterion]] = {}
     for rubric in _rubrics_of(run):
         for one in rubric:
@@ -106,9 +104,9 @@ def _criteria(
 ) -> Iterator[str]:
     for name in dict.fromkeys([*own, *other]):
         if name not in other:
-            yield f"criterion {name!r} is in result alone"
+            yield f"criterion {name!r} occurs only in result"
         elif name not in own:
-            yield f"criterion {name!r} is in calibration alone"
+            yield f"criterion {name!r} occurs only in calibration"
         else:
             ours, theirs = (
                 {repr((one.asked(), criterion_facts(one))) for one in side[name]} for side in (own, other)

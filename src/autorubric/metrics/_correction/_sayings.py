@@ -1,4 +1,4 @@
-"""Formatting of figures for the results of corrections."""
+"""Formatting of estimates for the results of corrections."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from autorubric.metrics._estimate import Estimate
 
 
 def ends_text(low: float | None, high: float | None) -> str:
-    """Format an interval; empty if there is none."""
+    """Format an interval; return an empty string if there is none."""
     return "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
 def figure_text(found: Estimate) -> str:
-    """Format a figure with its interval, or the reason why it is undefined."""
+    """Format an estimate with its interval, or the reason why it is undefined."""
     if found.value is None:
         return f"undefined ({found.reason})"
     return f"{found.value:.3f} {ends_text(found.low, found.high)}".rstrip()
 
 
 def figures_table(figures: Mapping[str, Estimate], title: str = "") -> TableBlock:
-    """Return a table of named figures with interval, n, and the reason if something is missing."""
+    """Return a table of named estimates with interval, n, and the reason if something is missing."""
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, ends_text(one.low, one.high), one.n, one.reason or "")
         for name, one in figures.items()
     ]
     return TableBlock(
-        title=title, columns=("figure", "estimate", "interval", "n", "why not"), rows=tuple(rows)
+        title=title, columns=("figure", "estimate", "interval", "n", "reason"), rows=tuple(rows)
     )

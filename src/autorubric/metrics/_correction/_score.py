@@ -45,48 +45,48 @@ def corrected_score(
     sampled: Sampled = "random",
     **interval: Unpack[CorrectionArguments],
 ) -> CorrectedScore:
-    """Correct the mean score of a run for the judges' errors, as estimated from its labelled items.
+    """Correct the mean score of a run for the judges' errors, which are estimated from labelled items.
 
-    The corrected score is `start + Σ_c w_c θ_c / D`, with θ_c the corrected mean value of a criterion, w_c
-    its signed weight, D the score's denominator, and `start` 0, or 1 if there are only penalties. Only this
-    weighted sum, before clamping, can be computed from criteria. If groups, gates or conditions make the
-    score nonlinear, it is refused (`nonlinear_score`) and only the criteria are reported. `n_clamped` counts
-    the items whose score is clamped, `n_incomplete` those with abstentions. `on="items"` corrects the item
-    scores directly with ppi++, for any rubric.
+    The corrected score is `start + Σ_c w_c θ_c / D`, where θ_c is the corrected mean value of a criterion,
+    w_c its signed weight, D the score's denominator, and `start` is 0, or 1 if there are only penalties. Only
+    this weighted sum, before clamping, can be computed from criteria. If groups, gates or conditions make the
+    score nonlinear, it is undefined (`nonlinear_score`) and only the criteria are reported. `n_clamped`
+    counts the items whose score is clamped, and `n_incomplete` those with abstentions. `on="items"` corrects
+    the item scores directly with ppi++, for any rubric.
 
-    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, where q are the shares of the panel's answers on
-      all items and M_jk is the share of answers j among items whose true answer is k. π is projected onto
-      valid shares if needed (for two answers, this is the correction of Rogan and Gladen). Refused if an
-      answer that the panel gives is never true (`too_few_labels`), if det M <= 0 (`uninformative_judge`), and
-      for numbers (`not_comparable`).
-    - `"ppi++"`: as in `corrected_rate`, applied to values, with unlabelled items as the items under test.
-      Refused with fewer than 50 labelled items (`too_few_labels`) and without an unlabelled item
+    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, where v_k are the values of the answers, q the
+      proportions of the panel's answers on all items, and M_jk the proportion of answers j among items whose
+      true answer is k. π is projected onto valid proportions if needed (for two answers, this is the
+      correction of Rogan and Gladen). Undefined if an answer that the panel gives is never true
+      (`too_few_labels`), if det M <= 0 (`uninformative_judge`), and for numbers (`not_comparable`).
+    - `"ppi++"`: the method of `corrected_rate`, applied to values, with the unlabelled items as the items
+      under test. Undefined with fewer than 50 labelled items (`too_few_labels`) and without unlabelled items
       (`no_values`).
 
-    Intervals resample labelled and unlabelled items separately, each item with all its criteria, so that the
-    correlation between criteria is kept. Their quantiles are expanded to correct for few labels of the rarest
-    answer [1], and tables are smoothed by 1/K² per cell, one item in total. If more than a tenth of the
-    resamples cannot be corrected, there is no interval (`degenerate_resamples`): label more items. Missing
-    judgments are left out for each criterion separately. Means always stay within the range that the answers'
-    values and weights allow.
+    Intervals resample labelled and unlabelled items separately, each item with all its criteria, which
+    preserves the correlation between criteria. Their quantiles are expanded to correct for few labels of the
+    rarest answer [1], and tables are smoothed by 1/K² per cell, one item in total. If more than a tenth of
+    the resamples cannot be corrected, there is no interval (`degenerate_resamples`); label more items.
+    Missing judgments are excluded for each criterion separately. Means always stay within the range that the
+    answers' values and weights allow.
 
     Args:
-        result: A run; for criteria, one with the same rubric for all items.
-        dataset: Dataset with the labels; the run's own by default.
-        calibration: Another run of the same judges, prompts and criteria whose labelled items show the
-            errors, while the mean is over the items of `result`, whose own labels are ignored. Items of both
-            runs are resampled, so that the interval includes the sampling error of both. ppi++ assumes that
-            the items of the two runs are samples of one population; rogan-gladen only assumes that the judges
-            make the same errors.
-        method: The correction.
+        result: A run; to correct criteria, all items must have the same rubric.
+        dataset: Dataset with the labels; the run's own dataset by default.
+        calibration: Another run with the same judges, prompts and criteria. Its labelled items serve to
+            estimate the errors, while the mean is over the items of `result`, whose own labels are ignored.
+            Items of both runs are resampled, so that the interval includes the sampling error of both. ppi++
+            assumes that the items of the two runs are samples of one population; rogan-gladen only assumes
+            that the judges make the same errors.
+        method: Correction method.
         on: Whether to correct criteria or item scores.
         sampled: How the labelled items were selected; see `corrected_rate`.
-        **interval: See `CorrectionArguments`; criteria only allow `"auto"`, `"percentile"` and None.
+        **interval: See `CorrectionArguments`. Criteria only allow `"auto"`, `"percentile"` and None for `ci`.
 
     Raises:
-        ArgumentError: If an option is not allowed, items have different rubrics, `result` is not a run (a
-            table of labels has no weights), or `calibration` has other judges, prompts or criteria; each
-            difference is named.
+        ArgumentError: If an option is invalid, items have different rubrics, `result` is not a run (a table
+            of labels has no weights), or `calibration` has other judges, prompts or criteria. The message
+            names each difference.
 
     References:
         [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
@@ -95,14 +95,14 @@ def corrected_score(
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
     if on not in get_args(CorrectedOn):
-        raise ArgumentError(f"on={on!r}; give one of {list(get_args(CorrectedOn))}")
+        raise ArgumentError(f"on must be one of {list(get_args(CorrectedOn))}; got {on!r}")
     if on == "items" and method != "ppi++":
-        raise ArgumentError(f"on='items' with method={method!r}: take method='ppi++'")
+        raise ArgumentError(f"on='items' requires method='ppi++'; got method={method!r}")
     if on == "criteria" and options.ci not in ("auto", "percentile", None):
-        raise ArgumentError(f"ci={options.ci!r}; criteria take 'auto', 'percentile' or None")
+        raise ArgumentError(f"ci must be 'auto', 'percentile' or None with on='criteria'; got {options.ci!r}")
     if not isinstance(result, GradedRun):
         raise ArgumentError(
-            f"result is a {type(result).__name__}, which is not a run; only an EvalResult has weights"
+            f"result must be an EvalResult, because only a run has weights; got {type(result).__name__}"
         )
     labelled = dataset_of(result, dataset)
     read = read_item_scores if on == "items" else read_scores
@@ -147,7 +147,7 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
 
 
 def _on_unit(score: Estimate) -> Estimate:
-    """Clip the value and interval of a mean score to [0, 1], which the correction may exceed."""
+    """Clip the value and interval of a mean score to [0, 1], since the correction may exceed that range."""
     value, low, high = (
         None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
     )

@@ -1,4 +1,4 @@
-"""Labels and decisions of a run, by criterion and as item scores, as input of the correction."""
+"""Labels and decisions of a run, by criterion and as item scores, for use by the correction."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from autorubric.types import RubricGroup
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One criterion over the items; each column has shape `(n_items,)`.
+    """The labels and decisions on one criterion; each column has shape `(n_items,)`.
 
     Attributes:
-        name: Its name.
-        labels: Its categories; empty for numbers.
-        values: Their values on [0, 1], shape `(K,)`; None if some have none.
-        share: Its share of the score: its weight divided by the denominator.
+        name: Name of the criterion.
+        labels: Names of the categories; empty for numbers.
+        values: Values of the categories on [0, 1], shape `(K,)`; None if a category has no value.
+        share: The criterion's share of the score: its weight divided by the denominator.
         truth: Labels as category codes, -1 if missing.
         judged: The panel's decisions as category codes, -1 if missing.
         true_value: Labels on [0, 1], NaN if missing.
@@ -51,12 +51,12 @@ class ScoredRun:
     Attributes:
         criteria: The criteria that enter the score; empty if only item scores were read.
         start: The score with every value at 0.
-        true_score: Item scores of complete labels, NaN otherwise, shape `(n_items,)`.
-        judged_score: Item scores of the panel without length penalty, NaN if missing.
-        bends: What makes item scores differ from a weighted sum over criteria.
-        clamped: Number of items whose weighted sum, of labels or of the panel, lies outside [0, 1].
-        tested: Whether the item counts towards the mean, shape `(n_items,)`; False for labelled items of
-            another run, which only show the errors.
+        true_score: Item scores of complete labels, shape `(n_items,)`; NaN if a label is missing.
+        judged_score: Item scores of the panel without length penalty; NaN if missing.
+        bends: Features that make item scores differ from a weighted sum over criteria.
+        clamped: Number of items whose weighted sum, of labels or of the panel, is outside [0, 1].
+        tested: Whether each item counts towards the mean, shape `(n_items,)`; False for labelled items of
+            another run, which only serve to estimate the errors.
     """
 
     criteria: tuple[Measured, ...]
@@ -86,7 +86,7 @@ class ScoredRun:
 
     @property
     def n_incomplete(self) -> int:
-        """Number of judged items without a decision on every criterion, so their denominators differ."""
+        """Number of judged items that lack a decision on some criterion, so their denominators differ."""
         missing = np.any([np.isnan(one.judged_value) for one in self.criteria], axis=0)
         return int(np.count_nonzero(missing & self.judged & self.tested))
 
@@ -116,7 +116,7 @@ def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
     """Read the criteria and item scores of a run with one rubric.
 
     Raises:
-        ArgumentError: If items have different rubrics, or nothing was graded.
+        ArgumentError: If items have different rubrics, or no item was graded.
     """
     root, graded = _one_rubric(result, dataset)
     cells = cells_of(read_votes(result, dataset), Modes())
@@ -155,7 +155,7 @@ def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
 
 
 def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
-    """Read the item scores of a run under any rubrics; the true score is missing if any label is."""
+    """Read the item scores of a run with any rubrics; a true score is missing if any of its labels is."""
     cells = cells_of(read_votes(result, dataset), Modes())
     unlabelled = (cells.raters[PANEL].status > 0) & ~np.isin(cells.truth.status, (ANSWERED, ABSTAINED))
     complete = np.bincount(cells.item[unlabelled], minlength=cells.n_items) == 0
@@ -186,7 +186,7 @@ def joined(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
         true_score=np.concatenate([np.full(n, np.nan), calibration.true_score[labelled]]),
         judged_score=np.concatenate([run.judged_score, calibration.judged_score[labelled]]),
         tested=np.arange(n + int(labelled.sum())) < n,
-        # Those of item scores are among the rows.
+        # For item scores, these items are already among the rows.
         unread_labels=calibration.n_labelled_unjudged if calibration.criteria else 0,
     )
 
@@ -207,30 +207,30 @@ def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGrou
             and {name: criterion_facts(criterion) for name, criterion in other.items()} != facts
         ):
             raise ArgumentError(
-                "items of the run have different rubrics, so their criteria have no common rates; give a run "
-                "of one rubric, or take method='ppi++' with on='items'"
+                "the items of the run have different rubrics, so their criteria have no common rates; pass a "
+                "run with one rubric, or use method='ppi++' with on='items'"
             )
     return dataset.get_item_rubric(0).root, first
 
 
 def criterion_facts(criterion: BaseCriterion) -> tuple[object, ...]:
-    """Return what the score of a criterion depends on: weight, bonus, level and answers with their values."""
+    """Return the properties that affect a criterion's score: weight, bonus, level and valued answers."""
     answers = tuple((one.label, one.value, one.na) for one in criterion.answers())
     return criterion.weight, criterion.bonus, criterion.level, answers
 
 
 def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]:
-    """Return the score at 0 and each criterion's share of the score, from the scoring formula."""
+    """Return the score with all values at 0, and each criterion's share of the score."""
     measuring = [one for one in criteria if one.measures and one.weight]
 
     def raw_and_score(values: Mapping[str, float]) -> tuple[float, float]:
         made = score_terms(Term(values.get(one.name or "", 0.0), one.weight, one.bonus) for one in measuring)
         if made.score is None or made.raw is None:
-            raise ArgumentError("no criterion of the rubric enters the score's denominator")
+            raise ArgumentError("no criterion of the rubric counts towards the score's denominator")
         return made.raw, made.score
 
     start = raw_and_score({})[1]
-    # All that counts from above 0, or all that takes off from 1, reaches the other end: that is the scale.
+    # The scale is the total that moves the score from 0 to 1 or, with penalties only, from 1 to 0.
     positive = {one.name or "": 1.0 for one in measuring if one.weight > 0 and not one.bonus}
     full = positive or {one.name or "": 1.0 for one in measuring if not one.bonus}
     scale = abs(raw_and_score(full)[0])

@@ -22,12 +22,12 @@ class Part:
     """The per-item sums of a criterion and their correction.
 
     Attributes:
-        sums: Shape `(n_items, d)`.
-        size: K of the tables; 0 for ppi++.
+        sums: Sums of each item, shape `(n_items, d)`.
+        size: Number of answers K of the tables; 0 for ppi++.
         n_tested: Number of unlabelled items, for ppi++.
         n_labelled: Number of labelled items.
         values: Values of the answers; for numbers, the smallest and the largest.
-        lam: λ of ppi++ if it is fixed; None to tune it.
+        lam: λ of ppi++ if it is fixed; None if it is tuned.
     """
 
     sums: Array
@@ -38,13 +38,13 @@ class Part:
     lam: float | None = None
 
     def correct(self, sums: Array) -> Array:
-        """Compute corrected mean values from sums `(r, d)`, NaN if undefined, shape `(r,)`."""
+        """Compute corrected mean values from sums `(r, d)`, shape `(r,)`; NaN if undefined."""
         if self.size:
             return np.asarray(distribution_of(*self._tables(sums)) @ self.values)
         return np.clip(self.tuned(sums).value, self.values.min(), self.values.max())
 
     def distribution(self, sums: Array) -> Array:
-        """Compute corrected shares of the answers, shape `(r, K)`."""
+        """Compute corrected proportions of the answers, shape `(r, K)`."""
         return distribution_of(*self._tables(sums))
 
     def tuned(self, sums: Array) -> ppi.Tuned:
@@ -113,12 +113,12 @@ def refusal(one: Measured, part: Part, method: CorrectionMethod) -> Reason | Non
 def draws(
     run: ScoredRun, parts: list[Part], refused: list[Reason | None], options: CorrectionOptions
 ) -> Iterator[Array]:
-    """Yield corrected values in resamples of items, shapes `(r, n_criteria)`, NaN if undefined or refused."""
+    """Yield corrected values in resamples of items, shape `(r, n_criteria)`; NaN if undefined or refused."""
     defined = [place for place, reason in enumerate(refused) if reason is None]
     ends = np.cumsum([0, *(parts[place].sums.shape[1] for place in defined)])
     sums = np.concatenate([np.zeros((run.n_items, 0)), *(parts[place].sums for place in defined)], axis=1)
     strata = [
-        # Items that are alike are drawn as one kind with its count.
+        # Identical items are drawn as one kind with a count.
         np.unique(sums[chosen], axis=0, return_counts=True)
         for chosen in (run.judged & run.labelled, run.judged & ~run.labelled)
         if chosen.any()

@@ -19,13 +19,13 @@ class CorrectedCriterion:
     """The corrected mean value of one criterion.
 
     Attributes:
-        value: Mean value on [0, 1]; the pass rate of a binary criterion.
+        value: Mean value on [0, 1], which is the pass rate for a binary criterion.
         raw: The judges' own mean value.
-        distribution: Corrected shares of the answers, by label; None for ppi++ and if refused.
-        lam: λ of ppi++; else None.
-        n: Number of items judged.
-        n_calibration: Number of items judged and labelled.
-        reason: Why there is no corrected value.
+        distribution: Corrected proportions of the answers, by label; None for ppi++ and if undefined.
+        lam: λ of ppi++; None for other methods.
+        n: Number of judged items.
+        n_calibration: Number of items that are both judged and labelled.
+        reason: Reason why there is no corrected value; None if there is one.
     """
 
     value: Estimate
@@ -42,26 +42,25 @@ class CorrectedScore:
     """The corrected mean score of a run.
 
     Attributes:
-        score: The corrected mean of normalised scores before clamping and length penalty, which penalties can
-            move below 0 and bonuses above 1; for `on="items"`, after clamping, on [0, 1].
-        raw: The same mean, from the judges' decisions.
-        labelled_only: The same mean, from the labels alone, if every criterion has some.
-        per_criterion: The corrected criteria; empty for `on="items"`.
-        method: Method of the correction.
+        score: Corrected mean of normalised scores before clamping and length penalty; penalties can move it
+            below 0 and bonuses above 1. With `on="items"`, scores are clamped to [0, 1].
+        raw: The same mean computed from the judges' decisions.
+        labelled_only: The same mean computed from the labels only, if every criterion has labels.
+        per_criterion: The corrected criteria by name; empty for `on="items"`.
+        method: Correction method.
         on: Whether criteria or item scores were corrected.
-        n_items: Number of items judged.
+        n_items: Number of judged items.
         n_labelled: Number of judged items that have labels.
-        n_clamped: Number of items whose weighted sum lies outside [0, 1]; if there are any, the mean score
+        n_clamped: Number of items whose weighted sum is outside [0, 1]; if there are any, the mean score
             after clamping differs.
-        n_incomplete: Number of items judged on some criteria only: their own scores have smaller
+        n_incomplete: Number of items judged on some criteria only. Their own scores have smaller
             denominators, which a sum over criteria does not reproduce.
-        n_unjudged: Number of items without a decision, for example if every verdict was lost or assumed; left
-            out.
-        n_labelled_unjudged: Number of items with labels but without a decision, including those of the
-            calibration; left out.
-        bends: What makes the score differ from a weighted sum: groups, gates, conditions. Like the counts of
-            clamped and incomplete items, it only applies to `on="criteria"`.
-        reason: Why there is no corrected score.
+        n_unjudged: Number of items excluded for lack of a decision, for example if every verdict was lost.
+        n_labelled_unjudged: Number of such excluded items with labels, including those of the calibration
+            run.
+        bends: Features that make the score differ from a weighted sum: groups, gates, conditions. Like the
+            counts of clamped and incomplete items, they only apply to `on="criteria"`.
+        reason: Reason why there is no corrected score; None if there is one.
     """
 
     score: Estimate
@@ -80,24 +79,24 @@ class CorrectedScore:
     reason: Reason | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data; never NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         return {**asdict(self), "bends": list(self.bends)}
 
     def blocks(self) -> list[Block]:
-        """Return the score in a sentence, then the figures and each criterion, for any renderer."""
+        """Return blocks with the score in a sentence, its figures and a table of the criteria."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("items", self.n_items),
             ("labelled items", self.n_labelled),
-            ("items without a decision, left out", self.n_unjudged),
-            ("labelled items without a decision, left out", self.n_labelled_unjudged),
+            ("excluded items without a decision", self.n_unjudged),
+            ("excluded labelled items without a decision", self.n_labelled_unjudged),
         )
         if self.on == "criteria":
             counts += (
-                ("items at which clamping bites", self.n_clamped),
+                ("items with a clamped score", self.n_clamped),
                 ("items with abstentions", self.n_incomplete),
-                ("bent by", ", ".join(self.bends) or "nothing"),
+                ("nonlinear parts", ", ".join(self.bends) or "none"),
             )
-        figures = {"corrected": self.score, "judged": self.raw, "labelled items alone": self.labelled_only}
+        figures = {"corrected": self.score, "judged": self.raw, "labels only": self.labelled_only}
         blocks: list[Block] = [
             TextBlock(title="Corrected score", text=self._sentence()),
             figures_table(figures, "Mean score" + (" before clamping" if self.on == "criteria" else "")),
@@ -112,14 +111,14 @@ class CorrectedScore:
     def _sentence(self) -> str:
         judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
         if self.score.value is None:
-            text = f"The mean score is not corrected ({self.reason}); the judges' own is {judged}."
+            text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
             if self.reason != "too_few_labels":
                 return text
-            return f"{text} Label items, or give calibration=, a labelled run of the same judges."
+            return f"{text} Label items, or pass calibration=, a labelled run of the same judges."
         without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
         return (
-            f"Corrected by {self.method}, the mean score is {figure_text(self.score)}{without}; the judges' "
-            f"own is {judged}."
+            f"Corrected with {self.method}, the mean score is {figure_text(self.score)}{without}; the "
+            f"judges' own mean is {judged}."
         )
 
     def _criteria(self) -> TableBlock:
@@ -130,5 +129,5 @@ class CorrectedScore:
             )
             for name, one in self.per_criterion.items()
         ]  # fmt: skip
-        columns = ("criterion", "judged", "corrected", "interval", "n", "labelled", "why not")
+        columns = ("criterion", "judged", "corrected", "interval", "n", "labelled", "reason")
         return TableBlock(title="Mean value of each criterion", columns=columns, rows=tuple(rows))

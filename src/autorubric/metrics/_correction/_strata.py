@@ -23,8 +23,8 @@ class Stratum:
     Attributes:
         rows: Contribution of each distinct unit, labelled columns first, shape `(u, d)`.
         counts: Number of identical units, shape `(u,)`; fractional if a table is smoothed.
-        labelled: Whether its units have labels.
-        tested: Whether its units have items under test.
+        labelled: Whether the units have labels.
+        tested: Whether the units have items under test.
     """
 
     rows: Array
@@ -43,7 +43,7 @@ class Strata:
     """All sampling units, by stratum.
 
     Attributes:
-        parts: The strata, none of them empty.
+        parts: The non-empty strata.
         clustered_tests: Whether the items under test are in clusters.
         clustered_labels: Whether the labelled items are in clusters.
     """
@@ -69,7 +69,7 @@ class Strata:
 
     @property
     def df(self) -> int | None:
-        """Degrees of freedom of a variance between clusters; None if nothing is in clusters."""
+        """Degrees of freedom of the variance between clusters; None if there are no clusters."""
         sizes = []
         if self.clustered_labels:
             sizes.append(self.n_labelled)
@@ -86,12 +86,12 @@ class Strata:
         return np.asarray(sum((part.rows * part.counts[:, None]).T @ part.rows for part in self.parts))
 
     def describe(self) -> str:
-        """Return the number of units in words."""
+        """Describe the numbers of units in words."""
         tests = f"{self.n_tested} {'clusters' if self.clustered_tests else 'items'}"
         return f"{tests}, {self.n_labelled} labelled {'clusters' if self.clustered_labels else 'items'}"
 
     def draws(self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False) -> Iterator[Array]:
-        """Yield sums of resamples, shapes `(r, d)`; with `squares`, also outer products, `(r, d + d * d)`."""
+        """Yield sums of resamples, shape `(r, d)`; with `squares`, also outer products, `(r, d + d * d)`."""
         features = [_with_squares(part.rows) if squares else part.rows for part in self.parts]
         widest = max((len(part.counts) for part in self.parts), default=1)
         step = max(1, _CHUNK_CELLS // max(widest, 1))
@@ -114,7 +114,7 @@ def strata_of(
 ) -> Strata:
     """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b.
 
-    Cluster ids are shared by both sides: a cluster with labelled and tested items is one unit.
+    Both kinds of items share cluster ids, so a cluster with labelled and tested items is one unit.
     """
     a, b = labelled.shape[1], tested.shape[1]
     padded_labels = np.concatenate([labelled, np.zeros((len(labelled), b))], axis=1)
@@ -152,9 +152,9 @@ def joint_clusters(
         return cluster_codes(label_cluster, n), cluster_codes(test_cluster, n_tests)
     labels, tests = as_sequence(label_cluster, "calib_cluster"), as_sequence(test_cluster, "cluster")
     if len(labels) != n:
-        raise ArgumentError(f"calib_cluster has {len(labels)} ids for {n} labelled items; give one per item")
+        raise ArgumentError(f"calib_cluster has {len(labels)} ids for {n} labelled items; pass one per item")
     if len(tests) != n_tests:
-        raise ArgumentError(f"cluster has {len(tests)} ids for {n_tests} items; give one per item")
+        raise ArgumentError(f"cluster has {len(tests)} ids for {n_tests} items; pass one per item")
     joint = cluster_codes([*list(labels), *list(tests)], n + n_tests)
     assert joint is not None
     return joint[:n], joint[n:]
@@ -174,7 +174,7 @@ def _stratum(rows: Array, members: Codes | None, *, labelled: bool) -> Stratum:
 
 
 def _distinct(rows: Array) -> tuple[Array, Codes]:
-    """Return the distinct rows and their counts; rows with numbers other than 0 and 1 are not merged."""
+    """Return the distinct rows and their counts, without merging rows with numbers other than 0 and 1."""
     if not np.all((rows == 0) | (rows == 1)):
         return rows, np.ones(len(rows), dtype=np.int64)
     keys = (rows @ (2.0 ** np.arange(rows.shape[1]))).astype(np.int64)

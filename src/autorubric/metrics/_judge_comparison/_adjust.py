@@ -15,22 +15,22 @@ Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
 
 
 def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
-    """Adjust p-values for the number of tests, keeping their order; None stays None and does not count.
+    """Adjust p-values for the number of tests, keeping their order; None stays None and is not counted.
 
-    With the m p-values sorted in increasing order, p_(1) ≤ … ≤ p_(m):
+    The m p-values are sorted in increasing order, p_(1) ≤ … ≤ p_(m), and adjusted as follows:
 
     - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; reporting those below α keeps the probability of any
       false finding at α or less;
     - `"bh"`: min over j ≥ i of m p_(j) / j [2]; reporting those below q keeps the expected share of false
       findings at q or less, for independent or positively dependent tests;
-    - `"by"`: the `"bh"` value times 1 + 1/2 + … + 1/m [3]; the same guarantee under any dependence;
-    - `"bonferroni"`: m p [4]; the same guarantee as `"holm"`, which is never larger.
+    - `"by"`: the `"bh"` value times 1 + 1/2 + … + 1/m [3], with the same guarantee under any dependence;
+    - `"bonferroni"`: m p [4], with the same guarantee as `"holm"`, which never gives larger values.
 
     Adjusted values are capped at 1 and are never below the p-values.
 
     Args:
-        p: P-values in [0, 1]; None and NaN are tests that could not be run.
-        method: The adjustment.
+        p: P-values in [0, 1]; None and NaN mark tests that could not be run.
+        method: Method of adjustment.
 
     Raises:
         ArgumentError: If a p-value is outside [0, 1], or the method is unknown.
@@ -45,12 +45,12 @@ def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> li
         [4] O. J. Dunn (1961), Multiple comparisons among means, JASA 56(293), 52-64.
     """
     if method not in get_args(Adjustment):
-        raise ArgumentError(f"method={method!r}; give one of {list(get_args(Adjustment))}")
+        raise ArgumentError(f"method must be one of {list(get_args(Adjustment))}; got {method!r}")
     given = numeric_column(p, "p")
     there = ~np.isnan(given)
     values = given[there]
     if np.any((values < 0) | (values > 1)):
-        raise ArgumentError(f"p holds {float(values[(values < 0) | (values > 1)][0])!r}; give p in [0, 1]")
+        raise ArgumentError(f"p must be in [0, 1]; got {float(values[(values < 0) | (values > 1)][0])!r}")
     adjusted = np.full(len(given), np.nan)
     order = np.argsort(values, kind="stable")
     adjusted[np.flatnonzero(there)[order]] = _adjusted(values[order], method)
@@ -65,6 +65,6 @@ def _adjusted(ascending: Array, method: Adjustment) -> Array:
     if method == "holm":
         return np.minimum(np.maximum.accumulate((m - rank + 1) * ascending), 1.0)
     factor = float((1.0 / rank).sum()) if method == "by" else 1.0
-    # In this order of operations the last is p itself, never less by rounding.
+    # In this order of operations, rounding never makes the last value less than p.
     scaled = ascending * (factor * (m / rank))
     return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)

@@ -44,23 +44,23 @@ _STATS_OF: dict[str, ComparisonStat] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeComparison:
-    """Result of comparing two judges.
+    """The result of comparing two judges.
 
     Attributes:
-        difference: Metric of a minus metric of b.
-        p_value: Two-sided p-value of no difference; None if there is no test.
-        a: Metric of a, with its own interval.
-        b: Metric of b, with its own interval.
-        stat: Name of the metric, or of the function used.
-        method: The test.
-        test: The test in words, with its statistic.
-        statistic: Test statistic: t of Williams' test, chi-squared of the asymptotic McNemar test; None for
-            the other tests, whose p-value comes from counting.
-        n_only_a: Number of items that only a has right, for McNemar's tests; None for the others.
-        n_only_b: Number of items that only b has right, for McNemar's tests; None for the others.
+        difference: Metric of judge a minus metric of judge b.
+        p_value: Two-sided p-value for the null hypothesis of no difference; None if there is no test.
+        a: Metric of judge a with its own interval.
+        b: Metric of judge b with its own interval.
+        stat: Name of the metric, or of the function that was used.
+        method: Name of the test.
+        test: Description of the test with its statistic.
+        statistic: Test statistic: t of Williams' test or chi-squared of the asymptotic McNemar test; None for
+            the other tests, whose p-values come from counting.
+        n_only_a: Number of items that only judge a got right, for McNemar's tests; None for other tests.
+        n_only_b: Number of items that only judge b got right, for McNemar's tests; None for other tests.
         n: Number of items with a truth and both judgements.
-        n_missing: Items left out because the truth or a judgement was missing.
-        reason: Why there is no p-value; None if there is one.
+        n_missing: Number of items excluded because the truth or a judgement was missing.
+        reason: Reason why there is no p-value; None if there is one.
     """
 
     difference: Estimate
@@ -78,7 +78,7 @@ class JudgeComparison:
     n_only_b: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form, without NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: value.to_dict() if isinstance(value, Estimate | TestStatistic) else value
@@ -97,44 +97,42 @@ def compare_judges(
     weights: Weights = None,
     **interval: Unpack[CodedArguments],
 ) -> JudgeComparison:
-    """Compute the metric of judge a minus that of judge b on the same items, with an interval and a test [1].
+    """Compare a metric of judge a with that of judge b on the same items, with an interval and a test [1].
 
-    Only items with a truth and both judgements count, so both metrics use the same items. Tests:
+    The difference is a minus b. Only items with a truth and both judgements count. The tests are:
 
-    - `"bootstrap"`: resamples items, or clusters, with replacement; p is the smallest level at which the
+    - `"bootstrap"`: resamples items, or clusters, with replacement. p is the smallest level at which the
       percentile interval excludes 0, and at least 2 / (n_resamples + 1). It is too optimistic below about 50
       items; use `"permutation"` there;
-    - `"permutation"`: swaps a and b item by item, or cluster by cluster. Exact if there are few possible
-      outcomes, otherwise with 10,000 random swaps (or `n_resamples`, if larger) and p at least 1 / 10,001.
-      The null hypothesis is that the judges are interchangeable;
-    - `"mcnemar"`: exact, for accuracy; p = 1 if there is no item that only one judge has right;
-    - `"mcnemar-asymptotic"`: the same hypothesis by chi-squared without continuity correction; less
-      conservative, for about ten or more items that only one judge has right;
+    - `"permutation"`: swaps a and b item by item, or cluster by cluster. It is exact if there are few
+      possible outcomes; otherwise it uses 10,000 random swaps (or `n_resamples`, if larger), with p at least
+      1 / 10,001. The null hypothesis is that the judges are interchangeable;
+    - `"mcnemar"`: exact, for accuracy; p = 1 if there is no item that only one judge got right;
+    - `"mcnemar-asymptotic"`: tests the same hypothesis by chi-squared without continuity correction. It is
+      less conservative and needs about ten or more items that only one judge got right;
     - `"williams"`: t test for two correlations that share the truth, for Pearson's r on roughly normal
       numbers; not available below four items (`too_few_units`).
 
-    If either metric is undefined, so are the difference and p, with the reason. The interval is the
-    percentile bootstrap for every test except McNemar's, which use Bonett and Price's interval [2].
-    `ci="analytic"` uses theirs for accuracy of items, and the delta method otherwise. Judges that differ on
-    no unit have no bootstrap interval (`no_variance`).
+    If either metric is undefined, the difference and p are undefined too, with the same reason. The interval
+    is the percentile bootstrap for every test except McNemar's, which use Bonett and Price's interval [2].
+    `ci="analytic"` uses that interval for the accuracy of items, and the delta method otherwise. Judges that
+    differ on no unit have no bootstrap interval (`no_variance`).
 
     Args:
-        truth: True labels; None and NaN are missing, and drop the item.
-        a: Labels of one judge.
-        b: Labels of the other judge.
+        truth: True labels; items with None or NaN are dropped.
+        a: Labels of judge a; items with None or NaN are dropped.
+        b: Labels of judge b; items with None or NaN are dropped.
         stat: The metric, or a function of two arrays (truth, pred) without missing values that returns a
             number, or None if undefined; it is called for each resample. None uses accuracy for McNemar's
-            tests, Pearson's r for Williams' test, and kappa otherwise. For the absolute error, lower is
-            better.
+            tests, Pearson's r for Williams' test, and kappa otherwise. Lower is better for `"mae"`.
         method: The test.
         scale: Declared categories; None uses those that occur. For `"mae"` and `"pearson"`, labels count as
             their positions on the scale.
-        weights: Weights for kappa, as in `cohen_kappa`.
-        **interval: See `CodedArguments`; `cluster` is an id per item, and cannot be used with McNemar's and
-            Williams' tests.
+        weights: Weights for kappa; see `cohen_kappa`.
+        **interval: See `CodedArguments`; McNemar's and Williams' tests do not allow `cluster`.
 
     Raises:
-        ArgumentError: If lengths differ, a label is outside the scale, or stat and method do not go together.
+        ArgumentError: If lengths differ, a label is outside the scale, or stat and method cannot be combined.
 
     References:
         [1] T. G. Dietterich (1998), Approximate statistical tests for comparing supervised classification
@@ -145,17 +143,17 @@ def compare_judges(
     options = CodedOptions(**interval)
     chosen = _checked(stat, method, weights, options)
     triples = read_triples((truth, a, b), chosen, scale, options)
-    # Several draws from one seed: a generator gives it, so that all of them see the same resamples.
+    # All draws use one seed, which a generator supplies, so that they see the same resamples.
     rng = options.rng
     seed = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else rng
     options = replace(options, rng=seed, cluster=triples.cluster, labels=None)
     plain = contest_of(triples, chosen, weights)
-    # Seen from the better side, so that exchanging the judges changes signs and nothing else.
+    # The better judge comes first, so that exchanging the judges only changes signs.
     turned = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
     seen = triples.exchanged() if turned else triples
     contest = contest_of(seen, chosen, weights) if turned else plain
     difference = difference_estimate(contest, seen, options, adjusted_wald=method.startswith("mcnemar"))
-    # Closed tests take the judges as they are given: their statistic has a sign.
+    # Closed-form tests keep the order of the judges, because their statistic has a sign.
     closed = method in _STATS_OF
     test = _tested(contest, difference, triples if closed else seen, method, options)
     only_a, only_b = test.discordant or (None, None)
@@ -185,17 +183,19 @@ def _checked(
 ) -> AnyStat:
     """Return the requested metric, or the one that the method tests."""
     if method not in get_args(ComparisonMethod):
-        raise ArgumentError(f"method={method!r}; give one of {list(get_args(ComparisonMethod))}")
+        raise ArgumentError(f"method must be one of {list(get_args(ComparisonMethod))}; got {method!r}")
     only = _STATS_OF.get(method)
     chosen: AnyStat = stat if stat is not None else only or "kappa"
     if not callable(chosen) and chosen not in get_args(ComparisonStat):
-        raise ArgumentError(f"stat={stat!r}; give one of {list(get_args(ComparisonStat))} or a function")
+        raise ArgumentError(
+            f"stat must be one of {list(get_args(ComparisonStat))} or a function; got {stat!r}"
+        )
     if only is not None and chosen != only:
-        raise ArgumentError(f"method={method!r} tests {only}, not {stat!r}; take 'permutation'")
+        raise ArgumentError(f"method={method!r} tests {only}, not {stat!r}; use method='permutation'")
     if only is not None and options.cluster is not None:
-        raise ArgumentError(f"method={method!r} takes items for independent; with cluster take 'permutation'")
+        raise ArgumentError(f"method={method!r} requires independent items; with cluster use 'permutation'")
     if weights is not None and chosen != "kappa":
-        raise ArgumentError(f"weights belong to stat='kappa', not to {stat!r}")
+        raise ArgumentError(f"weights apply only to stat='kappa'; got stat={stat!r}")
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""Difference of a metric between two judges on the same items, ready to resample and permute."""
+"""Difference in a metric between two judges on the same items, for resampling and permutation."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Contest:
     Attributes:
         name: Name of the metric.
         units: Items or clusters.
-        sides: Function from sums over units to the metric of a and of b.
-        swapped: Function from the number of units of each kind in which the judges are swapped, shape
-            `(r, u)`, to the difference, shape `(r,)`.
-        movable: Whether swapping matters for each kind of unit, shape `(u,)`.
-        reason: Function that returns why the difference is undefined at given sums.
+        sides: Function from sums over units to the metrics of a and b.
+        swapped: Function from the number of units of each kind in which the judges are swapped, shape `(r,
+            u)`, to the difference, shape `(r,)`.
+        movable: Whether swapping the judges matters for each kind of unit, shape `(u,)`.
+        reason: Function that returns the reason why the difference is undefined at given sums.
         smooth: Whether the metric is differentiable in the sums.
     """
 
@@ -55,7 +55,7 @@ class Contest:
 
 
 def _of_sums(name: str, units: Units, of: Compute, reason: Callable[[Array], Reason]) -> Contest:
-    """Build a contest for a metric of sums; each unit has the sums of a next to those of b."""
+    """Build a `Contest` for a metric of sums; each unit has the sums of a followed by those of b."""
     assert units.sums is not None
     width = units.sums.shape[1] // 2
     gain = units.sums[:, width:] - units.sums[:, :width]
@@ -80,7 +80,7 @@ def _of_sums(name: str, units: Units, of: Compute, reason: Callable[[Array], Rea
 
 
 def kappa_contest(triples: Triples, weights: Weights) -> Contest:
-    """Build a contest for Cohen's kappa."""
+    """Build a `Contest` for Cohen's kappa."""
     assert triples.coded is not None
     size = triples.coded.size
     matrix = weight_matrix(weights, triples.coded.scale, size)
@@ -110,21 +110,21 @@ def kappa_contest(triples: Triples, weights: Weights) -> Contest:
 
 
 def accuracy_contest(triples: Triples) -> Contest:
-    """Build a contest for accuracy; the sums are the number of items and the number right."""
+    """Build a `Contest` for accuracy; the sums are the number of items and the number right."""
     right = [(pred == triples.truth).astype(float) for pred in (triples.a, triples.b)]
     ones = np.ones(triples.n)
     return _of_sums("accuracy", _units([ones, right[0], ones, right[1]], triples), _mean, _no_pairs)
 
 
 def mae_contest(triples: Triples) -> Contest:
-    """Build a contest for the mean absolute error."""
+    """Build a `Contest` for the mean absolute error."""
     far = [np.abs(pred - triples.truth) for pred in (triples.a, triples.b)]
     ones = np.ones(triples.n)
     return _of_sums("MAE", _units([ones, far[0], ones, far[1]], triples), _mean, _no_pairs)
 
 
 def pearson_contest(triples: Triples) -> Contest:
-    """Build a contest for Pearson's r; both judges are standardized alike so their sums can be swapped."""
+    """Build a `Contest` for Pearson's r, standardising both judges equally so that they can be swapped."""
     both = np.concatenate([triples.a, triples.b])
     x = _standard(triples.truth, triples.truth)
     columns = []
@@ -139,7 +139,7 @@ def pearson_contest(triples: Triples) -> Contest:
 
 
 def callable_contest(statistic: Statistic, triples: Triples) -> Contest:
-    """Build a contest for any function of (truth, pred), called once per judge for each resample."""
+    """Build a `Contest` for any function of (truth, pred), called once per judge for each resample."""
     units = weighted_units(triples.n, triples.cluster)
     gather = np.arange(triples.n) if units.gather is None else units.gather
 
@@ -195,7 +195,7 @@ def _no_pairs(sums: Array) -> Reason:
 
 
 def _units(columns: list[Array], triples: Triples) -> Units:
-    """Return the clusters or, without clusters, the items, merging equal ones if there are few kinds."""
+    """Return the clusters or, without clusters, the items, merging identical ones if there are few kinds."""
     rows = np.column_stack(columns)
     kinds = _kinds(triples) if triples.cluster is None and triples.n else None
     if kinds is None:

@@ -18,7 +18,7 @@ from autorubric.metrics._resampling import Units
 def difference_estimate(
     contest: Contest, triples: Triples, options: IntervalOptions, *, adjusted_wald: bool = False
 ) -> Estimate:
-    """Estimate the metric of a minus that of b; `adjusted_wald` makes that interval the `ci="auto"` one."""
+    """Estimate the metric of a minus that of b; `adjusted_wald` selects that interval for `ci="auto"`."""
     shares = contest.name == "accuracy" and triples.cluster is None
     analytic: Analytic = adjusted_wald_ends if shares else delta if contest.smooth else no_analytic
     bound = math.inf if contest.name == "MAE" or not contest.smooth else 1.0 if shares else 2.0
@@ -56,7 +56,7 @@ def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_le
 
 
 def negated(found: Estimate) -> Estimate:
-    """Return the estimate with its sign reversed and its ends swapped."""
+    """Return the estimate with its sign reversed and its bounds swapped."""
 
     def turned(number: float | None) -> float | None:
         return None if number is None else 0.0 - number

@@ -23,9 +23,9 @@ _TIE = 1e-9
 
 
 class PValue(NamedTuple):
-    """A p-value, how it was computed, and why it is missing, if it is.
+    """A p-value with a description of the test, and the reason if the p-value is missing.
 
-    `discordant` holds the number of items that only a has right and the number that only b has right.
+    `discordant` holds the number of items that only a got right and the number that only b got right.
     """
 
     p_value: float | None
@@ -41,7 +41,7 @@ def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator)
     p = 2 (1 + min(#{d* ≤ 0}, #{d* ≥ 0})) / (B + 1), at most 1.
     """
     if contest.units.size < 2:
-        # Every resample is the sample, which would pass for certainty.
+        # Every resample equals the sample, which would look like certainty.
         return PValue(None, "bootstrap", "too_few_units")
     drawn = replicates(contest.units, contest.difference, n_resamples, rng)
     defined = drawn[~np.isnan(drawn)]
@@ -111,22 +111,22 @@ def _random_exchanges(counts: Array, rows: int, rng: np.random.Generator) -> Arr
 
 
 def mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Test exactly, two-sided, whether items right for only one judge are as often a's as b's [1].
+    """Run the exact two-sided McNemar test of whether a and b are equally often the only right judge [1].
 
     The p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
-    discordant items; 1 if there are none.
+    discordant items; it is 1 if there are no discordant items.
 
     References:
         [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
             percentages, Psychometrika 12(2), 153-157.
     """
     p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
-    words = f"exact McNemar, {only_a} items right by a alone, {only_b} by b alone"
+    words = f"exact McNemar, {only_a} items that only a got right, {only_b} that only b got right"
     return PValue(p, words, discordant=(only_a, only_b))
 
 
 def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Test the same hypothesis by chi-squared with one degree of freedom [1]; p = 1 without discordant items.
+    """Run McNemar's test by chi-squared with one degree of freedom [1]; p = 1 without discordant items.
 
     χ² = (n_a - n_b)² / (n_a + n_b), without continuity correction: its level stays close to the nominal one,
     whereas the exact test and the corrected test are conservative [2].
@@ -142,17 +142,17 @@ def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
     p = float(chdtrc(1, statistic))
     return PValue(
         p,
-        f"{words}, {only_a} items right by a alone, {only_b} by b alone",
+        f"{words}, {only_a} items that only a got right, {only_b} that only b got right",
         statistic=TestStatistic(name="chi-squared", value=statistic, df=1, p_value=p),
         discordant=(only_a, only_b),
     )
 
 
 def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
-    """Compare two correlations that share a variable by a two-sided t test [1], eq. 7 of [2]; df = n - 3.
+    """Compare two correlations that share a variable by a two-sided t test with n - 3 degrees of freedom.
 
-    t = (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)² (1 - r_ab)³ / 4)), with |R| =
-    1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
+    The statistic [1, 2, eq. 7] is (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)²
+    (1 - r_ab)³ / 4)), with |R| = 1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
 
     References:
         [1] E. J. Williams (1959), The comparison of regression variables, Journal of the Royal Statistical

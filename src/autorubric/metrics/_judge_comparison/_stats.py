@@ -41,7 +41,7 @@ def read_triples(
 
 
 def contest_of(triples: Triples, stat: AnyStat, weights: Weights) -> Contest:
-    """Build the contest of the metric between the judges."""
+    """Build the `Contest` that compares the judges by the metric."""
     if stat == "kappa":
         return kappa_contest(triples, weights)
     if stat == "accuracy":
@@ -67,7 +67,7 @@ def side_estimates(
 def _alone(
     triples: Triples, pred: Any, stat: ComparisonStat, weights: Weights, options: IntervalOptions
 ) -> Estimate:
-    # A correlation over clusters has no interval in closed form, though the difference has.
+    # A correlation over clusters has no closed-form interval, although the difference has one.
     unavailable = stat == "pearson" and options.ci == "analytic" and triples.cluster is not None
     interval: IntervalArguments = {
         "cluster": options.cluster,
@@ -81,7 +81,7 @@ def _alone(
     if stat == "pearson":
         return pearson(triples.truth, pred, **interval)
     assert triples.coded is not None
-    # Where nothing was seen there are no categories; one stands for them.
+    # Without labels there are no categories, so one is assumed.
     size = max(triples.coded.size, 1)
     if stat == "accuracy":
         return accuracy(triples.truth, pred, labels=size, **interval)

@@ -19,15 +19,15 @@ from autorubric.metrics._scales import Codes, Interval, Nominal, Scale, as_seque
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triples:
-    """Complete items.
+    """Items with a truth and both judgements.
 
     Attributes:
         truth: True labels: codes, numbers or the labels themselves, shape `(n,)`.
-        a: Labels of one judge.
-        b: Labels of the other judge.
+        a: Labels of judge a.
+        b: Labels of judge b.
         coded: Scale of the codes; None for numbers and labels.
         cluster: Cluster of each item, 0..C-1 without gaps; None if each item is its own unit.
-        n_missing: Items left out because the truth or a judgement was missing.
+        n_missing: Number of items excluded because the truth or a judgement was missing.
     """
 
     truth: Array
@@ -61,7 +61,7 @@ def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: 
     """
     aligned = _aligned(columns)
     if isinstance(scale, Nominal):
-        raise ArgumentError(f"{scale} has no distances; give numbers, Ordinal(labels) or Interval()")
+        raise ArgumentError(f"{scale} has no distances; use numbers, Ordinal(labels) or Interval()")
     if options.labels is not None or not (scale is None or isinstance(scale, Interval)):
         coded = encode(aligned, scale, options.labels)
         positions = np.arange(coded.size) if coded.scale is None else coded.scale.positions
@@ -94,13 +94,13 @@ def _aligned(columns: tuple[Any, Any, Any]) -> list[Any]:
     sizes = [len(column) for column in aligned]
     if len(set(sizes)) > 1:
         raise ArgumentError(
-            f"truth has {sizes[0]} labels, a {sizes[1]} and b {sizes[2]}; give one of each per item"
+            f"truth has {sizes[0]} labels, a has {sizes[1]} and b has {sizes[2]}; pass one of each per item"
         )
     return aligned
 
 
 def _as_array(column: Any) -> Array:
-    """Return labels as an array of their type; as objects if types are mixed, so none is converted."""
+    """Return labels as an array of their type, or of objects if types are mixed, to avoid conversions."""
     if isinstance(column, np.ndarray):
         return column
     kinds = {type(label) for label in column}

@@ -1,4 +1,4 @@
-"""Public reports: agreement of two raters, reliability of several raters, and quality of a run's judges."""
+"""Public reports on the agreement of two raters, the reliability of several raters, and a run's judges."""
 
 from __future__ import annotations
 

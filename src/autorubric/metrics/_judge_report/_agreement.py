@@ -1,4 +1,4 @@
-"""All agreement metrics of two raters on one scale, from one read and one resampling pass."""
+"""All agreement metrics of two raters on one scale, from one reading and one resampling of the labels."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _MET = 1
 
 
 class _Named(NamedTuple):
-    """A metric of the table and an extra note for its method."""
+    """A metric of the confusion table, with an additional note for its method."""
 
     figure: Figure
     note: str = ""
 
 
 class _OfTable(TypedDict):
-    """Fields of an `Agreement` that are computed from the table."""
+    """Fields of an `Agreement` that are computed from the confusion table."""
 
     table: tuple[tuple[int, ...], ...]
     per_option: tuple[OptionAgreement, ...]
@@ -68,37 +68,37 @@ def agreement(
     abstain: AbstainMode = "exclude",
     **interval: Unpack[IntervalArguments],
 ) -> Agreement:
-    """Compute all agreement metrics that the scale supports, with the table, coverage and abstentions.
+    """Compute all agreement metrics that the scale supports, with the confusion table and abstentions.
 
-    Each metric equals that of the function with its name (`accuracy`, `cohen_kappa` for `kappa`, `gwet_ac`
-    for `ac1`, `mcc` for `phi`, …) with the same arguments, including its interval; `macro_precision` and
-    `macro_recall` have no such function. Metrics of the table use the same resampled tables. On an ordinal
-    scale, numeric metrics use its values.
+    Each metric and its interval equal the result of the function with the same name and arguments, where
+    `kappa` corresponds to `cohen_kappa`, `ac1` to `gwet_ac` and `phi` to `mcc`. There is no such function for
+    `macro_precision` and `macro_recall`. All metrics of the confusion table use the same resampled tables. On
+    an ordinal scale, numeric metrics use the scale's values.
 
     Args:
-        truth: True labels, or labels of one rater; None and NaN are missing. NA and CANNOT_ASSESS are
-            abstentions unless they are on the scale; INVALID is a failure, and counts as missing.
-        pred: Judged labels, in the same form.
-        scale: The scale, with all categories declared.
-        weights: Credit for near misses in `kappa`, `ac1` and `weighted_kappa`; None uses quadratic weights
-            for `weighted_kappa` and none for the others.
-        abstain: `"exclude"` leaves out abstentions; `"as_category"` makes them a category, so metrics that
-            need an order are undefined (`na_as_category`); `"as_negative"` counts them as the lowest answer.
-        **interval: See `IntervalArguments`. A metric that does not support the method in `ci` uses its
-            default.
+        truth: Ground-truth labels, or the labels of one rater. None and NaN are missing. NA and CANNOT_ASSESS
+            are abstentions unless they are on the scale. INVALID is a failure and counts as missing.
+        pred: Labels assigned by the judge or the other rater, in the same form.
+        scale: Scale that declares all categories.
+        weights: Agreement weights that give partial credit for near misses in `kappa`, `ac1` and
+            `weighted_kappa`. None uses quadratic weights for `weighted_kappa` and no weights for the others.
+        abstain: `"exclude"` ignores abstentions. `"as_category"` makes them a category, so metrics that need
+            an order are undefined (`na_as_category`). `"as_negative"` counts them as the lowest answer.
+        **interval: Options of the intervals; see `IntervalArguments`. A metric that does not support the
+            method in `ci` uses its default method.
 
     Raises:
-        ArgumentError: If the scale or mode is unknown, a label is outside the scale, lengths differ, or the
-            scale lacks a category that the mode or the weights need.
+        ArgumentError: If the scale or mode is unknown, a label is not on the scale, the numbers of labels
+            differ, or the scale does not support the mode or the weights.
     """
     options = IntervalOptions(**interval)
     if isinstance(scale, Interval) and weights is not None:
-        raise ArgumentError(f"weights={weights!r} are for categories; {scale} has none")
+        raise ArgumentError(f"weights={weights!r} need categories, but {scale} has none")
     return agreement_of(read_sides(truth, pred, scale, abstain, options.cluster), weights, options, abstain)
 
 
 def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, abstain: AbstainMode) -> Agreement:
-    """Compute `agreement` for sides that have already been read."""
+    """Compute `agreement` for labels that have already been read."""
     pairs = number_pairs(sides.numbers(sides.truth), sides.numbers(sides.pred), sides.cluster)
     on_table = not isinstance(sides.scale, Interval)
     n, n_missing = pairs.n, pairs.n_missing
@@ -186,7 +186,7 @@ def _of_table(
 
 
 def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
-    """Return the metrics of the table that its scale supports."""
+    """Return the metrics of the confusion table that the scale supports."""
     size, scale = sides.size, sides.scale
     assert not isinstance(scale, Interval)
     named = {
@@ -204,11 +204,11 @@ def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
         named |= {
             "macro_precision": _Named(
                 classification.macro_precision_figure(size),
-                f"{np.count_nonzero(table.sum(0))} of {size} classes were judged",
+                f"{np.count_nonzero(table.sum(0))} of {size} classes occur in the predictions",
             ),
             "macro_recall": _Named(
                 classification.macro_recall_figure(size),
-                f"{np.count_nonzero(table.sum(1))} of {size} classes are true",
+                f"{np.count_nonzero(table.sum(1))} of {size} classes occur in the truth",
             ),
         }
     if isinstance(scale, Binary):
@@ -239,7 +239,7 @@ def _adjacent_by_chance(table: Array, n: int, n_missing: int) -> Estimate:
 
 
 def number_figures(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Estimate]:
-    """Compute correlation, concordance and error of two columns of numbers, by name."""
+    """Compute the correlations, concordance and errors of two columns of numbers, keyed by name."""
     if options.ci == "smoothed" or (options.ci == "analytic" and pairs.cluster is not None):
         options = replace(options, ci="auto")
     ranked, missing = rank_pairs(pairs), pairs.n_missing
@@ -273,7 +273,7 @@ def _coverage(sides: Sides, options: IntervalOptions) -> Estimate:
 def share_estimate(
     name: str, flags: Array, counted: Array, cluster: Codes | None, options: IntervalOptions
 ) -> Estimate:
-    """Return the share of counted units with a flag: Wilson's interval, or logit-t with clusters."""
+    """Return the proportion of counted units with a flag; Wilson interval, or logit-t for clusters."""
     right = np.where(counted, flags, -1).astype(np.int64)
     units, n_missing = table_units(np.ones_like(right), right, 2, cluster)
     figure = share_figure(name, 2, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_values")
@@ -296,7 +296,7 @@ def _abstentions(sides: Sides, options: IntervalOptions) -> Abstentions:
 
 
 def abstention_kappa(sides: Sides, options: IntervalOptions) -> Estimate:
-    """Compute Cohen's kappa of abstaining or not, over the units with a label and a judgement."""
+    """Compute Cohen's kappa for abstaining or not, over the units with a label and a judgement."""
     left, right = sides.truth.status, sides.pred.status
     voted = (right == ANSWERED) | (right == ABSTAINED)
     units, n_missing = table_units(

@@ -17,9 +17,9 @@ class OptionAgreement:
     """Agreement on one category against all others.
 
     Attributes:
-        label: The category.
-        precision: Share of the units judged to be in the category that truly are.
-        recall: Share of the units truly in the category that were judged so.
+        label: Label of the category.
+        precision: Proportion of the units judged to be in the category that truly are.
+        recall: Proportion of the units truly in the category that were judged to be.
         f1: Harmonic mean of precision and recall.
         support_true: Number of units truly in the category.
         support_pred: Number of units judged to be in the category.
@@ -38,14 +38,14 @@ class Abstentions:
     """Abstentions over the units with a label, including labels that abstain.
 
     Attributes:
-        n_labelled: Units with a label.
-        n_truth: Labels that abstain.
-        n_pred: Judgements that abstain, on units with a label.
-        n_both: Units on which both abstain.
-        n_failed: Judgements that failed.
-        truth_rate: `n_truth / n_labelled`.
-        pred_rate: `n_pred / n_labelled`.
-        kappa: Cohen's kappa of abstaining or not, over units with a label and a judgement.
+        n_labelled: Number of units with a label.
+        n_truth: Number of labels that abstain.
+        n_pred: Number of judgements that abstain on units with a label.
+        n_both: Number of units on which both the truth and the judge abstain.
+        n_failed: Number of judgements that failed on units with a label.
+        truth_rate: Proportion of abstentions in the truth, `n_truth / n_labelled`.
+        pred_rate: Proportion of abstentions by the judge, `n_pred / n_labelled`.
+        kappa: Cohen's kappa for abstaining or not, over units with a label and a judgement.
     """
 
     n_labelled: int
@@ -62,47 +62,46 @@ class Abstentions:
 class Agreement(Findings):
     """Agreement of two raters on one scale.
 
-    A metric that the scale does not support is undefined (`not_on_scale`). So is one that needs an order if
-    abstentions count as a category (`na_as_category`).
+    A metric that the scale does not support is undefined (`not_on_scale`). A metric that needs an order is
+    also undefined if abstentions count as a category (`na_as_category`).
 
     Attributes:
-        level: Level of the scale.
-        labels: Categories of the table, in order; empty for an interval scale.
-        table: Pair counts, `(n_labels, n_labels)`, rows truth; empty for an interval scale.
-        n: Pairs used.
-        n_missing: Units left out because a side has no usable answer.
+        level: Measurement level of the scale.
+        labels: Categories of the confusion table, in order; empty for an interval scale.
+        table: Pair counts `(n_labels, n_labels)` with the truth in the rows; empty for an interval scale.
+        n: Number of pairs used.
+        n_missing: Number of units excluded because either rater has no usable answer.
         abstain: How abstentions are counted.
-        coverage: Pairs used divided by units with a label, including labels that abstain.
-        accuracy: Share of pairs that are equal.
-        balanced_accuracy: Mean recall over the true categories.
+        coverage: Number of pairs used divided by the number of labelled units, including labels that abstain.
+        accuracy: Proportion of pairs with equal labels.
+        balanced_accuracy: Mean recall over the categories that occur in the truth.
         macro_f1: Mean F1 over the categories that occur.
-        macro_precision: Nominal: mean precision over the categories that were judged; the method counts them.
-            A true category that was never judged has no precision and is left out.
-        macro_recall: Nominal: mean recall over the true categories. Equals balanced accuracy, but is also
-            defined if there is only one true category.
-        kappa: Cohen's kappa, with `weights` if passed.
-        ac1: Gwet's AC1; with `weights` AC2.
+        macro_precision: Nominal scale: mean precision over the categories that the judge used, whose number
+            is stated in the method. A category that the judge never used has no precision and is excluded.
+        macro_recall: Nominal scale: mean recall over the categories that occur in the truth. It equals the
+            balanced accuracy, but is also defined if only one category occurs in the truth.
+        kappa: Cohen's kappa, with `weights` if they were passed.
+        ac1: Gwet's AC1, or AC2 if `weights` were passed.
         phi: Matthews correlation: phi for two categories, R_K for more.
-        precision: Binary: share of the units judged MET that are MET.
-        recall: Binary: share of the units that are MET that were judged MET.
-        specificity: Binary: share of the units that are UNMET that were judged UNMET.
-        f1: Binary: harmonic mean of precision and recall.
-        positive_agreement: Binary: agreement on MET.
-        negative_agreement: Binary: agreement on UNMET.
-        weighted_kappa: Ordinal: kappa with `weights`, or quadratic ones, on the scale's values.
-        adjacent_accuracy: Ordinal: share of pairs at most one category apart.
-        adjacent_by_chance: Ordinal: adjacent accuracy expected from the margins alone; with three categories
-            it is already high.
-        spearman: Ordinal and interval: Spearman's rho of the values.
-        kendall: Ordinal and interval: Kendall's tau-b of the values.
-        pearson: Ordinal and interval: Pearson's r of the values.
-        ccc: Ordinal and interval: Lin's concordance correlation of the values.
-        rmse: Ordinal and interval: root mean squared error, in units of the values.
-        mae: Ordinal and interval: mean absolute error, in units of the values.
-        bias: Mean of pred minus truth, with values of 0 and 1 on a binary scale; of the tests in `bias`, only
-            the t test is run.
-        per_option: Each category against the others.
-        abstentions: Abstentions of both sides.
+        precision: Binary scale: proportion of the units judged MET that are MET.
+        recall: Binary scale: proportion of the MET units that were judged MET.
+        specificity: Binary scale: proportion of the UNMET units that were judged UNMET.
+        f1: Binary scale: harmonic mean of precision and recall.
+        positive_agreement: Binary scale: agreement on MET.
+        negative_agreement: Binary scale: agreement on UNMET.
+        weighted_kappa: Ordinal scale: kappa with `weights`, or else quadratic weights, on the scale's values.
+        adjacent_accuracy: Ordinal scale: proportion of pairs at most one category apart.
+        adjacent_by_chance: Ordinal scale: adjacent accuracy expected by chance from the margins, which is
+            already high with three categories.
+        spearman: Ordinal or interval scale: Spearman's rho of the values.
+        kendall: Ordinal or interval scale: Kendall's tau-b of the values.
+        pearson: Ordinal or interval scale: Pearson's r of the values.
+        ccc: Ordinal or interval scale: Lin's concordance correlation of the values.
+        rmse: Ordinal or interval scale: root mean squared error, in units of the values.
+        mae: Ordinal or interval scale: mean absolute error, in units of the values.
+        bias: Mean of pred minus truth, where UNMET is 0 and MET is 1. Only the t test is run.
+        per_option: Agreement on each category against the others.
+        abstentions: Abstentions of both raters.
     """
 
     level: Level
@@ -150,11 +149,11 @@ class Agreement(Findings):
         return {name: found for name, found in every.items() if found.reason != "not_on_scale"}
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as blocks for any renderer."""
+        """Return the metrics as renderable blocks."""
         rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
         told: list[tuple[str, Cell]] = [
             ("pairs", self.n),
-            ("units left out", self.n_missing),
+            ("units excluded", self.n_missing),
             ("coverage", self.coverage.value),
             ("abstentions of the truth", self.abstentions.truth_rate.value),
             ("abstentions of the judge", self.abstentions.pred_rate.value),
@@ -164,7 +163,7 @@ class Agreement(Findings):
             TableBlock(columns=("figure", *FIGURE_COLUMNS), rows=rows),
         ]
         if self.table:
-            blocks.append(ConfusionBlock(title="Confusion", labels=self.labels, counts=self.table))
+            blocks.append(ConfusionBlock(title="Confusion matrix", labels=self.labels, counts=self.table))
         return blocks
 
 
@@ -173,4 +172,4 @@ FIGURES: tuple[str, ...] = (
     "macro_recall", "precision", "recall", "specificity", "f1", "positive_agreement", "negative_agreement",
     "adjacent_accuracy", "adjacent_by_chance", "spearman", "kendall", "pearson", "ccc", "rmse", "mae",
 )  # fmt: skip
-"""Metrics of an `Agreement` that are single numbers."""
+"""Names of the metrics of an `Agreement` that are single numbers."""

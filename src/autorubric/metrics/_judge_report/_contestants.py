@@ -1,4 +1,4 @@
-"""Raters and their references: the panel and judges against the truth, each person against the rest."""
+"""Raters and their references: the panel and judges against the truth, each person against the others."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contestant:
-    """A rater and the truth it is compared with.
+    """A rater together with the truth with which it is compared.
 
     Attributes:
-        rater: The rater.
-        kind: Kind of rater.
-        cells: The cells, with the truth for this rater.
-        column: The rater's decisions.
+        rater: Kind and name of the rater.
+        kind: Kind of rater in the report.
+        cells: Pairs of item and criterion, with the truth for this rater.
+        column: Decisions of the rater.
     """
 
     rater: Rater
@@ -33,7 +33,7 @@ class Contestant:
 
 
 def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
-    """Return the panel and each judge, in this order."""
+    """Return the panel, followed by each judge."""
     panel = Contestant(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL])
     judges: list[Rater] = [("judge", name) for name in table.judges]
     return [
@@ -44,12 +44,12 @@ def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """People compared with each other.
+    """People who are compared with each other.
 
     Attributes:
-        each: Each person against the rest; empty if no cell has two people.
-        stand_ins: The panel and each judge in the place of each person, person by person: against the same
-            rest on the cells that the person answered.
+        each: Each person against the others; empty if no cell was labelled by two people.
+        stand_ins: For each person, the panel and each judge in that person's place: compared with the same
+            other people on the cells that the person answered.
         made_the_truth: Whether the labels are the majority of these people's labels.
     """
 
@@ -59,7 +59,7 @@ class People:
 
 
 def people_of(table: VotesTable, modes: Modes) -> People:
-    """Return the people compared with each other, and the judges in their place."""
+    """Return the people to compare with each other, and the panel and judges in their place."""
     people = [rater for rater in table.raters if rater[0] == "human"]
     rated = _ratings(table, people)
     if len(people) < 2 or not (rated.counts.sum(1) + rated.given.sum(1) > 1).any():
@@ -90,7 +90,7 @@ def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
 
 
 def _middles(table: VotesTable, rated: _Ratings) -> list[Codes]:
-    """Return each cell's lower median and option nearest the mean on ordered options; -1 elsewhere."""
+    """Return each cell's lower median and the option nearest to the mean; -1 if options are unordered."""
     median, nearest = (np.full(len(rated.counts), -1, dtype=np.int64) for _ in range(2))
     for place, criterion in enumerate(table.criteria):
         mine = np.flatnonzero(rated.place[:, 1] == place)
@@ -113,17 +113,17 @@ def _middles(table: VotesTable, rated: _Ratings) -> list[Codes]:
 
 @dataclass(frozen=True, slots=True)
 class _Ratings:
-    """Ratings by people.
+    """Ratings given by people.
 
     Attributes:
-        people: The people.
-        rows: Their rows of the table.
-        cell: Cell of each row.
-        who: Person of each row.
+        people: People who gave the ratings.
+        rows: Positions of their rows in the votes table.
+        cell: Cell to which each row belongs.
+        who: Index in `people` for each row.
         place: Item and criterion of each cell, shape `(n_cells, 2)`.
-        counts: Answers to each cell by code, shape `(n_cells, K)`.
-        given: Number of answers to each cell with a number or value and no code, shape `(n_cells, 2)`.
-        sums: Sums of these answers, same shape.
+        counts: Number of answers to each cell by code, shape `(n_cells, K)`.
+        given: Number of answers to each cell with a number or value but no code, shape `(n_cells, 2)`.
+        sums: Sums of these numbers and values, shape `(n_cells, 2)`.
     """
 
     people: Sequence[Rater]
@@ -160,7 +160,7 @@ def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
 def _against_the_rest(
     table: VotesTable, rated: _Ratings, person: int, modes: Modes
 ) -> tuple[Contestant, list[Contestant]]:
-    """Return a person against the rest of the people, and the panel and judges in that person's place."""
+    """Return a person compared with the other people, and the panel and judges in that person's place."""
     mine = rated.rows[rated.who == person]
     cell = rated.cell[rated.who == person]
     counts, given, sums = rated.counts.copy(), rated.given.copy(), rated.sums.copy()
@@ -175,7 +175,7 @@ def _against_the_rest(
         means = np.where(given > 0, sums / given, np.nan)
     there = np.flatnonzero((majority >= 0) | (given > 0).any(axis=1))
     place, truths = rated.place[there], (majority[there], means[there])
-    # No judge has this name.
+    # The null character prevents a clash with a judge's name.
     rater: Rater = ("judge", "\0 the person")
     judges: list[Rater] = [PANEL, *(("judge", name) for name in table.judges)]
     small = _joined(table, mine, (rater, *judges), place, truths)
@@ -190,7 +190,7 @@ def _against_the_rest(
 
 
 def _leading(counts: Codes) -> Codes:
-    """Return the most frequent code in each row; -1 if there is none or two lead."""
+    """Return the most frequent code in each row; -1 if there are no answers or two codes are tied."""
     if not counts.shape[1]:
         return np.full(len(counts), -1, dtype=np.int64)
     most = counts.max(axis=1, keepdims=True)
@@ -201,9 +201,9 @@ def _leading(counts: Codes) -> Codes:
 def _joined(
     table: VotesTable, mine: Codes, raters: Sequence[Rater], place: Codes, truths: tuple[Codes, Array]
 ) -> VotesTable:
-    """Build a table of a person's rows, the judges' rows on the same cells, and the others' truth.
+    """Build a votes table of a person's rows, the judges' rows on the same cells, and the others' labels.
 
-    The person is the first of `raters`.
+    The person is the first of `raters`. The labels of the other people serve as the truth.
     """
     majority, means = truths
     n = len(place)
@@ -242,7 +242,7 @@ def _joined(
 
 
 def _on_cells_of(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
-    """Return a rater's decisions on the cells of some rows."""
+    """Return the rows of a rater's decisions on the cells of the rows `mine`."""
     if rater not in table.raters:
         return np.zeros(0, dtype=np.int64)
     rows = table.rows_of(rater)

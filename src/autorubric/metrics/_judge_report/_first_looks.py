@@ -1,4 +1,4 @@
-"""Sentences on what to look at first in a judge report."""
+"""Sentences that summarize the most important findings of a judge report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.metrics._judge_report._sides import AbstainMode
 from autorubric.metrics._rounding import is_rounding
 
 _MANY = 0.05
-"""Minimum share of cells without an answer that is worth a sentence."""
+"""Minimum proportion of cells without an answer that is worth mentioning."""
 
 
 def first_looks(
@@ -27,21 +27,21 @@ def first_looks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[str]:
-    """Describe the headline, people, the best judge, the weakest criterion, and cells without an answer."""
+    """Describe the headline metric, people, the best judge, the weakest criterion and missing answers."""
     n_items, n_cells = size
     found = []
     if len(raters) == 1:
-        found = [f"There are no judges here: nothing is set against the {n_cells} labelled cells."]
+        found = [f"There are no judges to compare with the {n_cells} labelled cells."]
     elif not n_cells:
-        found = ["Nothing is labelled: this report says how the judges agree among themselves, no more."]
+        found = ["There are no labels, so this report only describes how the judges agree with each other."]
     else:
         found = _headline(raters, ceiling, compared, n_items) or [
-            f"No figure is defined on any criterion ({n_items} items, {n_cells} labelled cells)."
+            f"No metric is defined on any criterion ({n_items} items, {n_cells} labelled cells)."
         ]
         found += _without_answer(raters)
     found += _in_both_orders(raters["panel"])
     if abstain != "exclude":
-        found.insert(1, f"Abstentions count {_COUNTED[abstain]} (abstain={abstain!r}).")
+        found.insert(1, f"Abstentions are counted {_COUNTED[abstain]} (abstain={abstain!r}).")
     return [f"- {one}" for one in found]
 
 
@@ -60,8 +60,8 @@ def _headline(
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
-        f"The panel's mean {name} is {_said(headline)} over criteria: {done} of {of} criteria defined, "
-        f"{n_items} items, {_share(panel.coverage)} of the labelled cells"
+        f"The panel's mean {name} is {_said(headline)} over criteria ({done} of {of} criteria defined, "
+        f"{n_items} items, {_share(panel.coverage)} of the labelled cells)"
         f"{_mixture(panel, name)}{_caveat(panel)}."
     ]
     if ceiling is not None:
@@ -82,7 +82,7 @@ def _headline(
 
 
 def _mixture(rater: RaterReport, name: str) -> str:
-    """Describe the levels that a mean kappa mixes and its ordinal weights; empty without ordinal criteria."""
+    """Describe the levels that a mean kappa combines and its ordinal weights; empty if none is ordinal."""
     if name != "kappa":
         return ""
     levels = [one.level for one in rater.per_criterion.values() if _on(one, name).value is not None]
@@ -91,12 +91,12 @@ def _mixture(rater: RaterReport, name: str) -> str:
     counts = [
         f"{levels.count(level)} {level}" for level in ("binary", "nominal", "ordinal") if level in levels
     ]
-    mixed = f"; the mean mixes {' and '.join(counts)} criteria" if len(counts) > 1 else ""
-    return f"{mixed}; kappa has quadratic weights on ordinal criteria"
+    mixed = f"; the mean combines {' and '.join(counts)} criteria" if len(counts) > 1 else ""
+    return f"{mixed}; kappa uses quadratic weights on ordinal criteria"
 
 
 def _caveat(rater: RaterReport) -> str:
-    """Warn that a mean of kappas is biased if criteria have few items each; otherwise empty."""
+    """Return a warning that the mean kappa is biased if criteria have few items each; otherwise empty."""
     median = few_items_each(rater)
     if median is None:
         return ""
@@ -105,29 +105,29 @@ def _caveat(rater: RaterReport) -> str:
         for scale, found in rater.by_scale.items()
         if found.kappa.value is not None
     ]
-    instead = f"; the cells of each scale pooled give {', '.join(pooled)}" if pooled else ""
+    instead = f"; pooling the cells of each scale gives {', '.join(pooled)}" if pooled else ""
     return (
-        f"; criteria have few items each (median {median:g}), of which kappas, and so their mean, come out "
-        f"biased{instead}"
+        f"; criteria have few items each (median {median:g}), which biases their kappas and therefore the "
+        f"mean{instead}"
     )
 
 
 def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
-    """Describe the judges that have metrics if the panel has none."""
+    """Describe the judges that have defined metrics, for reports in which the panel has none."""
     found = []
     for who, rater in raters.items():
         name = headline_name(rater)
         if name is not None:
             done, of = rater.macro.defined[name]
             found.append(
-                f"{who}: mean {name} {_said(getattr(rater.macro, name))} over criteria, {done} of {of} "
-                f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells{_caveat(rater)}."
+                f"{who}: mean {name} {_said(getattr(rater.macro, name))} over criteria ({done} of {of} "
+                f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells){_caveat(rater)}."
             )
     return found
 
 
 def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
-    """Name the best judge, if one is better than the others."""
+    """Describe the best single judge if it is better than the others."""
     ranked = best_alone({who: one for who, one in raters.items() if who != "panel"}, name)
     if len(ranked) < 2 or n_items < 2:
         return []
@@ -135,9 +135,9 @@ def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: 
     if is_rounding(float(best) - float(second)):
         return []
     return [
-        f"Of {len(ranked)} judges {ranked[0]} does best alone: mean {name} {_said(best)} on "
-        f"{_share(raters[ranked[0]].coverage)} of the labelled cells; the best of several looks better than "
-        "it is."
+        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {_said(best)} on "
+        f"{_share(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
+        "overstates its quality."
     ]
 
 
@@ -152,12 +152,12 @@ def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
     ]
     if compared.n_ties:
         found.append(
-            f"The judges' votes tie on {compared.n_ties} labelled cells, which this comparison leaves out"
+            f"The judges' votes tie on {compared.n_ties} labelled cells, which this comparison excludes"
             + (
                 f"; on {compared.n_ties_answered} of them the panel gives the conservative answer, which "
-                "counts in its other figures."
+                "counts in its other metrics."
                 if compared.n_ties_answered
-                else "; the panel has no answer there."
+                else "; the panel has no answer on these cells."
             )
         )
     return found
@@ -168,7 +168,7 @@ def _gap(difference: Estimate) -> str:
         return ""
     if difference.low is None or difference.high is None:
         return f", a difference of {difference.value:+.3f}"
-    told = "" if difference.low > 0 or difference.high < 0 else ", which these items cannot tell from 0"
+    told = "" if difference.low > 0 or difference.high < 0 else ", which is not distinguishable from 0"
     ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
     return f", a difference of {difference.value:+.3f} {ends}{told}"
 
@@ -197,25 +197,25 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or gap.value is None:
         return []
-    said = f"People, each against the rest, have a mean {name} of {_said(people)}"
+    said = f"Compared with the other people, a person has a mean {name} of {_said(people)}"
     if not ceiling.made_the_truth:
-        return [f"{said}; the labels are not theirs, so do not compare the panel's figure with it."]
+        return [f"{said}. The labels do not come from these people, so do not compare the panel with them."]
     if gap.low is None or gap.high is None:
         verdict = f"the panel differs from a person by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel agrees with the rest better than a person does, by {_said(gap)}"
+        verdict = f"the panel outperforms a person by {_said(gap)}"
     elif gap.high < 0:
-        verdict = f"the panel falls short of a person, by {_said(gap)}"
+        verdict = f"the panel falls short of a person by {_said(gap)}"
     else:
-        verdict = f"these items cannot tell the panel from a person: {_said(gap)}"
-    return [f"{said}; against the same rest {verdict}."]
+        verdict = f"the panel is not distinguishable from a person (difference {_said(gap)})"
+    return [f"{said}. Compared with the same people, {verdict}."]
 
 
 def _in_both_orders(panel: RaterReport) -> list[str]:
-    """Describe how often comparisons had the same outcome in both orders of the candidates."""
+    """Describe how often comparisons have the same outcome in both orders of the candidates."""
     return [
-        f"Judges asked in both orders of the candidates give the same outcome in {_said(consistent)} of "
-        f"{consistent.n} samples on {name}."
+        f"On {name}, the proportion of samples with the same outcome in both orders of the candidates is "
+        f"{_said(consistent)} ({consistent.n} samples)."
         for name, one in panel.comparisons.items()
         if (consistent := one.position_consistency).value is not None
     ]
@@ -229,8 +229,8 @@ def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:
             for words, one in (
                 ("abstained on", rater.failures.abstention_rate),
                 ("failed on", rater.failures.failure_rate),
-                ("was not asked", rater.failures.not_asked_rate),
-                ("is tied on", rater.failures.undecided_rate),
+                ("was not asked on", rater.failures.not_asked_rate),
+                ("was tied on", rater.failures.undecided_rate),
             )
             if one.value is not None and one.value >= _MANY
         ]

@@ -1,4 +1,4 @@
-"""Metrics of several criteria together, computed from item sums of shape `(…, width)`."""
+"""Metrics over several criteria, computed from item sums of shape `(…, width)`."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ OF_ALL_CLASSES: dict[str, Callable[[Array], Array]] = {
     "macro_recall": shares.macro_recall_of,
     "macro_f1": shares.macro_f1_of,
 }
-"""Metrics over every option of nominal criteria, or every outcome of comparisons."""
+"""Metrics over all options of nominal criteria or all outcomes of comparisons."""
 
 
 def groups_with(groups: Sequence[ScaleGroup], figure: str) -> list[ScaleGroup]:
-    """Return the scales that could have a categorical metric."""
+    """Return the scales on which a categorical metric can be computed."""
     level = "binary" if figure in OF_ONE_CLASS else "nominal" if figure in OF_ALL_CLASSES else None
     return [one for one in groups if level in (None, one.level)]
 
 
 def places_with(layout: Layout, figure: str) -> list[int]:
-    """Return the positions of the criteria that could have a metric, in the order of `by_criterion`."""
+    """Return the positions of the criteria that can have a metric, in the order of `by_criterion`."""
     if figure == "pearson":
         return list(layout.numeric)
     return [place for group in groups_with(layout.groups, figure) for place in group.places]
 
 
 def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
-    """Compute each metric on each criterion that could have it, `(…, n_criteria)`; NaN if undefined."""
+    """Compute each metric on each criterion that can have it, `(…, n_criteria)`; NaN if undefined."""
     found: dict[str, list[Array]] = {name: [np.zeros((*sums.shape[:-1], 0))] for name in HEADLINES}
     for group in layout.groups:
         tables = layout.tables(sums, group)
@@ -75,8 +75,8 @@ def _of_level(group: ScaleGroup, tables: Array) -> dict[str, Array]:
 def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
     """Average each metric of `by_criterion` over the criteria where it is defined, shape `(…, n_figures)`.
 
-    Criteria on which a metric is undefined are excluded through `on`, because pseudo-pairs added to them
-    would make it defined.
+    Criteria on which a metric is undefined are excluded by `on`, because adding pseudo-pairs to them would
+    make it defined.
     """
     means = [mean_of_defined(np.where(on[name], each[name], np.nan)) for name in HEADLINES]
     return np.stack(means, axis=-1)
@@ -88,17 +88,16 @@ def defined(each: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    """Return the mean over defined values; NaN if there are none."""
+    """Return the mean of the defined values; NaN if all are undefined."""
     there = ~np.isnan(values)
     return shares.divide(np.where(there, values, 0.0).sum(axis), there.sum(axis))
 
 
 def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
-    """Compute each metric over all cells pooled, `(…, n_figures)`; kappa takes chance within criteria.
+    """Compute each metric over all cells pooled, `(…, n_figures)`, with chance agreement within criteria.
 
-    `on_kappa` tells which criteria have a kappa, in the order of `by_criterion`.
-
-    Metrics of one table use the only scale or, if there are several, the binary one; NaN if there is none.
+    `on_kappa` is a mask of the criteria that have a kappa, in the order of `by_criterion`. Metrics of one
+    table use the only scale or, if there are several, the binary scale; NaN if there is none.
     """
     nothing = np.full(sums.shape[:-1], np.nan)
     found = dict.fromkeys(HEADLINES, nothing)
@@ -117,7 +116,7 @@ def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
             )
         start += len(group.places)
     found["accuracy"] = shares.divide(hit, n)
-    # Where chance agrees as much as anything can in every criterion, rounding is all that is left.
+    # If the chance agreement is perfect on every criterion, the room above it is only rounding error.
     found["kappa"] = shares.divide(beyond, np.where(room <= 1e-9 * np.maximum(n, 1.0), 0.0, room))
     groups = one_table(layout)
     if groups:
@@ -128,18 +127,18 @@ def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
 
 
 def one_table(layout: Layout) -> Sequence[ScaleGroup]:
-    """Return the scales whose cells form one table: the only one, else the binary ones, if any."""
+    """Return the scales whose cells form one table: the only scale, or else any binary scales."""
     if len(layout.groups) == 1:
         return layout.groups
     return [group for group in layout.groups if group.level == "binary"]
 
 
 CHANCES = ("mixes base rates", "chance of a criterion's other items", "chance within criteria")
-"""Source of the chance agreement in a scale's kappa, by pairs per criterion: one, few, more."""
+"""Source of the chance agreement in a scale's kappa if criteria have one, few or many pairs each."""
 
 
 def chance_of(layout: Layout, group: ScaleGroup, total: Array) -> Array:
-    """Return the position in `CHANCES` per rater, `(…)`, from the median number of pairs per criterion."""
+    """Return each rater's position in `CHANCES`, `(…)`, from the median number of pairs per criterion."""
     n = layout.tables(total, group).sum((-1, -2))
     medians = [
         float(np.median(one[one > 0])) if (one > 0).any() else 0.0 for one in n.reshape(-1, n.shape[-1])
@@ -148,7 +147,7 @@ def chance_of(layout: Layout, group: ScaleGroup, total: Array) -> Array:
 
 
 def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> Array:
-    """Compute each metric over a scale's pooled cells, `(…, n_figures)`; `chance` is from `chance_of`."""
+    """Compute each metric over a scale's pooled cells, `(…, n_figures)`; see `chance_of` for `chance`."""
     tables = layout.tables(sums, group)
     table = tables.sum(-3)
     found = dict.fromkeys(HEADLINES, np.full(sums.shape[:-1], np.nan))
@@ -164,11 +163,11 @@ def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> A
 
 
 def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array:
-    """Compute kappa of tables `(…, n_criteria, K, K)` with the chance agreement of each table.
+    """Compute kappa over tables `(…, n_criteria, K, K)` with the chance agreement of each table.
 
-    With few pairs the chance agreement of a table is too high, because an answer is also compared with its
-    own truth. The values of `po - pe` and `1 - pe` without such pairs are derived from those with them; a
-    single pair has no other.
+    With few pairs, the chance agreement of a table is too high, because each answer is also compared with its
+    own truth. With `without_itself`, these comparisons are removed from `po - pe` and `1 - pe`. Tables with a
+    single pair are then ignored.
     """
     n = tables.sum((-1, -2))
     beyond, room = kappa_parts(tables, weights)
@@ -178,14 +177,14 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
             for part in (beyond, room - (room - beyond) / np.maximum(n, 1))
         )
     beyond, room, n = beyond.sum(-1), room.sum(-1), n.sum(-1)
-    # Rounding is all that is left of the room where chance agrees as much as anything can.
+    # If the chance agreement is perfect, the room above it is only rounding error.
     return shares.divide(beyond, np.where(room <= 1e-9 * np.maximum(n, 1.0), 0.0, room))
 
 
 def item_parts(
     layout: Layout, figure: str, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
-    """Return each item's weight in each criterion's mean of shares, `(n_items, n_criteria)`.
+    """Return each item's weight in each criterion's mean of proportions, `(n_items, n_criteria)`.
 
     Columns are in the order of `by_criterion`. `pooled` lists the scales whose cells form one table, which
     then replaces all criteria.
@@ -203,7 +202,7 @@ def weights_of(parts: Array) -> Array:
 
 
 def _denominators(tables: Array, figure: str) -> Array:
-    """Return what each item adds to the shares' denominators per criterion, `(n_items, n_criteria, m)`."""
+    """Return each item's contribution to the denominators per criterion, `(n_items, n_criteria, m)`."""
     match figure:
         case "balanced_accuracy" | "macro_recall":
             return np.asarray(tables.sum(-1))
@@ -224,7 +223,7 @@ def _denominators(tables: Array, figure: str) -> Array:
 
 
 def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
-    """Return numerator and denominator of a share in each table, shape `(…)`."""
+    """Return the numerator and the denominator of a proportion in each table, shape `(…)`."""
     if figure not in OF_ONE_CLASS:
         return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
     cells = shares.one_against_rest(tables, _MET)
@@ -232,14 +231,14 @@ def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
 
 
 def _parts_in(held: Array) -> Array:
-    """Return each item's weight in the mean of each criterion's shares, `(n_items, n_criteria)`."""
+    """Return each item's weight in the mean of each criterion's proportions, `(n_items, n_criteria)`."""
     total = held.sum(0)
     parts = np.where(total > 0, held / np.where(total > 0, total, 1.0), 0.0)
     return np.asarray(parts.sum(-1) / np.maximum((total > 0).sum(-1), 1))
 
 
 def share_masks(layout: Layout, groups: Sequence[ScaleGroup]) -> dict[str, tuple[Array, Array]]:
-    """Return numerator and denominator masks over the sums for the pooled shares of some scales."""
+    """Return numerator and denominator masks over the sums for the pooled proportions of some scales."""
     hit, pair, tp, judged, true, tn, false = (np.zeros(layout.width) for _ in range(7))
     for group in groups:
         tables = np.zeros((len(group.places), group.size, group.size))

@@ -1,4 +1,4 @@
-"""Agreement among the people who labelled a dataset, without any judge."""
+"""Agreement among the people who labelled a dataset; no judge is involved."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class HumanAgreement(Findings):
     """Agreement among the people who labelled a dataset.
 
     Attributes:
-        raters: The people, in order of appearance.
+        raters: Names of the people, in order of appearance.
         n_items: Number of items with a rating.
         n_shared: Number of items on which two or more people rated the same criterion.
-        n_tied_labels: Number of cells without a label because people's ratings are tied.
-        reliability: Reliability of each criterion and each part of one, by name; all metrics except Kendall's
-            W.
-        ceiling: Each person against the rest, with means over criteria and people; None if no person can be
-            compared with another.
+        n_tied_labels: Number of cells (pairs of item and criterion) without a label because ratings are tied.
+        reliability: Reliability of each criterion, and of each part of a criterion, keyed by name. Kendall's
+            W is not computed.
+        ceiling: Agreement of each person with the others, with means over criteria and people; None if no
+            two people rated the same cell.
     """
 
     raters: tuple[str, ...]
@@ -53,15 +53,15 @@ class HumanAgreement(Findings):
     ceiling: HumanCeilings | None
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as blocks for any renderer."""
+        """Return the metrics as renderable blocks."""
         macro = self.ceiling.macro if self.ceiling is not None else None
         counts: tuple[tuple[str, Cell], ...] = (
             ("raters", len(self.raters)),
             ("items with a rating", self.n_items),
-            ("items that two or more rated", self.n_shared),
-            ("cells without a label, for ties", self.n_tied_labels),
-            ("mean kappa of a person with the rest", macro.kappa.value if macro else None),
-            ("mean share agreed with the rest", macro.accuracy.value if macro else None),
+            ("items rated by two or more", self.n_shared),
+            ("cells without a label because of ties", self.n_tied_labels),
+            ("mean kappa of a person with the others", macro.kappa.value if macro else None),
+            ("mean agreement of a person with the others", macro.accuracy.value if macro else None),
         )
         rows: list[tuple[Cell, ...]] = [
             (
@@ -75,30 +75,30 @@ class HumanAgreement(Findings):
             )
             for name, one in self.reliability.items()
         ]
-        columns = ("criterion", "items shared", "share agreed", "alpha", "low", "high", "why not")
+        columns = ("criterion", "items shared", "agreement", "alpha", "low", "high", "reason")
         shown: list[Block] = [
             ScalarBlock(title="People against each other", figures=counts),
             TableBlock(title="Agreement on each criterion", columns=columns, rows=tuple(rows)),
         ]
         if self.n_shared:
             return shown
-        return [*shown, TextBlock(text="No item was rated by two people; let some label the same items.")]
+        return [*shown, TextBlock(text="No item was rated by two people; have people label the same items.")]
 
 
 def human_agreement(
     dataset: LabelledDataset, *, confidence_level: float = 0.95, n_resamples: int = 1000, rng: int = 0
 ) -> HumanAgreement:
-    """Measure how far the people who rated a dataset agree, criterion by criterion.
+    """Measure how well the people who rated a dataset agree on each criterion.
 
-    The metrics are those of `reliability` with the criterion's own scale and of
-    `judge_report(…).human_ceiling`. Abstentions (CANNOT_ASSESS, NA) are left out. Agreement does not imply
+    The metrics are those of `reliability`, computed with each criterion's own scale, and of
+    `judge_report(…).human_ceiling`. Abstentions (CANNOT_ASSESS, NA) are excluded. Agreement does not imply
     that the ratings are right.
 
     Args:
-        dataset: Items with `ratings`.
+        dataset: Dataset whose items have `ratings`.
         confidence_level: Confidence level of the intervals.
         n_resamples: Number of resamples of items.
-        rng: Seed for resampling.
+        rng: Seed for the resampling.
 
     Raises:
         ArgumentError: If fewer than two people rated items.
@@ -106,9 +106,9 @@ def human_agreement(
     table = read_votes(_NoRun(), dataset)
     raters = tuple(name for kind, name in table.raters if kind == "human")
     if len(raters) < 2:
-        told = f"the ratings of {raters[0]!r} alone" if raters else "no ratings"
-        raise ArgumentError(f"the dataset has {told}; agreement takes two people or more")
-    # Cells are those of whoever judges, which here are the people.
+        told = f"only the ratings of {raters[0]!r}" if raters else "no ratings"
+        raise ArgumentError(f"the dataset has {told}; agreement requires ratings by at least two people")
+    # `cells_of` reads judges, so the people are presented to it as judges.
     people: tuple[Rater, ...] = tuple(
         ("judge", name) if kind == "human" else (kind, name) for kind, name in table.raters
     )
@@ -124,7 +124,7 @@ def human_agreement(
         shared[cells.item[span][given >= 2]] = True
         if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
             columns = [replace(one, number=one.value) for one in columns]
-        # Resampled ranks take longer than all the rest, and say little besides the others.
+        # Kendall's W is slow to resample and adds little to the other metrics.
         stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
         found[name] = reliability_of(columns, raters, scale, stats, options)
     report = judge_report(table, confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)

@@ -1,4 +1,4 @@
-"""One set of resampled items for all raters: metrics, and their values in each resample."""
+"""Metrics of all raters and their values in each resample, from one set of resampled items."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Raters resampled together: raters, people, and each rater in the place of each person.
+    """Raters that are resampled together: raters, people, and each rater in the place of each person.
 
     Attributes:
-        raters: The panel and the judges.
-        people: Each person against the rest.
-        stand_ins: The raters against the same rest, on the cells of each person, person by person.
+        raters: Panel and judges.
+        people: Each person compared with the others.
+        stand_ins: For each person, the raters compared with the same others, on the person's cells.
     """
 
     raters: Sequence[Contestant]
@@ -42,12 +42,12 @@ class Draws:
 
     Attributes:
         layout: Layout of the sums.
-        sums: Sums that each item adds, shape `(n_items, n_everyone * width)`.
+        sums: Contribution of each item to the sums, shape `(n_items, n_everyone * width)`.
         n_raters: Number of raters.
         n_people: Number of people.
-        values: Metrics by part.
-        chances: Position in `CHANCES` of each rater and person, by scale.
-        drawn: Metrics in each resample, by part; empty if there are too few items.
+        values: Metrics by part of the report, such as `macro` or `micro`.
+        chances: Position in `CHANCES` for each rater and person, by scale.
+        drawn: Metrics in each resample by part; empty if there are fewer than two items.
     """
 
     layout: Layout
@@ -59,7 +59,7 @@ class Draws:
     drawn: dict[str, Array]
 
     def of_items(self, rater: int) -> Array:
-        """Return the sums that each item adds for a rater, shape `(n_items, width)`."""
+        """Return each item's contribution to the sums of a rater, shape `(n_items, width)`."""
         width = self.layout.width
         mine = self.sums[:, rater * width : (rater + 1) * width]
         return np.asarray(mine if isinstance(mine, np.ndarray) else mine.toarray(), dtype=float)
@@ -67,15 +67,15 @@ class Draws:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """Properties of all items needed to compute metrics from resampled sums.
+    """Properties of the complete data that are needed to compute metrics from resampled sums.
 
     Attributes:
         layout: Layout of the sums.
         n_raters: Number of raters.
         n_people: Number of people.
         on: Criteria on which each metric is defined, for raters, people and stand-ins.
-        on_pooled: The same for all people's pairs together.
-        chances: As in `Draws`.
+        on_pooled: Criteria on which each metric is defined for the pairs of all people together.
+        chances: Position in `CHANCES` for each rater and person, by scale.
     """
 
     layout: Layout
@@ -86,7 +86,7 @@ class _Parts:
     chances: Sequence[Array]
 
     def at(self, sums: Array) -> dict[str, Array]:
-        """Compute all metrics from sums `(…, n_everyone, width)`, by part."""
+        """Compute all metrics from sums `(…, n_everyone, width)`, keyed by part of the report."""
         layout, n = self.layout, self.n_raters + self.n_people
         each = headlines.by_criterion(layout, sums)
         macro = headlines.macro(each, self.on)
@@ -115,7 +115,7 @@ class _Parts:
 
 
 def draw(field: Field, layout: Layout, resampling: Resampling) -> Draws:
-    """Compute the metrics of all raters over one set of resampled items, using items with a counted cell."""
+    """Compute the metrics of all raters over one set of resampled items that have a labelled cell."""
     everyone = field.everyone
     labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
     used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)
@@ -147,11 +147,11 @@ def draw(field: Field, layout: Layout, resampling: Resampling) -> Draws:
 def _drawn(
     sums: Array, total: Array, parts: _Parts, criteria: Sequence[MeasuredCriterion], resampling: Resampling
 ) -> dict[str, Array]:
-    """Compute all metrics in each resample, by part."""
+    """Compute all metrics in each resample, keyed by part of the report."""
     layout, shapes = parts.layout, {name: one.shape[1:] for name, one in parts.at(total[None]).items()}
     assert isinstance(resampling.rng, int)
     tables = [(place, group.size) for group in layout.groups for place in group.places]
-    # People's are drawn apart: else a judge that always does as they do would be sure to.
+    # People get separate pseudo-pairs; otherwise a judge that copies them would always match them.
     more = [PseudoPairs(criteria, tables, resampling.rng + at) for at in range(2 if parts.n_people else 1)]
     kind = np.zeros(len(total), dtype=np.int64)
     kind[parts.n_raters : parts.n_raters + parts.n_people] = 1
@@ -174,7 +174,7 @@ def _drawn(
 
 
 def _with_pairs(layout: Layout, total: Array) -> Array:
-    """Return whether each table cell belongs to a criterion with a pair, shape `(n_everyone, start)`."""
+    """Return a mask of the table cells of criteria with at least one pair, shape `(n_everyone, start)`."""
     found = [np.zeros((len(total), 0))]
     for group in layout.groups:
         n = layout.tables(total, group).sum((-1, -2)) > 0

@@ -37,12 +37,12 @@ _REASONS: dict[str, Reason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampled:
-    """Estimates of all raters.
+    """Source of the estimates of all raters.
 
     Attributes:
         draws: Metrics and their values over resampled items.
         resampling: Settings of the resampling.
-        known: Cache of item weights in people's metrics, by metric.
+        known: Cache of the item weights in people's metrics, by metric.
     """
 
     draws: Draws
@@ -56,7 +56,7 @@ class Resampled:
 
     @property
     def n_items(self) -> int:
-        """Number of items resampled."""
+        """Number of resampled items."""
         return int(self.draws.sums.shape[0])
 
     def macro(self, rater: int) -> MacroFigures:
@@ -80,7 +80,7 @@ class Resampled:
         return MacroFigures(**figures, defined=defined)
 
     def _mean_share(self, name: str, found: Estimate, mine: Array) -> Estimate:
-        """Return the mean share with an interval from the effects of items, as in `compute_metrics`."""
+        """Return the mean proportion with an interval from item effects, as `compute_metrics` computes it."""
         counts = [
             headlines.hits_and_pairs(self.layout.tables(mine, group), name)
             for group in self.layout.groups
@@ -97,7 +97,7 @@ class Resampled:
         return f"{method}, {self.resampling.confidence_level:.0%}, {self.n_items} items{resamples}"
 
     def micro(self, rater: int) -> HeadlineFigures:
-        """Return a rater's metrics over all cells pooled; shares have a logit-t interval over items."""
+        """Return a rater's metrics over all cells pooled; proportions have logit-t intervals over items."""
         mine = self.draws.of_items(rater)
         total = mine.sum(0)
         groups = headlines.one_table(self.layout)
@@ -132,13 +132,13 @@ class Resampled:
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
         """Return the metrics of people (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
 
-        The gap is the rater's metric minus the person's against the same rest, averaged over people.
+        The gap is the rater's metric minus the person's, both against the same other people, as a mean.
         """
         words = {
-            "gap": "rater minus person against the same rest, mean over people",
+            "gap": "rater minus person, both against the same other people, mean over people",
             "ceiling": "mean over people of means over criteria",
             "ceiling_micro": "mean over people of pooled cells",
-            "ceiling_pooled": "mean over criteria, all people together",
+            "ceiling_pooled": "mean over criteria, pairs of all people pooled",
         }[part]
         pooled = headlines.one_table(self.layout) if part == "ceiling_micro" else None
         figures = {}
@@ -182,7 +182,7 @@ class Resampled:
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
     def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
-        """Return a pooled metric; a share of some scales' cells has a closed-form interval over items."""
+        """Return a pooled metric. A proportion of some scales' cells has a closed-form interval."""
         found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
         masks = headlines.share_masks(self.layout, groups)
         if what.name not in masks or found.value is None:
@@ -225,7 +225,7 @@ class Resampled:
         return Estimate(value, *ends, what.n, text)
 
     def _ends(self, value: float, drawn: Array, what: _What, n_criteria: int) -> tuple[Ends, str]:
-        """Return the ends of an interval and the method that computed them."""
+        """Return an interval and the name of the method that computed it."""
         level, defined = self.resampling.confidence_level, drawn[~np.isnan(drawn)]
         if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
             return Ends(None, None, None), "smoothed bootstrap"
@@ -237,14 +237,14 @@ class Resampled:
             signed = what.name in ("kappa", "pearson")
             most = (2.0 if signed else 1.0) if what.part == "gap" else 1.0
             ends = kappa_ends(value, drawn, self.n_items, n_criteria, level, most=most)
-            return ends, "smoothed bootstrap about the value"
+            return ends, "smoothed bootstrap around the value"
         ends = share_ends(value, float(defined.std(ddof=1)), what.weights, level)
-        return ends, "logit-t with the error of the smoothed bootstrap"
+        return ends, "logit-t with the standard error of the smoothed bootstrap"
 
 
 @dataclass(frozen=True, slots=True)
 class _What:
-    """A metric: part and place among the draws, words, pairs, reason if undefined, and item weights."""
+    """A metric: part of the report, position in the draws, description, pairs, reason and item weights."""
 
     part: str
     at: tuple[int, ...]

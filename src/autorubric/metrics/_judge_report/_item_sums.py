@@ -1,7 +1,7 @@
-"""Sums that each item adds to the metrics of all raters, in one matrix for one set of resamples.
+"""Contributions of each item to the metrics of all raters, in one matrix that can be resampled.
 
-A rater's part of a row holds the table of each criterion, scale by scale, and the six sums of Pearson's r for
-each criterion with numbers.
+A rater's part of a row contains the confusion table of each criterion, scale by scale, and the six sums of
+Pearson's r for each numeric criterion.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _MOMENTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleGroup:
-    """Criteria that share one scale.
+    """Criteria that share a scale.
 
     Attributes:
-        level: Level of the scale.
-        labels: Labels of the scale, with the level added if another scale has the same labels.
+        level: Measurement level of the scale.
+        labels: Labels of the scale, followed by the level if another scale has the same labels.
         places: Positions of the criteria.
-        size: Number of categories, including abstention if it is one.
-        weights: Agreement weights of kappa; None if abstentions as a category leave the scale without an
-            order.
-        start: Where its tables begin in a rater's part.
+        size: Number of categories, including abstention if it counts as a category.
+        weights: Agreement weights for kappa; None if the scale has no order because abstentions count as a
+            category.
+        start: Index at which the scale's tables begin in a rater's part.
     """
 
     level: str
@@ -46,7 +46,7 @@ class ScaleGroup:
 
     @property
     def stop(self) -> int:
-        """Where its tables end in a rater's part."""
+        """Index at which the scale's tables end in a rater's part."""
         return self.start + len(self.places) * self.size**2
 
 
@@ -55,9 +55,9 @@ class Layout:
     """Layout of a rater's part of a row.
 
     Attributes:
-        groups: The scales.
-        numeric: Positions of the criteria with numbers.
-        start: Where their sums begin.
+        groups: Scales with their criteria.
+        numeric: Positions of the numeric criteria.
+        start: Index at which the sums of the numeric criteria begin.
     """
 
     groups: tuple[ScaleGroup, ...]
@@ -75,19 +75,19 @@ class Layout:
         return part.reshape(*sums.shape[:-1], len(group.places), group.size, group.size)
 
     def moments(self, sums: Array) -> Array:
-        """Return the sums of numbers, `(…, n_criteria, 6)`."""
+        """Return the sums of the numeric criteria, `(…, n_criteria, 6)`."""
         return sums[..., self.start :].reshape(*sums.shape[:-1], len(self.numeric), _MOMENTS)
 
 
 def layout_of(cells: Cells, modes: Modes) -> Layout:
-    """Return the layout for the criteria of a table."""
+    """Return the layout for the criteria of the cells."""
     found: dict[tuple[object, ...], list[int]] = {}
     for place, one in enumerate(cells.criteria):
         if one.level in _CATEGORICAL and one.categories:
             values = tuple(answer.value for answer in one.categories)
             found.setdefault((one.level, words_of(one), values), []).append(place)
         elif one.level == "ranking" and cells.outcomes.get(place):
-            # Outcomes are categories without an order; each comparison has its own.
+            # Outcomes are unordered categories that are specific to each comparison.
             found[one.level, place] = [place]
     groups: list[ScaleGroup] = []
     named: set[tuple[str, ...]] = set()
@@ -122,19 +122,19 @@ def layout_of(cells: Cells, modes: Modes) -> Layout:
 
 
 def outcome_words(cells: Cells, place: int) -> tuple[str, ...]:
-    """Return labels for the outcomes of a comparison: the rank of each candidate."""
+    """Return labels for the outcomes of a comparison, which list the rank of each candidate."""
     return tuple(", ".join(str(above + 1) for above in one) for one in cells.outcomes[place])
 
 
 def words_of(criterion: MeasuredCriterion) -> tuple[str, ...]:
-    """Return the labels of the categories."""
+    """Return the labels of a criterion's categories."""
     return tuple(answer.label or str(answer.code) for answer in criterion.categories)
 
 
 def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
-    """Return truth and decisions on a criterion as numbers: ordinal values, else numbers in their units.
+    """Return the truth and the decisions on a criterion as ordinal values or as numbers in their own units.
 
-    Answers that are not single numbers (a checklist, several dimensions) are compared by their value.
+    Answers that are not single numbers (such as checklists) are compared by their value.
     """
     cells, span = contestant.cells, contestant.cells.spans[place]
     truth, column = cells.truth.take(span), contestant.column.take(span)
@@ -147,19 +147,18 @@ def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
 
 
 def item_sums(contestants: Sequence[Contestant], layout: Layout, used: Array) -> Array:
-    """Return the sums that each used item adds, shape `(n_used, n_raters * width)`."""
+    """Return each used item's contribution to the sums, shape `(n_used, n_raters * width)`."""
     frames = [_frame(contestants, place) for place in layout.numeric]
     parts = [_sums_of(one, layout, frames) for one in contestants]
     sums = hstack(parts, format="csr")[used]
-    # A sparse matrix takes the place of an array where that would be too large; all that is asked of it is
-    # its shape, and to be multiplied and added up.
+    # Use a sparse matrix if a dense array would be too large. It only needs a shape, products and sums.
     return np.asarray(sums.toarray()) if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
 
 
 def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]:
-    """Return the centre and range of all numbers on a criterion, used to avoid cancellation.
+    """Return the centre and range of all numbers on a criterion, which are used to avoid cancellation.
 
-    All raters share them, so their sums can be added.
+    They are the same for all raters, so that the raters' sums can be added.
     """
     numbers = np.concatenate([side for one in contestants for side in numbers_on(one, place)])
     numbers = numbers[~np.isnan(numbers)]

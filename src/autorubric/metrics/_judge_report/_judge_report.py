@@ -1,4 +1,4 @@
-"""Report on the judges of a run with labels, or of a table of labels."""
+"""Report on the judges of a labelled run or of a table of labels."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ from autorubric.metrics._weights import Weights
 from autorubric.values import NamedDict
 
 _FEW_CELLS = 64
-"""Maximum number of cells of a criterion whose agreement is cached; small columns often repeat."""
+"""Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""
 
 
-def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at once
+def judge_report(  # noqa: PLR0913 - a public entry point with many options
     result: Any,
     dataset: LabelledDataset | None = None,
     *,
@@ -72,33 +72,33 @@ def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at o
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> JudgeReport:
-    """Report how well the judges of a run agree with the truth, with people and with each other.
+    """Report how well the judges of a run agree with the ground truth, with people and with each other.
 
-    Means over criteria are the headline. Their intervals, those of pooled cells and those of the human
-    ceiling come from one set of resampled items, shared by all raters, so differences are paired. Intervals
-    of single criteria are those of `agreement`, with an item as the unit. Values that `compute_metrics` also
-    reports are the same here, except means over criteria, which include comparisons here but not there.
-    Criteria are matched by name and scale, never by position, and pooled by scale.
+    The headline metrics are means over criteria. Their intervals, and those of pooled cells and of the human
+    ceiling, come from one set of resampled items shared by all raters, so that differences are paired.
+    Intervals for single criteria are those of `agreement` with items as units. Metrics that `compute_metrics`
+    also reports have the same values there, except that means over criteria include comparisons only here.
+    Criteria are matched by name and scale, never by position.
 
-    If two or more people labelled an item, each is compared with the rest of them: the human ceiling.
+    If two or more people labelled an item, each person is compared with the others: the human ceiling.
 
     Args:
         result: An `EvalResult`, or a long table of labels: a DataFrame or rows with item_id, criterion, rater
             and label.
-        dataset: Dataset with the labels; the run's own by default.
-        scales: Scales of a label table without a dataset: one for all criteria, or one per criterion name.
-        truth: How the labels of several people are combined: `"mode"`, `"majority"` (more than half of them),
-            `"median"` or `"mean"`. None uses the median for ordinal scales, so that no cell is left without a
-            label, the mean for numbers, and the mode otherwise. Labels already in the dataset are kept.
-        abstain: As in `agreement`. With `"as_category"`, NA and CANNOT_ASSESS, from a judge or in the labels,
-            are one additional category. `"as_negative"` corresponds to `as_unmet` and `as_worst` in
-            `compute_metrics`.
+        dataset: Dataset with the labels; None uses the dataset of the run.
+        scales: Scale of a label table without a dataset, for all criteria or by criterion name.
+        truth: Rule that combines the labels of several people: `"mode"`, `"majority"` (more than half of
+            them), `"median"` or `"mean"`. None uses the median for ordinal scales, so that every cell gets a
+            label, the mean for numbers, and the mode otherwise. Existing labels of the dataset are kept.
+        abstain: How abstentions are counted; see `agreement`. `"as_category"` treats NA and CANNOT_ASSESS,
+            from judges and in labels, as one additional category. `"as_negative"` corresponds to `as_unmet`
+            and `as_worst` in `compute_metrics`.
         confidence_level: Confidence level of all intervals.
         n_resamples: Number of resamples of items and of tables.
-        rng: Seed or generator for resampling.
+        rng: Seed or numpy random generator for the resampling.
 
     Raises:
-        ArgumentError: If the mode or rule is unknown, a scale lacks what the rule needs, or the table cannot
+        ArgumentError: If the mode or rule is unknown, the rule does not apply to a scale, or the table cannot
             be read.
     """
     modes = modes_of(abstain)
@@ -147,7 +147,7 @@ def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """Data shared by the parts of a report; `known` caches agreements of few cells by their columns."""
+    """Data shared by the parts of a report. `known` caches the agreements of small columns."""
 
     cells: Cells
     names: tuple[str, ...]
@@ -190,7 +190,7 @@ def _per_criterion(given: _Given, one: Contestant) -> dict[str, Agreement]:
         key = _key(sides) if len(sides.truth.code) <= _FEW_CELLS else None
         agreed = given.known.get(key) if key is not None else None
         if agreed is None:
-            # As in the headline: on ordered options a near miss counts.
+            # As in the headline, near misses get partial credit on ordered options.
             weights: Weights = "quadratic" if isinstance(scale, Ordinal) else None
             agreed = agreement_of(sides, weights, given.options, given.abstain)
             if key is not None:
@@ -228,7 +228,7 @@ def _key(sides: Sides) -> object:
 
 
 def scale_at(cells: Cells, place: int) -> Scale | None:
-    """Return the scale of the criterion at `place`; None if no metrics exist for its answers."""
+    """Return the scale of the criterion at `place`; None if there are no metrics for its answers."""
     criterion = cells.criteria[place]
     match criterion.level:
         case "binary":
@@ -349,21 +349,21 @@ def _reliability(given: _Given, judges: Sequence[Contestant]) -> dict[str, Relia
             and given.cells.criteria[place].categories
         ):
             scale = Nominal((*map(str, scale.labels), ABSTENTION))
-        # Resampled ranks take longer than all the rest of a report, and say little besides the others.
+        # Kendall's W is slow to resample and adds little to the other metrics.
         stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
         found[name] = reliability_of(columns, [one.rater[1] for one in judges], scale, stats, given.options)
     return found
 
 
 def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
-    """Return the warnings of `compute_metrics`, without those about item scores if there are none."""
+    """Return the warnings of `compute_metrics`, except those about item scores if there are no scores."""
     cells = given.cells
     plain = replace(given.options, ci=None)
     context = RunContext(
         cells=cells, modes=given.modes, options=plain, fleiss=judges_agreement(cells, given.modes)
     )
     found: list[str] = []
-    # Without judges the panel is nobody, and has nothing that could be missing.
+    # Without judges there is no panel, so nothing can be missing from it.
     for rater in cells.raters if table.judges else ():
         fields, reasons = rater_fields(context, rater)
         metrics = RaterMetrics(**fields, bootstrap=None)
@@ -377,11 +377,11 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
-    """Warn about means over criteria with so few items each that their kappas, and the mean, are biased."""
+    """Warn about criteria with so few items each that their kappas and the mean kappa are biased."""
     medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
     return [
-        f"{who}: criteria have few items each (median {median:g}), from which kappas come out biased, and so "
-        "does their mean; read by_scale"
+        f"{who}: criteria have few items each (median {median:g}), which biases their kappas and therefore "
+        "the mean; see by_scale instead"
         for who, median in medians
         if median is not None
     ]
@@ -392,8 +392,8 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
     if not pairs or np.median(pairs) >= FEW_OF_A_CLASS:
         return []
     return [
-        f"people have {np.median(pairs):g} items on a criterion (median): human_ceiling.pooled, which takes "
-        "them together, is steadier than their mean"
+        f"people have few items on each criterion (median {np.median(pairs):g}); human_ceiling.pooled, which "
+        "pools their pairs, is more stable than the mean over people"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Chance-corrected agreement of two raters over many criteria at once."""
+"""Chance-corrected agreement of two raters, averaged over many criteria."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 def mean_kappa(
     criterion: Array, left: Array, right: Array, values: Sequence[tuple[float, ...] | None]
 ) -> Estimate:
-    """Return the mean over criteria of Cohen's kappa of two raters, as in a `JudgeReport`; no interval.
+    """Return the mean over criteria of Cohen's kappa between two raters, without an interval.
 
-    Undefined without cells (`no_pairs`), or if no criterion has a kappa (`single_class`).
+    The mean is undefined if there are no cells (`no_pairs`) or if no criterion has a kappa (`single_class`).
 
     Args:
-        criterion: Criterion of each cell that both answered, shape `(n_cells,)`, as positions in `values`.
-        left: One rater's answers as positions among the criterion's answers, from 0.
-        right: The other rater's answers.
-        values: For each criterion, the values of its answers for quadratic weights if they are ordered; None
-            if any two answers are equally far apart.
+        criterion: Criterion of each cell that both raters answered, as a position in `values`.
+        left: First rater's answer to each cell, as a position among the criterion's answers.
+        right: Second rater's answer to each cell, in the same form.
+        values: For each criterion, the values of its answers for quadratic weights; None if its answers are
+            not ordered.
     """
     method = "Cohen's kappa, mean over criteria"
     n = len(criterion)
@@ -35,7 +35,7 @@ def mean_kappa(
     places = (criterion * size + left) * size + right
     tables = np.bincount(places, minlength=len(values) * size**2).reshape(-1, size, size)
     found = np.full(len(values), np.nan)
-    # Criteria of one scale share their weights, and rubrics of an item's own come to thousands of criteria.
+    # Criteria are grouped by scale, because there can be thousands of them if each item has its own rubric.
     scales: dict[tuple[float, ...] | None, list[int]] = {}
     for at, one in enumerate(values):
         scales.setdefault(one, []).append(at)
@@ -57,7 +57,7 @@ def ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:
 
 
 def _quadratic(values: Sequence[float], size: int) -> Array:
-    """Return weights `(size, size)` that fall with the squared distance, whatever its unit."""
+    """Return quadratic agreement weights of shape `(size, size)`."""
     found = np.zeros(size)
     found[: len(values)] = values[:size]
     squares = (found[:, None] - found) ** 2

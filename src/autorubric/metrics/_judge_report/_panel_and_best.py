@@ -1,4 +1,4 @@
-"""Comparison of the panel with its best judge, on the cells that both answered."""
+"""Comparison of the panel with its best judge on the cells that both answered."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from autorubric.metrics._judge_report._rater_report import RaterReport
 from autorubric.metrics._options import Resampling
 
 HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
-"""Metric that summarizes a rater: the first of these that is defined."""
+"""Metric that summarizes a rater, which is the first of these metrics that is defined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelAndBest:
-    """The panel and the judge with the best mean by itself, on the labelled cells that both answered.
+    """Comparison of the panel with the best single judge on the labelled cells that both answered.
 
-    Cells on which the judges' votes tie are left out, even if the panel of a run gives the conservative
-    answer there, so a run and a label table of the same votes have the same metrics.
+    Cells on which the judges' votes tie are excluded, even if the panel of a run answers them. A run and a
+    label table with the same votes therefore have the same metrics.
 
     Attributes:
-        judge: The best judge, chosen on the same items and therefore looking better than it is.
-        figure: The metric compared, a mean over criteria.
+        judge: Id of the best judge. It is selected on the same items, which overstates its quality.
+        figure: Metric that is compared, as a mean over criteria.
         panel: Metric of the panel.
-        best: Metric of the judge.
-        difference: Panel minus judge, in paired resamples of items.
-        n_cells: Number of cells compared.
-        coverage: Share of the labelled cells that are compared, in [0, 1].
-        n_ties: Labelled cells on which the judges' votes tie.
-        n_ties_answered: Number of these that the panel answers anyway; its other metrics count them.
+        best: Metric of the best judge.
+        difference: Panel minus judge, from paired resamples of items.
+        n_cells: Number of compared cells (pairs of item and criterion).
+        coverage: Proportion of the labelled cells that are compared, in [0, 1].
+        n_ties: Number of labelled cells on which the judges' votes tie.
+        n_ties_answered: Number of tied cells that the panel answers anyway; its other metrics count them.
     """
 
     judge: str
@@ -53,12 +53,12 @@ class PanelAndBest:
 
 
 def headline_name(rater: RaterReport) -> HeadlineName | None:
-    """Return the metric that summarizes a rater; None if none is defined."""
+    """Return the name of the metric that summarizes a rater; None if all candidates are undefined."""
     return next((one for one in get_args(HeadlineName) if rater.macro.defined[one][0]), None)
 
 
 def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
-    """Return the judges for which the mean of the metric is defined, best first."""
+    """Return the judges for which the mean metric is defined, best first."""
     alone = {
         who: one.value
         for who, rater in judges.items()
@@ -70,7 +70,7 @@ def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[
 def panel_and_best(
     cells: Cells, modes: Modes, panel: RaterReport, judges: Mapping[str, RaterReport], resampling: Resampling
 ) -> PanelAndBest | None:
-    """Compare the panel with the best of two or more judges; None if there is no metric or no cell."""
+    """Compare the panel with the best of two or more judges; None if no metric or cell can be compared."""
     figure = headline_name(panel)
     ranked = best_alone(judges, figure) if figure else []
     labelled = cells.truth.status > 0
@@ -83,7 +83,7 @@ def panel_and_best(
         return None
     first = Contestant(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
     second = Contestant(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
-    # The judge takes a person's place, so that the panel minus the judge is the gap of the panel.
+    # The judge is treated as a person, so that the panel's gap is the panel minus the judge.
     field = Field(raters=[first], people=[second], stand_ins=[first])
     resampled = Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling)
     difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)

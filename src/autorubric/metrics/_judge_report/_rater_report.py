@@ -1,4 +1,4 @@
-"""Report on one rater, and on people compared with each other."""
+"""Reports on single raters and on people compared with each other."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ HEADLINES: tuple[str, ...] = (
     "macro_f1",
     "pearson",
 )
-"""Metrics that are reported for all criteria together."""
+"""Names of the metrics that are reported for all criteria together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineFigures:
-    """Metrics of several criteria together, or of several people; intervals resample items.
+    """Metrics over several criteria or several people. The intervals resample items.
 
     Attributes:
         accuracy: Exact agreement on categorical criteria.
-        balanced_accuracy: Mean recall over the true categories, on categorical criteria.
+        balanced_accuracy: Mean recall over the categories in the truth, on categorical criteria.
         kappa: Cohen's kappa on binary and nominal criteria and comparisons, with quadratic weights on ordinal
             criteria.
-        precision: Precision of MET, on binary criteria.
-        recall: Sensitivity (TPR): share of the cells that are MET that were judged MET; on binary criteria.
-        specificity: TNR: share of the cells that are UNMET that were judged UNMET; on binary criteria.
-        f1: F1 of MET, on binary criteria.
-        macro_precision: Mean precision over the categories that were judged, on nominal criteria and
+        precision: Precision of MET on binary criteria.
+        recall: Sensitivity (TPR), the proportion of MET cells judged MET, on binary criteria.
+        specificity: True negative rate, the proportion of UNMET cells judged UNMET, on binary criteria.
+        f1: F1 of MET on binary criteria.
+        macro_precision: Mean precision over the categories that the rater used, on nominal criteria and
             comparisons.
-        macro_recall: Mean recall over the true categories, on nominal criteria and comparisons.
-        macro_f1: Mean F1 over the categories on either side, on nominal criteria and comparisons.
-        pearson: Pearson's r of the values of ordinal criteria and of numbers.
+        macro_recall: Mean recall over the categories in the truth, on nominal criteria and comparisons.
+        macro_f1: Mean F1 over the categories that occur, on nominal criteria and comparisons.
+        pearson: Pearson's r of numbers and of the values of ordinal criteria.
     """
 
     accuracy: Estimate
@@ -66,16 +66,16 @@ class HeadlineFigures:
         return self.recall
 
     def figures(self) -> dict[str, Estimate]:
-        """Return the metrics by name."""
+        """Return the metrics keyed by name."""
         return {name: getattr(self, name) for name in HEADLINES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MacroFigures(HeadlineFigures):
-    """Means over criteria, with equal weight for each criterion.
+    """Means over criteria, in which each criterion has the same weight.
 
     Attributes:
-        defined: (criteria on which the metric is defined, criteria that could have it), by name.
+        defined: Number of criteria on which each metric is defined, and number of criteria it applies to.
     """
 
     defined: Mapping[str, tuple[int, int]]
@@ -83,13 +83,13 @@ class MacroFigures(HeadlineFigures):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFigures:
-    """Metrics of a rater's decisions on a comparison, with or without labels; an item is the unit.
+    """Metrics of a rater's decisions on a comparison, which do not need labels. The units are items.
 
     Attributes:
-        position_consistency: Share of the samples asked in both orders of the candidates that have the same
-            outcome in both; `n` is the number of these samples. For the panel these are the samples of all
-            judges. Undefined (`no_pairs`) for people, and if nothing was asked in both orders.
-        tie_rate: Share of the decisions in which candidates share first place.
+        position_consistency: Proportion of samples with the same outcome in both orders of the candidates,
+            among the `n` samples asked in both orders. For the panel, the samples are those of all judges.
+            Undefined (`no_pairs`) for people, and if no sample was asked in both orders.
+        tie_rate: Proportion of decisions in which several candidates share first place.
     """
 
     position_consistency: Estimate
@@ -98,20 +98,20 @@ class ComparisonFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterFailures:
-    """Cells on which a rater gave no answer, counted separately by kind.
+    """Cells (pairs of item and criterion) on which a rater gave no answer, counted by cause.
 
-    The cells are those with a label or, if nothing is labelled, all cells that the rater has a row for.
+    The cells are those with a label or, if there are no labels, all cells for which the rater has a row.
 
     Attributes:
         n_cells: Number of cells.
-        n_answered: Cells that the rater answered.
-        abstention_rate: Share of cells on which the rater abstained.
-        failure_rate: Share on which it failed, or gave only unreadable replies.
-        not_asked_rate: Share on which it was not asked, or has no vote.
-        undecided_rate: Share on which it reached no decision because judges, or samples, are tied.
-        not_applicable: Cells excluded by a condition.
-        truth_abstention_rate: Share whose label abstains.
-        abstention_kappa: Cohen's kappa of abstaining or not, over cells with a vote.
+        n_answered: Number of cells that the rater answered.
+        abstention_rate: Proportion of cells on which the rater abstained.
+        failure_rate: Proportion of cells on which the rater failed or gave only unreadable replies.
+        not_asked_rate: Proportion of cells on which the rater was not asked or has no vote.
+        undecided_rate: Proportion of cells without a decision because judges or samples are tied.
+        not_applicable: Number of cells excluded by a condition.
+        truth_abstention_rate: Proportion of cells whose label abstains.
+        abstention_kappa: Cohen's kappa for abstaining or not, over cells with a vote.
     """
 
     n_cells: int
@@ -127,25 +127,25 @@ class RaterFailures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterReport:
-    """Report on one rater against the truth.
+    """Report on one rater compared with the ground truth.
 
     Attributes:
         rater: Name of the rater.
-        kind: Kind of rater; a person is compared with the rest of the people.
-        macro: Means over criteria: the headline.
+        kind: Kind of rater. A person is compared with the other people.
+        macro: Means over criteria, the headline metrics.
         micro: Metrics over all cells pooled. Pooling mixes base rates, so a rater that only knows the base
-            rates scores well; for this reason kappa takes chance agreement within each criterion.
-        by_scale: Metrics over the pooled cells of all criteria with the same scale, by its labels; useful if
-            each item has its own rubric. Kappa takes chance agreement within each criterion. If criteria have
-            few pairs (a median below 10), the chance agreement of each pair comes from the criterion's other
-            pairs; with one pair each, from all these cells, as in `compute_metrics`, which mixes base rates.
-            The method says which.
-        per_criterion: Agreement on each criterion, by name; criteria with the same name and different scales
+            rates scores well. For this reason, kappa computes chance agreement within each criterion.
+        by_scale: Metrics over the pooled cells of all criteria with the same scale, keyed by its labels. They
+            are useful if each item has its own rubric. Kappa computes chance agreement within each criterion.
+            If criteria have few pairs (a median below 10), the chance agreement of each pair comes from the
+            criterion's other pairs. If they have one pair each, it comes from all of these cells, as in
+            `compute_metrics`, which mixes base rates. The estimate's method states which applies.
+        per_criterion: Agreement on each criterion by name. Criteria with the same name but different scales
             are numbered.
         comparisons: Position consistency and ties on each comparison (`ComparativeCriterion`), by name.
-        scores: Agreement on item scores without length penalty; None if there are none.
-        failures: Cells without an answer.
-        coverage: Pairs used divided by labelled cells; None without labels.
+        scores: Agreement on item scores without the length penalty; None if there are no scores.
+        failures: Counts and rates of cells without an answer.
+        coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
     """
 
     rater: str
@@ -161,14 +161,14 @@ class RaterReport:
 
 
 def few_items_each(rater: RaterReport) -> float | None:
-    """Return the median number of pairs per criterion if it is low enough to bias kappas; otherwise None."""
+    """Return the median number of pairs per criterion if it is low enough to bias kappa; otherwise None."""
     sizes = [agreed.n for agreed in rater.per_criterion.values() if agreed.n]
     median = float(np.median(sizes)) if sizes else 0.0
     return median if len(sizes) > 1 and median < FEW_OF_A_CLASS else None
 
 
 def names_of(raters: Sequence[RaterReport]) -> list[str]:
-    """Return a name for the panel and each judge; a judge called `panel` becomes `judge panel`."""
+    """Return a name for the panel and each judge. A judge named `panel` becomes `judge panel`."""
     return ["judge panel" if one.kind == "judge" and one.rater == "panel" else one.rater for one in raters]
 
 
@@ -176,24 +176,24 @@ def names_of(raters: Sequence[RaterReport]) -> list[str]:
 class HumanCeilings:
     """Agreement of each person with the majority (mean of numbers) of the others, and means over people.
 
-    For each person, cells on which the others are tied are left out, which favours people slightly. A judge's
-    metrics against the truth therefore cannot be compared directly with a person's against the rest; `gap`
-    compares both with the same reference.
+    For each person, cells on which the others are tied are excluded, which favours people slightly. A judge's
+    metrics against the truth are therefore not directly comparable with a person's metrics against the
+    others; `gap` compares both with the same reference.
 
     Attributes:
-        humans: The people.
-        macro: Mean over people of the means over criteria.
-        micro: Mean over people of the pooled metrics.
-        pooled: Means over criteria of metrics on all people's pairs with the rest together: more stable if
-            people labelled few items each.
+        humans: Names of the people.
+        macro: Mean over people of their means over criteria.
+        micro: Mean over people of their pooled metrics.
+        pooled: Means over criteria of metrics that pool the pairs of all people, which are more stable if
+            each person labelled few items.
         per_criterion: Mean over people on each criterion.
         per_human: Report on each person.
-        gap: For `"panel"` and each judge, how much better the rater does than a person in that person's
-            place. Both are compared with the rest of the people, on the cells that the person answered, and
-            the difference of their macro metrics is averaged over people. 0 means as good as a person, and
-            below 0 worse; if the interval contains 0, the data cannot tell them apart.
+        gap: For `"panel"` and each judge, the rater's metric minus a person's. Both are compared with the
+            other people on the cells that the person answered, and the difference of their macro metrics is
+            averaged over people. 0 means that the rater is as good as a person, and negative values mean
+            that it is worse. If the interval contains 0, the data do not distinguish them.
         made_the_truth: Whether the labels of the report are the majority of these people's labels. If not,
-            the gap says nothing about those labels.
+            the gap does not apply to those labels.
     """
 
     humans: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Reliability: agreement of any number of raters, by the metrics that their scale supports."""
+"""Reliability: agreement of any number of raters, with all metrics that their scale supports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ USUAL: Mapping[Level, tuple[ReliabilityStat, ...]] = {
     "ordinal": (*_CATEGORIES, "ac2", *_NUMBERS),
     "interval": ("alpha", *_NUMBERS),
 }
-"""Default metrics of each level."""
+"""Default metrics for each measurement level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class RaterShares:
     """Summary of one rater's ratings.
 
     Attributes:
-        rater: Name of the rater; its column position if the columns have no names.
+        rater: Name of the rater, or its column position if the columns have no names.
         n: Number of ratings.
-        n_missing: Units without a rating, including abstentions.
-        n_abstained: Number of abstentions among them.
-        shares: Share of each category; empty for an interval scale.
-        mean: Mean of the numbers, or of the scale's values; None if there are none.
+        n_missing: Number of units without a rating, including abstentions.
+        n_abstained: Number of abstentions.
+        shares: Proportion of ratings in each category; empty for an interval scale.
+        mean: Mean of the numbers or of the scale's values; None if there are no ratings or values.
     """
 
     rater: str
@@ -65,24 +65,24 @@ class RaterShares:
 class Reliability(Findings):
     """Agreement of several raters.
 
-    A metric that the scale does not support is undefined (`not_on_scale`), and so is one that was not
-    requested (`not_requested`).
+    A metric is undefined if the scale does not support it (`not_on_scale`) or if it was not requested
+    (`not_requested`).
 
     Attributes:
-        level: Level of the scale.
-        n_units: Number of units.
-        n_pairable: Units with two or more ratings.
+        level: Measurement level of the scale.
+        n_units: Number of units (rated items).
+        n_pairable: Number of units with two or more ratings.
         n_raters: Number of raters.
-        n_missing: Missing ratings, including abstentions.
-        alpha: Krippendorff's alpha at the scale's level; nominal for binary and nominal scales.
+        n_missing: Number of missing ratings, including abstentions.
+        alpha: Krippendorff's alpha at the scale's level, which is nominal for a binary scale.
         fleiss: Fleiss' kappa.
         conger: Conger's kappa.
         ac1: Gwet's AC1.
         ac2: Gwet's AC2 with quadratic weights on the scale's values.
-        percent_agreement: Mean share of agreeing pairs.
-        icc: Intraclass correlation of one rating, in the requested form.
-        cronbach: Cronbach's alpha of the mean of all raters.
-        kendall_w: Kendall's W.
+        percent_agreement: Mean proportion of agreeing pairs of raters.
+        icc: Intraclass correlation in the requested form.
+        cronbach: Cronbach's alpha for the mean of all raters.
+        kendall_w: Kendall's coefficient of concordance W.
         raters: Summary of each rater's ratings.
     """
 
@@ -103,18 +103,18 @@ class Reliability(Findings):
     raters: tuple[RaterShares, ...]
 
     def figures(self) -> dict[str, Estimate]:
-        """Return the requested metrics that the scale supports, by name."""
+        """Return the requested metrics that the scale supports, keyed by name."""
         every = {name: getattr(self, name) for name in get_args(ReliabilityStat)}
         left_out = ("not_on_scale", "not_requested")
         return {name: found for name, found in every.items() if found.reason not in left_out}
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as blocks for any renderer."""
+        """Return the metrics as renderable blocks."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("units", self.n_units),
-            ("with two ratings or more", self.n_pairable),
+            ("units with two or more ratings", self.n_pairable),
             ("raters", self.n_raters),
-            ("ratings missing", self.n_missing),
+            ("missing ratings", self.n_missing),
         )
         rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
         labels = tuple(self.raters[0].shares) if self.raters else ()
@@ -124,7 +124,7 @@ class Reliability(Findings):
         return [
             ScalarBlock(title="Reliability", figures=counts),
             TableBlock(columns=("figure", *FIGURE_COLUMNS), rows=rows),
-            TableBlock(title="What each rater gave", columns=("rater", "n", "mean", *labels), rows=gave),
+            TableBlock(title="Ratings of each rater", columns=("rater", "n", "mean", *labels), rows=gave),
         ]
 
 
@@ -138,22 +138,22 @@ def reliability(
 ) -> Reliability:
     """Compute all reliability metrics that the scale supports, and a summary of each rater's ratings.
 
-    Each metric equals that of the function with its name on the same ratings: `krippendorff_alpha` at the
-    scale's level, `fleiss_kappa`, `conger_kappa`, `gwet_ac`, `percent_agreement`, `icc`, `cronbach_alpha`,
-    `kendall_w`. On an ordinal scale, numeric metrics use its values; on a binary scale (0 and 1) they are
-    computed only on request. Reliability does not imply that the ratings are right.
+    Each metric equals the result of its own function on the same ratings: `krippendorff_alpha` at the scale's
+    level, `fleiss_kappa`, `conger_kappa`, `gwet_ac`, `percent_agreement`, `icc`, `cronbach_alpha` or
+    `kendall_w`. On an ordinal scale, numeric metrics use the scale's values; on a binary scale, they use 0
+    and 1 and are computed only on request. Reliability does not imply that the ratings are right.
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; the columns of a frame name the raters. None and NaN are
-            missing, as are NA, CANNOT_ASSESS and INVALID unless they are on the scale.
-        scale: The scale, with all categories declared.
+        ratings: Labels of shape `(n_units, n_raters)`. The columns of a DataFrame name the raters. None, NaN
+            and, unless they are on the scale, NA, CANNOT_ASSESS and INVALID count as missing.
+        scale: Scale that declares all categories.
         stats: Metrics to compute; None uses the defaults for the scale.
-        icc_form: Form of the intraclass correlation, as in `icc`.
-        **interval: See `IntervalArguments`; `cluster` is an id per unit. A metric that does not support the
-            method in `ci` uses its default.
+        icc_form: Form of the intraclass correlation; see `icc`.
+        **interval: Options of the intervals; see `IntervalArguments`. `cluster` has one id per unit. A metric
+            that does not support the method in `ci` uses its default method.
 
     Raises:
-        ArgumentError: If the scale or a metric is unknown, rows differ in length, or a label is outside the
+        ArgumentError: If the scale or a metric is unknown, rows differ in length, or a label is not on the
             scale.
     """
     options = IntervalOptions(**interval)
@@ -169,13 +169,13 @@ def _columns(ratings: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
     named = getattr(ratings, "columns", None)
     rows = ratings.to_numpy(dtype=object) if named is not None else ratings
     if isinstance(rows, np.ndarray) and rows.ndim != 2:
-        raise ArgumentError(f"ratings has shape {rows.shape}; give (n_units, n_raters)")
+        raise ArgumentError(f"ratings must have shape (n_units, n_raters); got {rows.shape}")
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        raise ArgumentError(f"ratings is {rows!r}; give a table (n_units, n_raters)")
+        raise ArgumentError(f"ratings must be a table (n_units, n_raters); got {rows!r}")
     listed = [list(as_sequence(row, "a row of ratings")) for row in rows]
     widths = {len(row) for row in listed}
     if len(widths) > 1:
-        raise ArgumentError("ratings has rows of different lengths; give None where a rating is missing")
+        raise ArgumentError("all rows of ratings must have the same length; use None for missing ratings")
     n_raters = len(named) if named is not None else widths.pop() if widths else 0
     names = map(str, named) if named is not None else map(str, range(n_raters))
     return tuple(names), [[row[at] for row in listed] for at in range(n_raters)]
@@ -189,7 +189,7 @@ def reliability_of(
     options: IntervalOptions,
     icc_form: str = "ICC(2,1)",
 ) -> Reliability:
-    """Compute `reliability` for columns that have already been read."""
+    """Compute `reliability` from columns that have already been read."""
     level = level_of(scale)
     wanted = USUAL[level] if stats is None else _known(stats)
     n_units = len(columns[0].code) if columns else 0
@@ -217,7 +217,7 @@ def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
     wanted = tuple(stats)
     unknown = [name for name in wanted if name not in get_args(ReliabilityStat)]
     if isinstance(stats, str) or unknown:
-        raise ArgumentError(f"stats={stats!r}; give some of {list(get_args(ReliabilityStat))}")
+        raise ArgumentError(f"stats must be a list of {list(get_args(ReliabilityStat))}; got {stats!r}")
     return wanted
 
 
@@ -228,7 +228,7 @@ def _undefined(name: str, reason: Literal["not_requested", "not_on_scale"], n: i
 def _figures(
     columns: Sequence[Column], scale: Scale, options: IntervalOptions, icc_form: str
 ) -> dict[str, Callable[[], Estimate]]:
-    """Return the metrics that the scale supports, as functions that compute them."""
+    """Return a function for each metric that the scale supports, keyed by name."""
     interval: IntervalArguments = {
         "cluster": options.cluster,
         "ci": None if options.ci is None else options.ci if options.ci in ("percentile", "bca") else "auto",

@@ -1,4 +1,4 @@
-"""Blocks of a judge report, shared by all renderers, most important first."""
+"""Blocks of a judge report, most important first, which all renderers share."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def report_blocks(
     reliability: Mapping[str, Reliability],
     told: Sequence[str],
 ) -> list[Block]:
-    """Return all blocks of a report, headline first; `told` holds the warnings, then the settings."""
+    """Return all blocks of a report, headline first. `told` contains the warnings, then the settings."""
     panel = raters["panel"]
     thin = any(few_items_each(one) is not None for one in raters.values())
     blocks = [
         *headline,
         *([_criteria_table(panel, ceiling, reliability)] if len(raters) > 1 else []),
         _true_rates_table(panel),
-        _pooled_table("Panel, all cells pooled (mixes base rates; read the means first)", panel.micro),
+        _pooled_table("Panel, all cells pooled (mixes base rates; see the means first)", panel.micro),
     ]
     if len(panel.by_scale) > 1 or thin:
         blocks.append(_scales_table(raters))
@@ -62,7 +62,7 @@ def headline_blocks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[Block]:
-    """Return the blocks that summarize all criteria; `size` is the number of labelled items and cells."""
+    """Return the blocks that summarize all criteria. `size` is the numbers of labelled items and cells."""
     looks = first_looks(raters, ceiling, compared, size, abstain)
     blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
     if len(raters) > 1:
@@ -100,7 +100,7 @@ def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBloc
             gap = getattr(ceiling.gap["panel"], name)
             row = (*row, getattr(ceiling.macro, name).value, gap.value, _ends(gap))
         rows.append(row)
-    beside = () if ceiling is None else ("people", "panel - people (same rest)", "its interval")
+    beside = () if ceiling is None else ("people", "panel - person", "interval of the difference")
     return TableBlock(
         title="Panel, mean over criteria",
         columns=("figure", "mean", "interval", "criteria defined", *beside),
@@ -118,10 +118,10 @@ def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | No
 
     rows = [row(who, one.macro, one.coverage) for who, one in raters.items()]
     if ceiling is not None:
-        rows.append(row("people (each against the rest)", ceiling.macro, None))
+        rows.append(row("people (each against the others)", ceiling.macro, None))
     interval = ("interval of kappa",) if "kappa" in shown else ()
     return TableBlock(
-        title="Judges, mean over criteria, each on the labelled cells that it answered (coverage)",
+        title="Judges, mean over criteria, on the labelled cells that each judge answered (coverage)",
         columns=("rater", "coverage", *map(_words, shown), *interval),
         rows=tuple(rows) if shown else (),
     )
@@ -153,7 +153,7 @@ def _comparisons_table(raters: Mapping[str, RaterReport]) -> TableBlock:
         for name, found in one.comparisons.items()
     ]
     return TableBlock(
-        title="Comparisons: ties, and the same outcome in both orders of the candidates",
+        title="Comparisons: ties and consistency across both orders of the candidates",
         columns=(
             "rater", "criterion", "decisions", "ties", "asked in both orders", "position consistency",
             "interval",
@@ -253,7 +253,7 @@ def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
         for scale, found in one.by_scale.items()
     ]
     return TableBlock(
-        title="The cells of each scale pooled",
+        title="Cells pooled by scale",
         columns=("rater", "scale", "n", "accuracy", "balanced accuracy", "kappa", "interval"),
         rows=tuple(rows),
     )

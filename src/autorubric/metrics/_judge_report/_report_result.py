@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport(Findings):
-    """A report on how far the judges of a run, or of a table of labels, can be trusted.
+    """Report on the quality of the judges of a run or of a table of labels.
 
     Attributes:
-        panel: Report on the judges' joint decision.
-        per_judge: Report on each judge, by id.
-        panel_and_best: The panel and the best judge on the cells that both answered; None with fewer than two
-            judges, or if there is no metric or no cell to compare.
-        human_ceiling: Agreement of people with each other; None with fewer than two people.
+        panel: Report on the panel, the joint decision of the judges.
+        per_judge: Report on each judge, keyed by judge id.
+        panel_and_best: Comparison of the panel with the best judge on the cells that both answered; None with
+            fewer than two judges, or if no metric or cell can be compared.
+        human_ceiling: Agreement of people with each other; None if no cell was labelled by two people.
         reliability: Agreement among the judges on each criterion, regardless of the truth, without Kendall's
-            W; empty with one judge.
+            W; empty if there is only one judge.
         n_items: Number of items with a label.
-        n_cells: Number of cells with a label.
-        n_tied_labels: Number of cells that two or more people labelled but that have no label because no
-            answer leads; None with fewer than two people.
-        truth: Rule that combines people's labels; None for the default rule of each level.
+        n_cells: Number of cells (pairs of item and criterion) with a label.
+        n_tied_labels: Number of cells that two or more people labelled but that have no label because of a
+            tie; None if there are fewer than two people.
+        truth: Rule that combines people's labels; None uses the default rule of each measurement level.
         abstain: How abstentions are counted.
         confidence_level: Confidence level of the intervals.
         n_resamples: Number of resamples of items.
-        seed: Seed of the resampling.
-        warnings: Warnings for the reader: metrics that are None and why, too little data, unusual settings.
+        seed: Seed for the resampling.
+        warnings: Warnings about undefined metrics (with the reason), sparse data and unusual settings.
     """
 
     panel: RaterReport
@@ -71,7 +71,7 @@ class JudgeReport(Findings):
 
     @property
     def macro(self) -> MacroFigures:
-        """Means over criteria of the panel: the headline."""
+        """Means over criteria of the panel, the headline metrics."""
         return self.panel.macro
 
     @property
@@ -86,22 +86,22 @@ class JudgeReport(Findings):
 
     @property
     def failures(self) -> Mapping[str, RaterFailures]:
-        """Cells without an answer, by judge, and for the panel under `"panel"`."""
+        """Cells without an answer, keyed by judge id and, for the panel, by `"panel"`."""
         return {name: one.failures for name, one in self.raters().items()}
 
     def raters(self) -> dict[str, RaterReport]:
-        """Return the panel as `"panel"` and each judge by id (a judge called `panel` as `"judge panel"`)."""
+        """Return the reports keyed by `"panel"` or judge id; a judge named `panel` is `"judge panel"`."""
         everyone = [self.panel, *self.per_judge.values()]
         return dict(zip(names_of(everyone), everyone, strict=True))
 
     def blocks(self) -> list[Block]:
-        """Return the report as blocks, most important first."""
+        """Return the report as renderable blocks, most important first."""
         return report_blocks(
             self.headline_blocks(), self.raters(), self.human_ceiling, self.reliability, self._told()
         )
 
     def headline_blocks(self) -> list[Block]:
-        """Return the leading blocks, which summarize all criteria together."""
+        """Return the first blocks of the report, which summarize all criteria."""
         size = (self.n_items, self.n_cells)
         blocks = headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
         if self.n_tied_labels is None:
@@ -121,11 +121,11 @@ class JudgeReport(Findings):
     @overload
     def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return one row per rater, criterion and metric; means have the `criterion` `macro` or `micro`.
+        """Return a DataFrame with one row per rater, criterion (or `macro` or `micro`) and metric.
 
-        With `library="polars"` it is a polars frame; columns of mixed types are text there.
+        With `library="polars"`, the result is a polars DataFrame in which columns of mixed types are strings.
         """
-        import pandas as pd  # only for those who ask for a frame
+        import pandas as pd  # imported here so that pandas is loaded only when needed
 
         rows = []
         people = self.human_ceiling.per_human.items() if self.human_ceiling else ()

@@ -1,4 +1,4 @@
-"""Comparison of every two judges of a run on the same cells, and of the panel with the best judge."""
+"""Pairwise comparison of the judges of a run on the same cells, and of the panel with the best judge."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class JudgePair:
     """Comparison of two raters of a run.
 
     Attributes:
-        a: One rater.
-        b: The other rater.
-        comparison: Result of `compare_judges`, with items as clusters of cells.
-        adjusted_p: Its p-value, adjusted for all comparisons of the run.
-        coverage: Share of the labelled cells of the compared kind that both answered, in [0, 1].
+        a: Name of the first rater.
+        b: Name of the second rater.
+        comparison: Result of `compare_judges`, in which the cells of an item form a cluster.
+        adjusted_p: P-value of the comparison, adjusted for all comparisons of the run.
+        coverage: Proportion of the labelled cells of the compared kind that both raters answered, in [0, 1].
     """
 
     a: str
@@ -49,20 +49,20 @@ class JudgePair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison(Findings):
-    """Comparison of every two judges of a run, and of the panel with the best judge.
+    """Pairwise comparison of the judges of a run, and of the panel with the best judge.
 
     Attributes:
-        stat: The metric that is compared.
-        adjustment: How p-values are adjusted.
+        stat: Metric that is compared.
+        adjustment: Method by which p-values are adjusted for multiple comparisons.
         n_items: Number of items with a label.
-        n_tied_labels: Cells without a label because people's labels are tied; None with fewer than two
-            people.
-        judges: Each pair of judges.
-        panel: The panel (a) and the best single judge (b), which was chosen on the same items and therefore
-            looks better than it is; None with fewer than two judges, or if no judge has the metric. Cells on
-            which the judges' votes tie are left out, even if the panel of a run answers them.
-        n_ties: Labelled cells of the compared kind on which the judges' votes tie.
-        n_ties_answered: Number of these that the panel answers anyway.
+        n_tied_labels: Number of cells without a label because people's labels are tied; None if there are
+            fewer than two people.
+        judges: Comparison of each pair of judges.
+        panel: Comparison of the panel (a) with the best single judge (b). The judge is selected on the same
+            items, which overstates its quality. Cells on which the judges' votes tie are excluded. None if
+            there are fewer than two judges, or if the metric is undefined for all judges.
+        n_ties: Number of labelled cells of the compared kind on which the judges' votes tie.
+        n_ties_answered: Number of tied cells that the panel answers anyway.
     """
 
     stat: RunStat
@@ -75,8 +75,8 @@ class RunComparison(Findings):
     n_ties_answered: int
 
     def blocks(self) -> list[Block]:
-        """Return the comparisons as blocks for any renderer."""
-        words = {"accuracy": "share of right answers", "mae": "mean absolute error of values, less is better"}
+        """Return the comparisons as renderable blocks."""
+        words = {"accuracy": "accuracy", "mae": "mean absolute error of values (lower is better)"}
         title = words[self.stat]
         columns = (
             "a, b",
@@ -95,20 +95,20 @@ class RunComparison(Findings):
                 title=f"Panel and best judge: {title}", columns=columns, rows=(_row(self.panel),)
             )
             blocks.append(panel)
-            flattered = "The best judge was chosen on the same items, which flatters it a little."
+            flattered = "The best judge was selected on the same items, which overstates its quality."
             blocks.append(TextBlock(text=flattered + self._ties()))
         if not self.judges:
-            return [TextBlock(title="Judges", text="There is one judge, and nothing to compare it with.")]
+            return [TextBlock(title="Judges", text="There are fewer than two judges to compare.")]
         rows = tuple(_row(one) for one in self.judges)
-        return [TableBlock(title=f"Every two judges: {title}", columns=columns, rows=rows), *blocks]
+        return [TableBlock(title=f"Pairs of judges: {title}", columns=columns, rows=rows), *blocks]
 
     def _ties(self) -> str:
         """Describe how cells with tied votes are handled."""
         if not self.n_ties:
             return ""
-        answered = f", of which the panel answers {self.n_ties_answered}" if self.n_ties_answered else ""
+        answered = f" (the panel answers {self.n_ties_answered} of them)" if self.n_ties_answered else ""
         return (
-            f" The panel is compared without the {self.n_ties} labelled cells on which votes tie{answered}."
+            f" The comparison of the panel excludes {self.n_ties} labelled cells with tied votes{answered}."
         )
 
 
@@ -129,7 +129,7 @@ def _row(pair: JudgePair) -> tuple[Cell, ...]:
     )
 
 
-def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at once
+def compare_run(  # noqa: PLR0913 - a public entry point with many options
     result: Any,
     dataset: LabelledDataset | None = None,
     *,
@@ -141,29 +141,28 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> RunComparison:
-    """Compare every two judges of a run on the cells both answered, and the panel with the best judge.
+    """Compare each pair of judges of a run on the cells that both answered, and the panel with the best.
 
-    Each comparison is a `compare_judges` with items as clusters. Abstentions and failures are left out. The
-    panel is that of the run, without the cells on which votes tie.
+    Each comparison is made by `compare_judges` with items as clusters. Abstentions and failures are excluded.
+    The panel is that of the run, without the cells on which votes tie.
 
     Args:
-        result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with the labels; the run's own by default.
-        stat: `"accuracy"`, the share of right answers over the cells of categorical criteria, or `"mae"`, the
-            mean absolute error of values on [0, 1], where lower is better. None uses accuracy or, without
-            categorical criteria, the error.
-        adjustment: How p-values are adjusted, as in `adjust_pvalues`.
-        scales: Scales of a label table, as in `judge_report`.
-        truth: How the labels of several people are combined, as in `judge_report`.
+        result: An `EvalResult` or a long table of labels.
+        dataset: Dataset with the labels; None uses the dataset of the run.
+        stat: `"accuracy"`, the proportion of correct answers to categorical criteria, or `"mae"`, the mean
+            absolute error of values on [0, 1]. None uses accuracy, or the error without such criteria.
+        adjustment: Method by which p-values are adjusted; see `adjust_pvalues`.
+        scales: Scales of a label table; see `judge_report`.
+        truth: Rule that combines the labels of several people; see `judge_report`.
         confidence_level: Confidence level of the intervals.
         n_resamples: Number of resamples of items.
-        rng: Seed or generator for resampling.
+        rng: Seed or numpy random generator for the resampling.
 
     Raises:
         ArgumentError: If the metric or adjustment is unknown, or the table cannot be read.
     """
     if stat is not None and stat not in get_args(RunStat):
-        raise ArgumentError(f"stat={stat!r}; give one of {list(get_args(RunStat))} or None")
+        raise ArgumentError(f"stat must be one of {list(get_args(RunStat))} or None; got {stat!r}")
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
@@ -197,7 +196,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A table and the settings of its comparisons."""
+    """The cells to compare and the settings of the comparisons."""
 
     cells: Cells
     categorical: Array
@@ -206,16 +205,16 @@ class _Compared:
 
     @property
     def labelled(self) -> Array:
-        """Cells with a label that can be compared, shape `(n_cells,)`."""
+        """Mask of the cells whose label can be compared, shape `(n_cells,)`."""
         truth = self.cells.truth
         return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
 
     def coverage(self, n: int) -> float:
-        """Return `n` as a share of the labelled cells; 0 if there are none."""
+        """Return `n` as a proportion of the labelled cells; 0 if there are no labelled cells."""
         return n / max(int(np.count_nonzero(self.labelled)), 1)
 
     def of(self, a: Rater, b: Rater) -> JudgeComparison:
-        """Compare two raters on the cells that both answered, the panel without ties."""
+        """Compare two raters on the cells that both answered, excluding ties if one is the panel."""
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
         if PANEL in (a, b):
             first, second = (one.only(~self.cells.tied) for one in (first, second))
@@ -232,7 +231,7 @@ class _Compared:
         return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
 
     def best(self, judges: list[Rater]) -> Rater | None:
-        """Return the judge with the best metric on the cells it answered; None if none has the metric."""
+        """Return the judge with the best metric on the cells it answered; None if all are undefined."""
         alone = {one: value for one in judges if (value := self.of(one, one).a.value) is not None}
         if not alone:
             return None

@@ -1,4 +1,4 @@
-"""Difference between two runs on the same items: how much higher one scores than the other."""
+"""Differences in scores between two runs on the same items."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _Values: TypeAlias = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """A metric of items in two runs, compared pair by pair.
+    """Paired comparison of a metric of the items in two runs.
 
     Attributes:
-        name: Name of the metric: `score`, `share right`, or a criterion's name.
-        baseline: Mean in the baseline over the pairs; None without pairs.
-        run: Mean in the other run over the same pairs.
-        difference: Mean of run - baseline with its paired t interval and tests; a unit is an item.
-        adjusted_p: P-value of the sign-flip test, adjusted for the number of criteria (Holm); None for a
-            metric that is not one of several criteria, and if there is no such p-value.
+        name: Name of the metric, such as `score`, `share right` or the name of a criterion.
+        baseline: Mean in the baseline over the items with a value in both runs; None if there are none.
+        run: Mean in the other run over the same items.
+        difference: Mean of run minus baseline, with a paired t interval and tests whose units are items.
+        adjusted_p: P-value of the sign-flip test, adjusted for the number of criteria (Holm); None if the
+            p-value is undefined or the metric is not that of a criterion.
     """
 
     name: str
@@ -45,18 +45,18 @@ class RunDifference(Findings):
     """Comparison of two runs on the same items.
 
     Attributes:
-        n_items: Number of items in both runs, matched by id.
-        n_only_baseline: Items only in the baseline.
-        n_only_run: Items only in the other run.
-        score: Item scores, including assumed answers.
-        score_answered: Scores of the items on which neither run has an assumed answer; None if no answer is
-            assumed.
-        right: For each item, the share of labelled criteria on which the run's decision equals the label,
-            among those that both runs decided; None without labels.
-        criteria: The values with which each criterion enters the score, in [0, 1]; pairs with an answer that
-            was assumed for lack of a readable reply are left out.
-        baseline_verdicts: Counts of the baseline's verdicts.
-        run_verdicts: Counts of the other run's verdicts.
+        n_items: Number of items that are in both runs, matched by id.
+        n_only_baseline: Number of items that are only in the baseline.
+        n_only_run: Number of items that are only in the other run.
+        score: Comparison of item scores, including assumed answers.
+        score_answered: Comparison of scores, without items that have an assumed answer in either run; None if
+            there are no assumed answers.
+        right: Comparison of the proportion of correct decisions per item, over the labelled criteria that
+            both runs decided; None if there are no labels.
+        criteria: Comparison of the values, in [0, 1], with which each criterion enters the score. Pairs with
+            an answer that was assumed because no reply was readable are excluded.
+        baseline_verdicts: Verdict counts of the baseline.
+        run_verdicts: Verdict counts of the other run.
     """
 
     n_items: int
@@ -71,10 +71,10 @@ class RunDifference(Findings):
 
     @property
     def regressed(self) -> bool | None:
-        """Whether scores fell: the whole interval of the mean difference is below 0.
+        """Whether scores fell, which means that the whole interval of the mean difference is below 0.
 
-        If every item fell by the same amount there is no interval, and the value is True. None with fewer
-        than two pairs.
+        If all items changed by the same amount, there is no interval and the sign of the change decides. None
+        if fewer than two items have a score in both runs.
         """
         found = self.score.difference
         if found.ci is not None:
@@ -82,11 +82,11 @@ class RunDifference(Findings):
         return None if found.mean_bias is None or found.n_samples < 2 else found.mean_bias < 0
 
     def blocks(self) -> list[Block]:
-        """Return the differences as blocks for any renderer."""
+        """Return the differences as renderable blocks."""
         items: tuple[tuple[str, Cell], ...] = (
-            ("items in both", self.n_items),
-            ("in the baseline alone", self.n_only_baseline),
-            ("in the run alone", self.n_only_run),
+            ("items in both runs", self.n_items),
+            ("items only in the baseline", self.n_only_baseline),
+            ("items only in the run", self.n_only_run),
             ("verdicts of the baseline", str(self.baseline_verdicts)),
             ("verdicts of the run", str(self.run_verdicts)),
         )
@@ -105,15 +105,15 @@ def run_difference(
     dataset: LabelledDataset | None = None,
     **resampling: Unpack[ResamplingArguments],
 ) -> RunDifference:
-    """Compute how much higher a run scores than a baseline, item by item.
+    """Compare the scores of a run with those of a baseline, item by item.
 
-    Items are matched by id; their texts may differ, for example if two systems answered the same questions.
+    Items are matched by id. Their submissions may differ, for example if two systems answered them.
 
     Args:
-        baseline: The run to compare with.
-        run: The run.
-        dataset: Dataset with labels, matched by item id; that of `run` by default.
-        **resampling: `confidence_level`, and `n_resamples` and `rng` for the sign-flip test.
+        baseline: Run that serves as the reference.
+        run: Run that is compared with the baseline.
+        dataset: Dataset with labels, matched by item id; None uses the dataset of `run`.
+        **resampling: Confidence level of the intervals, and `n_resamples` and `rng` of the sign-flip test.
 
     Raises:
         ArgumentError: If no item is in both runs.
@@ -122,8 +122,8 @@ def run_difference(
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
-            "the runs have no item in common; items are matched by id: give the items ids, or compare runs "
-            "of one dataset"
+            "the runs have no items in common; items are matched by id, so set item ids or compare runs on "
+            "the same dataset"
         )
     pairs = [(before[item], after[item]) for item in both]
     score = _paired("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
@@ -177,7 +177,7 @@ def _assumes(report: EnsembleEvaluationReport | None) -> bool:
 
 
 def _values(report: EnsembleEvaluationReport | None) -> _Values:
-    """Return the values with which criteria enter the score; None if unreadable replies decided one."""
+    """Return the value with which each criterion enters the score; None if unreadable replies decided it."""
     if report is None:
         return {}
     return {
@@ -193,7 +193,7 @@ def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
 def _shares_right(
     a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
 ) -> tuple[float | None, float | None]:
-    """Return each run's share of right answers on the labelled criteria that both decided."""
+    """Return each run's proportion of correct answers to the labelled criteria that both runs decided."""
     if a is None or b is None:
         return None, None
     others = {one.name: one for one in b.report}

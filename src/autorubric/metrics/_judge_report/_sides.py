@@ -1,4 +1,4 @@
-"""Two columns of labels on a declared scale, distinguishing missing, abstained and failed answers."""
+"""Two columns of labels on a declared scale, with missing, abstained and failed answers distinguished."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from autorubric.metrics._scales import (
 from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED
 
 AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
-"""How abstentions count: left out, as a separate category, or as the lowest answer."""
+"""How abstentions are counted: not at all, as a separate category, or as the lowest answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,11 @@ class Sides:
     """Labels of two raters on one scale.
 
     Attributes:
-        scale: The scale.
-        has_category: Whether abstention is a category, one past those of the scale.
-        truth: The true labels.
-        pred: The labels compared with them.
-        cluster: Cluster of each unit; None if each unit is its own cluster.
+        scale: Scale of the labels.
+        has_category: Whether abstention is a category, which follows those of the scale.
+        truth: Ground-truth labels.
+        pred: Labels that are compared with the truth.
+        cluster: Cluster of each unit; None if units are independent.
     """
 
     scale: Scale
@@ -50,18 +50,18 @@ class Sides:
 
     @property
     def size(self) -> int:
-        """Number of categories of the table; 0 for an interval scale."""
+        """Number of categories of the confusion table; 0 for an interval scale."""
         return 0 if isinstance(self.scale, Interval) else self.scale.size + self.has_category
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the categories."""
+        """Labels of the categories; empty for an interval scale."""
         if isinstance(self.scale, Interval):
             return ()
         return (*map(str, self.scale.labels), *((ABSTENTION,) if self.has_category else ()))
 
     def numbers(self, column: Column) -> Array:
-        """Return a side's answers as numbers; NaN if there is no answer, or answers have no distance."""
+        """Return a rater's answers as numbers; NaN if there is no answer or the scale has no distances."""
         if isinstance(self.scale, Interval):
             return column.number
         places = self.scale.positions
@@ -71,7 +71,7 @@ class Sides:
 
 
 def modes_of(abstain: AbstainMode) -> Modes:
-    """Return the cell modes for an abstention mode.
+    """Return the modes of counting CANNOT_ASSESS and NA for an abstention mode.
 
     Raises:
         ArgumentError: If the mode is unknown.
@@ -84,22 +84,22 @@ def modes_of(abstain: AbstainMode) -> Modes:
         case "as_negative":
             return Modes(cannot_assess="as_unmet", na="as_worst")
         case _:
-            raise ArgumentError(f"abstain={abstain!r}; give one of {list(get_args(AbstainMode))}")
+            raise ArgumentError(f"abstain must be one of {list(get_args(AbstainMode))}; got {abstain!r}")
 
 
 def read_sides(
     truth: Iterable[Any], pred: Iterable[Any], scale: Scale, abstain: AbstainMode, cluster: Any
 ) -> Sides:
-    """Read the two sides from labels.
+    """Read the labels of two raters.
 
     Raises:
-        ArgumentError: If the scale or mode is unknown, a label is outside the scale, or lengths differ.
+        ArgumentError: If the scale or mode is unknown, a label is not on the scale, or the lengths differ.
     """
     modes = modes_of(abstain)
     left, right = (read_column(labels, scale, name) for labels, name in ((truth, "truth"), (pred, "pred")))
     if len(left.code) != len(right.code):
         raise ArgumentError(
-            f"truth has {len(left.code)} labels and pred {len(right.code)}; give one of each per unit"
+            f"truth and pred must have the same length; got {len(left.code)} and {len(right.code)} labels"
         )
     return Sides(
         scale=scale,
@@ -111,16 +111,16 @@ def read_sides(
 
 
 def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
-    """Read one side; abstentions have no answer.
+    """Read the labels of one rater.
 
-    NA and CANNOT_ASSESS are abstentions unless they are on the scale; INVALID is a failure.
+    NA and CANNOT_ASSESS are abstentions unless they are on the scale. INVALID is a failure.
 
     Raises:
-        ArgumentError: If the scale is not a scale, or a label is outside it.
+        ArgumentError: If `scale` is not a scale, or a label is not on the scale.
     """
     if not isinstance(scale, Binary | Nominal | Ordinal | Interval):
         raise ArgumentError(
-            f"scale={scale!r}; give Binary(), Nominal(labels), Ordinal(labels) or Interval(low, high)"
+            f"scale must be Binary(), Nominal(labels), Ordinal(labels) or Interval(low, high); got {scale!r}"
         )
     column = as_sequence(labels, what)
     marks: Array = np.zeros(len(column), dtype=np.int64)
@@ -141,7 +141,7 @@ def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
 
 
 def _no_answer(label: Any, known: set[str]) -> int:
-    """Return the status of a label that is not an answer; 0 for any other label."""
+    """Return the status of a label that is not an answer; 0 (absent) for any other label."""
     if not isinstance(label, str) or label.casefold() in known:
         return ABSENT
     became = NO_ANSWER.get(label.strip().upper())
@@ -149,15 +149,15 @@ def _no_answer(label: Any, known: set[str]) -> int:
 
 
 def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
-    """Return the column with its abstentions counted according to the mode."""
+    """Return the column with its abstentions counted according to the abstention mode."""
     if abstain == "exclude":
         return column
     abstained = column.status == ABSTAINED
     if isinstance(scale, Interval):
         if abstain == "as_category" or scale.low is None:
             raise ArgumentError(
-                f"abstain={abstain!r} on {scale}: numbers have no categories, and no lowest one without a "
-                "low end; take 'exclude', or 'as_negative' with Interval(low, high)"
+                f"abstain={abstain!r} is not supported on {scale}; use 'exclude', or 'as_negative' with "
+                "Interval(low, high)"
             )
         return replace(column, number=np.where(abstained, scale.low, column.number))
     counts_as = scale.size if abstain == "as_category" else _lowest(scale)
@@ -167,7 +167,7 @@ def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
 def _lowest(scale: CategoricalScale) -> int:
     if scale.positions is None:
         raise ArgumentError(
-            f"abstain='as_negative' needs a lowest category, which {scale} lacks; take 'exclude' or "
+            f"abstain='as_negative' needs a lowest category, which {scale} does not have; use 'exclude' or "
             "'as_category'"
         )
     return int(np.argmin(scale.positions))

@@ -1,4 +1,4 @@
-"""Preference metrics: whether two scores order items alike, and strengths from pairwise wins."""
+"""Preference metrics: agreement of two scores on the order of items, and strengths from pairwise wins."""
 
 from autorubric.metrics._preferences._bradley_terry import BradleyTerryResult, bradley_terry
 from autorubric.metrics._preferences._elo import EloResult, elo

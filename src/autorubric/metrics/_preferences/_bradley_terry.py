@@ -20,15 +20,15 @@ class BradleyTerryResult:
 
     Attributes:
         strengths: Log strength by name, with mean 0; None if the likelihood has no maximum.
-        estimates: The strengths with standard errors and intervals; undefined (`not_connected`) without a
-            maximum.
-        covariance: Covariance of the strengths, in the order of the names; None without a maximum.
-        tie_strength: Davidson's ν: between equal players a tie is ν times as likely as a win by one of them;
+        estimates: Strengths with standard errors and intervals; undefined (`not_connected`) if the likelihood
+            has no maximum.
+        covariance: Covariance of the strengths, in the order of the names; None if they are undefined.
+        tie_strength: Davidson's ν: between equal players, a tie is ν times as likely as a win by one of them.
             None if ties are half wins.
         n: Number of comparisons.
         unconnected: Players whose missing wins or losses leave the likelihood without a maximum.
-        reason: Why there are no strengths, in words; None if there are.
-        method: The model, and how the intervals are computed.
+        reason: Message that explains why there are no strengths; None if there are strengths.
+        method: Description of the model and of the method of the intervals.
         confidence_level: Confidence level of the intervals.
     """
 
@@ -43,7 +43,7 @@ class BradleyTerryResult:
     confidence_level: float = 0.95
 
     def difference(self, left: str, right: str) -> Estimate:
-        """Return how much stronger `left` is than `right`; the interval accounts for their covariance.
+        """Return the strength of `left` minus that of `right`; the interval accounts for their covariance.
 
         Raises:
             ArgumentError: If a name is not a player.
@@ -51,7 +51,7 @@ class BradleyTerryResult:
         names = list(self.estimates)
         for name in (left, right):
             if name not in self.estimates:
-                raise ArgumentError(f"no player {name!r}; there are {', '.join(names)}")
+                raise ArgumentError(f"unknown player {name!r}; available: {', '.join(names)}")
         method = f"difference of strengths; {self.method}"
         if self.strengths is None or self.covariance is None:
             return Estimate.undefined("not_connected", n=self.n, method=method)
@@ -81,22 +81,22 @@ def bradley_terry(
     """Estimate strengths by maximum likelihood: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1].
 
     Strengths are logarithmic and centred, with mean 0. The likelihood has a maximum if and only if a chain of
-    wins or ties leads from each player to every other [3]. Otherwise the strengths are None and the players
-    outside the largest connected set are named; `prior` adds the missing connections.
+    wins or ties leads from each player to every other [3]. Otherwise the strengths are None, and the result
+    lists the players outside the largest connected set; `prior` adds the missing connections.
 
     Standard errors are those of the centred strengths, from the inverse of the observed information. The
     intervals are Wald intervals and need many comparisons per player. Half wins count as half an observation
-    each, so a tie is as informative as a win; the comparisons added by `prior` count too.
+    each, so a tie is as informative as a win. The comparisons added by `prior` count as observations.
 
     Args:
-        comparisons: `(left, right, winner)`, where the winner is one of the two, or None for a tie.
-        ties: `"half"`: a tie is half a win for each; `"davidson"`: a tie is a separate outcome [2].
-        prior: Number of comparisons with an average player to add for each player, half of them won.
+        comparisons: Tuples `(left, right, winner)`, where winner is one of the two, or None for a tie.
+        ties: `"half"` counts a tie as half a win for each; `"davidson"` models ties as an outcome [2].
+        prior: Number of comparisons with an average player to add for each player, half of them wins.
         confidence_level: Confidence level of the intervals.
 
     Raises:
-        ArgumentError: If a comparison is malformed, there are fewer than two players, or an option is not
-            allowed.
+        ArgumentError: If a comparison is malformed, there are fewer than two players, or an option is
+            invalid.
 
     References:
         [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
@@ -107,7 +107,7 @@ def bradley_terry(
     names, contests = _contests(comparisons)
     n = sum(int(one.won + one.lost + one.tied) for one in contests)
     if len(names) < 2:
-        raise ArgumentError(f"{n} comparisons of {len(names)} players; give comparisons of two or more")
+        raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")
     fit = fit_strengths(len(names), contests, ties=ties, prior=prior)
     method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
     games = _games(len(names), contests)
@@ -121,7 +121,7 @@ def bradley_terry(
             },
             n=n,
             unconnected=apart,
-            reason=f"not every player has won from and lost to the others by some chain: {', '.join(apart)}",
+            reason=f"no chain of wins and losses connects these players to all others: {', '.join(apart)}",
             method=method,
             confidence_level=confidence_level,
         )
@@ -143,15 +143,15 @@ def bradley_terry(
 
 def _check_options(ties: TieModel, prior: float | None, confidence_level: float) -> None:
     if ties not in get_args(TieModel):
-        raise ArgumentError(f"ties={ties!r}; give one of {list(get_args(TieModel))}")
+        raise ArgumentError(f"ties must be one of {list(get_args(TieModel))}; got {ties!r}")
     if prior is not None and not 0 < prior < math.inf:
-        raise ArgumentError(f"prior={prior!r}; give a number of comparisons above 0, or None")
+        raise ArgumentError(f"prior must be a finite, positive number or None; got {prior!r}")
     if not 0.0 < confidence_level < 1.0:
-        raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
+        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
 
 
 def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:
-    """Return the players in order of first appearance, and the results of each pair of them."""
+    """Return the players in order of first appearance, and the results of each pair of players."""
     players: dict[str, int] = {}
     counts: dict[tuple[int, int], list[int]] = {}
     for comparison in comparisons:
@@ -167,7 +167,7 @@ def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contes
 
 
 def _games(n_players: int, contests: Iterable[Contest]) -> list[int]:
-    """Count the comparisons each player takes part in."""
+    """Count the comparisons of each player."""
     games = [0] * n_players
     for one in contests:
         for player in (one.left, one.right):

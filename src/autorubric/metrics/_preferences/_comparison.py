@@ -1,4 +1,4 @@
-"""Reading of comparisons `(left, right, winner or None)`."""
+"""Validation of comparisons `(left, right, winner or None)`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Comparison: TypeAlias = tuple[str, str, str | None]
 
 
 def checked(comparison: Any) -> Comparison:
-    """Return the comparison as `(left, right, winner)`.
+    """Return the comparison as a tuple `(left, right, winner)`.
 
     Raises:
-        ArgumentError: If it is not a valid comparison.
+        ArgumentError: If `comparison` is malformed.
     """
     try:
         left, right, winner = comparison
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{comparison!r} is not a comparison; give (left, right, winner or None)"
+            f"a comparison must be (left, right, winner or None); got {comparison!r}"
         ) from None
     if left == right or winner not in (left, right, None):
         raise ArgumentError(
-            f"{comparison!r}: a comparison has two different players, and one of them or None as the winner"
+            f"a comparison needs two different players, and one of them or None as winner: {comparison!r}"
         )
     return left, right, winner

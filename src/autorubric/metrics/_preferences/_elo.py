@@ -15,12 +15,12 @@ _METHOD = "Elo, legacy: depends on the order of the comparisons"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EloResult:
-    """Elo ratings after the last comparison, with comparisons applied in the order passed.
+    """Elo ratings after the last comparison.
 
     Attributes:
         strengths: Rating by name, in order of first appearance.
-        k: Largest change from one comparison.
-        initial: Rating before the first comparison, and the mean of all ratings.
+        k: Largest possible change of a rating by one comparison.
+        initial: Rating before the first comparison, which is also the mean of all ratings.
         n: Number of comparisons.
         method: The method, with a note that it depends on the order of the comparisons.
     """
@@ -40,29 +40,29 @@ class EloResult:
 
 
 def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
-    """Compute Elo ratings from a sequence of comparisons [1]; legacy, as another order gives another result.
+    """Compute Elo ratings from a sequence of comparisons [1], a legacy method that depends on their order.
 
-    After each comparison of i with j both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
-    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win of i, 1/2 for a tie, 0 for a loss; the mean
-    rating does not change. Late comparisons weigh more than early ones, which is meaningless if players do
-    not change, and there is no standard error. For judged systems use `bradley_terry`, which does not depend
-    on the order.
+    After each comparison of i with j, both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
+    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win by i, 1/2 for a tie and 0 for a loss. The mean
+    rating does not change. Late comparisons weigh more than early ones, which is not meaningful for players
+    that do not change, and there is no standard error. For judged systems, use `bradley_terry`, which does
+    not depend on the order.
 
     Args:
-        comparisons: `(left, right, winner)` in order, where the winner is one of the two or None for a tie.
-        k: Largest change from one comparison, above 0.
+        comparisons: Tuples `(left, right, winner)` in order; winner is one of the two, or None for a tie.
+        k: Largest possible change of a rating by one comparison, above 0.
         initial: Rating of a player before its first comparison.
 
     Raises:
-        ArgumentError: If a comparison is malformed, there are no comparisons, or an option is not allowed.
+        ArgumentError: If a comparison is malformed, there are no comparisons, or an option is invalid.
 
     References:
         [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
     """
     if not 0 < k < math.inf:
-        raise ArgumentError(f"k={k!r}; give the greatest change by one comparison, above 0")
+        raise ArgumentError(f"k must be a finite, positive number; got {k!r}")
     if not math.isfinite(initial):
-        raise ArgumentError(f"initial={initial!r}; give a finite rating")
+        raise ArgumentError(f"initial must be a finite number; got {initial!r}")
     ratings: dict[str, float] = {}
     n = 0
     for comparison in comparisons:
@@ -74,7 +74,7 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
         ratings[right] -= change
         n += 1
     if not n:
-        raise ArgumentError("0 comparisons; give comparisons of two players or more")
+        raise ArgumentError("comparisons is empty; pass at least one comparison")
     return EloResult(strengths=ratings, k=float(k), initial=float(initial), n=n)
 
 

@@ -1,9 +1,9 @@
-"""Counts of item pairs that two scores order alike, in O(n log² n) time and O(n log n) memory.
+"""Counts of item pairs that two scores order in the same way, in O(n log² n) time and O(n log n) memory.
 
 The place of an item is the number of smaller distinct scores. A pair that gold orders strictly is right if
 the item with the smaller gold score has the smaller predicted score, by more than the tie threshold. Such
 partners of an item are to its left in gold order and below a certain place. A pair tied in gold is right if
-the predicted scores are within the threshold of each other; such partners lie between two places.
+the predicted scores differ by at most the threshold; such partners lie between two places.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class _Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCounts:
-    """Pairs compared within groups, and how many of them are right.
+    """Pairs of items within groups, with methods that count the compared and the right pairs.
 
     Attributes:
-        ties: How pairs tied in gold are counted.
+        ties: Treatment of pairs tied in gold.
         places: Both scores as places.
         group: Group of each item.
-        rising: Look-ups that find the right partners with a smaller gold score.
+        rising: Look-ups that find the partners with a smaller gold score in right pairs.
     """
 
     ties: Ties
@@ -56,7 +56,7 @@ class PairCounts:
     rising: tuple[_Level, ...]
 
     def right(self, weights: Array) -> Array:
-        """Count the right pairs for item weights of shape `(..., n)`; an item makes no pair with itself."""
+        """Count the right pairs for item weights of shape `(..., n)`; no item is paired with itself."""
         found = (weights * _look_up(self.rising, weights)).sum(-1)
         if self.ties == "skip":
             return np.asarray(found)
@@ -88,18 +88,18 @@ def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: 
     """Prepare the pairs of these items for counting.
 
     Args:
-        gold: Shape `(n,)`.
-        pred: Shape `(n,)`; a pair is tied if its floats differ by at most `epsilon`.
-        group: Group of each item, from 0.
-        ties: How pairs tied in gold are counted.
-        epsilon: Tie threshold.
+        gold: Gold scores, shape `(n,)`.
+        pred: Predicted scores, shape `(n,)`; a pair is tied if its floats differ by at most `epsilon`.
+        group: Group of each item, numbered from 0.
+        ties: Treatment of pairs tied in gold.
+        epsilon: Tie threshold for predicted scores.
     """
     gold_code = np.unique(gold, return_inverse=True)[1].reshape(-1)
     values, place = np.unique(pred, return_inverse=True)
     place = place.reshape(-1)
     low, high = _windows(values, epsilon)
     n = len(gold) + 1
-    # Later groups get greater codes of gold and smaller places: no pair across groups is in order.
+    # Later groups get larger gold codes and smaller places, so no pair across groups is in order.
     shift = (int(group.max(initial=0)) - group) * n
     places = _Places(group * n + gold_code, shift + place, shift + low[place], shift + high[place])
     return PairCounts(ties=ties, places=places, group=group, rising=_levels(places))
@@ -117,7 +117,7 @@ def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
 
 
 def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
-    """For each of n, return the first index from which a monotone predicate holds, else n.
+    """For each of n positions, return the first index from which a monotone predicate holds, otherwise n.
 
     The predicate compares differences rather than values with a sum, so the documented rule holds exactly in
     floats.
@@ -141,7 +141,7 @@ def _mirrored(places: _Places) -> _Places:
 
 def _levels(places: _Places) -> tuple[_Level, ...]:
     """Build look-ups over blocks of 1, 2, 4, … items in gold order; each right block looks up its left."""
-    # Among equal gold the greater places come first, so that no item finds one of its own gold below it.
+    # Items with equal gold are sorted by decreasing place, so that none is counted below another.
     order = np.lexsort((-places.pred, places.gold))
     pred, low = places.pred[order], places.low[order]
     position, step = np.arange(len(order)), int(places.high.max(initial=0)) + 2
@@ -167,7 +167,7 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
 
 
 def _tied(places: _Places, weights: Array) -> Array:
-    """Sum weights of items with equal gold within the threshold, the item included, shape `(..., n)`."""
+    """Sum for each item the weights of items tied with it in both scores, itself included, `(..., n)`."""
     step = int(places.high.max(initial=0)) + 1
     own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step
     order = np.argsort(own + places.pred, kind="stable")

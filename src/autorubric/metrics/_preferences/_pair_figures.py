@@ -1,4 +1,4 @@
-"""Share of right pairs, with an interval over items or over groups of items."""
+"""Proportion of right pairs, with an interval over items or over groups of items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part:
 
     Attributes:
         items: Positions of the items.
-        counts: Their pair counts.
+        counts: Pair counts of the items.
     """
 
     items: Codes
@@ -33,7 +33,7 @@ class Part:
 def right_share(
     items: ScoredItems, parts: list[Part], name: str, note: str, options: IntervalOptions
 ) -> Estimate:
-    """Return the share of right pairs; with groups, its mean over the groups that have a pair."""
+    """Return the proportion of right pairs or, with groups, its mean over the groups that have a pair."""
     right, compared = np.zeros(items.n), np.zeros(items.n)
     for part in parts:
         right[part.items] = part.counts.right_of_each()
@@ -58,7 +58,7 @@ def right_share(
 
 
 def _share_of(parts: list[Part]) -> Compute:
-    """Return a function from item weights to the share of compared pairs that are right."""
+    """Return a function from item weights to the proportion of compared pairs that are right."""
 
     def compute(weights: Array) -> Array:
         right = sum(part.counts.right(weights[..., part.items]) for part in parts)
@@ -72,7 +72,7 @@ def _share_of(parts: list[Part]) -> Compute:
 def _over_items(right: Array, compared: Array) -> Analytic:
     """Return a logit-t interval from the linear part of the U-statistic [1].
 
-    An item changes the share by 2 (right - value · compared) / Σ compared.
+    The effect of an item on the proportion is 2 (right - value · compared) / Σ compared.
 
     References:
         [1] W. Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of
@@ -116,7 +116,7 @@ def _mean_of_groups(
         on_table=False,
     )
     without = len(right) - len(there)
-    note += f", mean of {len(there)} groups" + (f", {without} without a pair left out" if without else "")
+    note += f", mean of {len(there)} groups" + (f", {without} without pairs excluded" if without else "")
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
 
 

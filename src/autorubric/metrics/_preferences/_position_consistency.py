@@ -21,16 +21,16 @@ def position_consistency(
     scale: Scale | None = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the share of comparisons with the same outcome in both orders of the candidates.
+    """Compute the proportion of comparisons with the same outcome in both orders of the candidates.
 
-    Both sides use the same names for the candidates, whatever their order. A judge that always picks the
-    first candidate scores 0; one that picks at random between two scores about 1/2. The interval is Wilson's.
-    Undefined (`no_pairs`) without a complete pair.
+    Both arguments use the same names for the candidates, regardless of their order. A judge that always picks
+    the first candidate scores 0; a judge that picks one of two at random scores about 1/2. The interval is
+    Wilson's. The result is undefined without a complete pair (`no_pairs`).
 
     Args:
-        first: Outcomes in the declared order; None and NaN are missing, and drop the pair.
-        swapped: Outcomes in the other order, by the same names.
-        scale: Declared outcomes; None uses those that occur.
+        first: Outcomes in the declared order. None and NaN count as missing, and their pairs are dropped.
+        swapped: Outcomes in the other order, with the same names.
+        scale: Declared outcomes; None uses the outcomes that occur.
         **interval: See `CodedArguments`.
     """
     options = CodedOptions(**interval)

@@ -1,4 +1,4 @@
-"""Items with two scores, in groups, and the pairs of them that are compared."""
+"""Items with two scores each, and the pairs of items within groups."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class ScoredItems:
     """Items that have both scores.
 
     Attributes:
-        gold: Shape `(n,)`.
-        pred: Shape `(n,)`.
+        gold: Gold scores, shape `(n,)`.
+        pred: Predicted scores, shape `(n,)`.
         group: Group of each item, 0..G-1 without gaps; None if all pairs are compared.
         cluster: Cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit.
-        n_missing: Items left out.
+        n_missing: Number of items dropped because a score was missing.
     """
 
     gold: Array
@@ -40,7 +40,7 @@ class ScoredItems:
 
     @property
     def groups(self) -> Codes:
-        """Group of each item; 0 for all items without groups."""
+        """Group of each item; 0 for all items if there are no groups."""
         return np.zeros(self.n, dtype=np.int64) if self.group is None else self.group
 
 
@@ -55,7 +55,7 @@ def scored_items(
     """
     left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
     if len(left) != len(right):
-        raise ArgumentError(f"gold has {len(left)} scores and pred {len(right)}; give one of each per item")
+        raise ArgumentError(f"gold has {len(left)} scores but pred has {len(right)}; lengths must match")
     both = ~(np.isnan(left) | np.isnan(right))
     group, clusters = _group_codes(groups, len(left)), cluster_codes(cluster, len(left))
     if group is not None and clusters is not None:
@@ -78,28 +78,28 @@ def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
         return None
     ids = as_sequence(groups, "groups")
     if len(ids) != n:
-        raise ArgumentError(f"groups has {len(ids)} ids for {n} items; give one per item")
+        raise ArgumentError(f"groups has {len(ids)} ids for {n} items; pass one per item")
     if any(is_missing(one) for one in ids):
-        raise ArgumentError("groups has a missing id; give one per item")
+        raise ArgumentError("groups contains a missing id; pass one id per item")
     return cluster_codes(ids, n)
 
 
 def _refuse_split(group: Codes, cluster: Codes) -> None:
     if len(np.unique(np.stack([group, cluster]), axis=1).T) > len(np.unique(group)):
         raise ArgumentError(
-            "cluster splits a group; items of a group are compared, so give the whole group one cluster id"
+            "cluster must not split a group, because its items are compared; use one cluster id per group"
         )
 
 
 class ItemPairs(NamedTuple):
-    """Pairs of items from the same group: positions of both items, each pair once, shape `(m,)`."""
+    """Pairs of items within groups, as the positions of both items; each pair occurs once, shape `(m,)`."""
 
     one: Codes
     other: Codes
 
 
 def pairs_within(group: Codes, limit: int, rng: np.random.Generator) -> tuple[ItemPairs, int]:
-    """Return all pairs within groups, or `limit` drawn with replacement if more, and their total."""
+    """Return all pairs within groups (a sample of `limit` with replacement if more) and their number."""
     order = np.argsort(group, kind="stable")
     grouped = group[order]
     start = np.searchsorted(grouped, grouped, side="left")

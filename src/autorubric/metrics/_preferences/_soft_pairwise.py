@@ -25,30 +25,30 @@ def soft_pairwise_accuracy(
     """Compare the p-values of all pairs of systems [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
 
     p(i>j), for i before j, is the one-sided p-value of a paired permutation test that system i scores higher
-    on average. It is the share of the ways to swap the two systems' scores within segments that give a
-    difference at least as large as the observed one. With S ≤ 13 segments all 2^S ways are enumerated;
-    otherwise `n_permutations` are drawn and the observed one is added to them, (k + 1) / (m + 1). All pairs
-    and both sides use the same permutations.
+    on average. It is the proportion of the ways to swap the two systems' scores within segments that give a
+    difference at least as large as the observed one. With S ≤ 13 segments, all 2^S ways are enumerated;
+    otherwise `n_permutations` are drawn and the observed one is added to them, (k + 1) / (m + 1). The same
+    permutations are used for all pairs, and for gold and pred.
 
     If some swaps give exactly the observed difference, p(i>j) + p(j>i) exceeds 1, and the order of the
     systems can change the result by that much.
 
-    There is no interval (`no_interval`), because the p-values are themselves made from the noise of the
+    There is no interval (`no_interval`), because the p-values themselves are computed from the noise of the
     segments. A resample of segments would contain that noise twice: p-values would move towards 0 and 1, and
-    the resampled values would centre on a different value. Undefined with one system (`too_few_units`) or no
-    segment (`no_pairs`). A segment with a missing score on either side is left out and counted in
+    the resampled values would centre on a different value. The metric is undefined with one system
+    (`too_few_units`) or no segment (`no_pairs`). Segments with a missing score are dropped and counted in
     `n_missing`.
 
     Args:
-        gold: Numbers, `(n_systems, n_segments)`; None and NaN are missing.
+        gold: Numbers of shape `(n_systems, n_segments)`; None and NaN count as missing.
         pred: Numbers of the same shape.
-        n_permutations: Permutations to draw, at least 10,000.
-        **interval: See `IntervalArguments`; `cluster` is an id per segment, and the segments of a cluster are
+        n_permutations: Number of permutations to draw, at least 10,000.
+        **interval: See `IntervalArguments`. `cluster` has one id per segment; the segments of a cluster are
             swapped together. `rng` draws the permutations. `ci` must be `"auto"` or None; `confidence_level`
             and `n_resamples` have no effect.
 
     Returns:
-        The estimate; its `n` is the number of systems.
+        The estimate, whose `n` is the number of systems.
 
     Raises:
         ArgumentError: If the shapes differ or are not two-dimensional, the number of cluster ids is not the
@@ -59,10 +59,10 @@ def soft_pairwise_accuracy(
             human evaluation of automatic metrics via soft pairwise accuracy, WMT, 1222-1234.
     """
     if isinstance(n_permutations, bool) or n_permutations < _LEAST:
-        raise ArgumentError(f"n_permutations={n_permutations!r}; give at least {_LEAST}")
+        raise ArgumentError(f"n_permutations must be at least {_LEAST}; got {n_permutations!r}")
     options = IntervalOptions(**interval)
     if options.ci not in ("auto", None):
-        raise ArgumentError(f"soft pairwise accuracy has no interval; give ci=None instead of {options.ci!r}")
+        raise ArgumentError(f"soft pairwise accuracy has no interval; ci must be None, got {options.ci!r}")
     sides, n_missing = _read(gold, pred, options)
     n_systems, n_units = sides[0].shape
     exact = n_units <= _EXACT_SEGMENTS
@@ -81,20 +81,20 @@ def soft_pairwise_accuracy(
 
 
 def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], int]:
-    """Read both sides as systems × exchangeable units, complete, and count the segments left out."""
+    """Return both scores as systems × complete exchangeable units, and the number of dropped segments."""
     sides = [
         number_rows(values, what, "(n_systems, n_segments)")
         for values, what in ((gold, "gold"), (pred, "pred"))
     ]
     if sides[0].shape != sides[1].shape:
         raise ArgumentError(
-            f"gold has shape {sides[0].shape} and pred {sides[1].shape}; give both by systems × segments"
+            f"gold has shape {sides[0].shape} but pred has {sides[1].shape}; pass systems × segments for both"
         )
     there = np.asarray(~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0))
     members = dense(cluster_codes(options.cluster, there.size), there)
     kept = [side[:, there] for side in sides]
     if members is not None:
-        # A cluster is exchanged as a whole: its sum is all that counts.
+        # A cluster is swapped as a whole, so only its sum matters.
         one_hot = np.eye(int(members.max(initial=-1)) + 1)[members]
         kept = [side @ one_hot for side in kept]
     return kept, int(there.size - np.count_nonzero(there))
@@ -113,10 +113,10 @@ def _drawn_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.
 
 def _p_values(sides: list[Array], signs: Iterable[Array], *, added: int) -> list[Array]:
     """Return p(i>j) for each side, shape `(n_systems, n_systems)`."""
-    # What all systems share cancels; without it the sums round less.
+    # A component common to all systems cancels; removing it reduces rounding error.
     sides = [side - side[:1] for side in sides]
     totals = [side.sum(axis=1) for side in sides]
-    # The sums of exchanges that are equal in exact arithmetic must count as equal.
+    # Sums that are equal in exact arithmetic must compare as equal.
     slack = [1e-12 * side.shape[1] * float(np.abs(side).max()) for side in sides]
     at_least = [np.full((len(side), len(side)), float(added)) for side in sides]
     n_ways = added

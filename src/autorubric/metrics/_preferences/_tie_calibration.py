@@ -30,7 +30,7 @@ class TieCalibratedAccuracy(Estimate):
         epsilon: Threshold chosen on all items; None if there is no pair.
         in_sample: Whether `value` uses the items that `epsilon` was chosen on, which makes it optimistic.
         cross_validated: Accuracy on items that were not used to choose the threshold; report this one.
-        fold_epsilons: Threshold chosen without each fold.
+        fold_epsilons: For each fold, the threshold chosen on the other folds.
     """
 
     epsilon: float | None = None
@@ -59,34 +59,34 @@ def tie_calibrated_pairwise_accuracy(
 ) -> TieCalibratedAccuracy:
     """Find the tie threshold that maximizes pairwise accuracy, and the accuracy on held-out items [1].
 
-    A judge whose scores are never equal is wrong on every pair that people tie. `value` is the accuracy, with
-    ties credited, at the `epsilon` that maximizes it: 0 or a difference between two scores, the smallest if
-    several are equally good. This is the metric of [1]. It is optimistic, because the threshold was chosen on
-    the same items, and has no interval (`in_sample`). Report `cross_validated`: items (whole groups with
-    `groups`, whole clusters with `cluster`) are split into folds, each fold's pairs are judged at the
-    threshold chosen on the other folds, and pairs across folds are left out. Its interval treats the
-    thresholds as fixed.
+    A judge whose scores are never equal is wrong on every pair that is tied in gold. `value` is the accuracy,
+    with ties credited, at the `epsilon` that maximizes it: 0 or a difference between two scores, the smallest
+    if several are equally good. This is the metric of [1]. It is optimistic, because the threshold was chosen
+    on the same items, and has no interval (`in_sample`). Report `cross_validated` instead: items (whole
+    groups with `groups`, whole clusters with `cluster`) are split into folds, the pairs of each fold are
+    evaluated at the threshold chosen on the other folds, and pairs across folds are excluded. Its interval
+    treats the thresholds as fixed.
 
-    From about 2000 items in one group, thresholds are chosen on two million pairs drawn by `rng`, as in [1];
-    the accuracy always uses all pairs. Pairs tied in gold always count: if they were skipped, no threshold
-    would help.
+    With more than about 2000 items in one group, thresholds are chosen on a random sample of two million
+    pairs, as in [1]; the accuracy always uses all pairs. Pairs tied in gold always count: if they were
+    skipped, no threshold would help.
 
-    Undefined where `pairwise_accuracy` is. `cross_validated` is also undefined (`too_few_units`) with fewer
-    than two groups or, without groups, fewer than four items or clusters. The number of folds is reduced if
-    there are too few of these to fill them.
+    The value is undefined in the same cases as `pairwise_accuracy`. `cross_validated` is also undefined
+    (`too_few_units`) with fewer than two groups or, without groups, fewer than four items or clusters. If
+    these do not suffice for the requested folds, fewer folds are used.
 
     Args:
-        gold: Numbers, shape `(n,)`; None and NaN are missing, and drop the item.
-        pred: Numbers, shape `(n,)`.
-        ties: Only `"credit"`; accepted so that the call matches `pairwise_accuracy`.
-        epsilon: Only None, because the threshold is chosen here.
-        groups: A group id per item; only pairs within a group count, and groups weigh the same.
+        gold: Numbers of shape `(n,)`. Items with None or NaN in either score are dropped.
+        pred: Numbers of shape `(n,)`.
+        ties: Must be `"credit"`; the parameter exists for compatibility with `pairwise_accuracy`.
+        epsilon: Must be None, because this function chooses the threshold.
+        groups: One group id per item. Only pairs within a group count, and all groups have equal weight.
         folds: Number of folds, at least 2.
         **interval: See `IntervalArguments`; `rng` also assigns the folds.
 
     Raises:
-        ArgumentError: As in `pairwise_accuracy`, or if `epsilon` is set, ties are skipped, or there are fewer
-            than two folds.
+        ArgumentError: If an argument is invalid for `pairwise_accuracy`, `epsilon` is set, ties are skipped,
+            or there are fewer than two folds.
 
     References:
         [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with
@@ -94,16 +94,16 @@ def tie_calibrated_pairwise_accuracy(
     """
     if ties != "credit":
         raise ArgumentError(
-            f"ties={ties!r}; with pairs that gold ties left out no threshold helps: give 'credit', or call "
-            "pairwise_accuracy(ties='skip')"
+            f"ties must be 'credit'; got {ties!r}. No threshold helps if pairs tied in gold are skipped; use "
+            "pairwise_accuracy(ties='skip') instead"
         )
     if epsilon is not None:
         raise ArgumentError(
-            f"epsilon={epsilon!r}; tie calibration chooses the threshold itself: leave it out, or call "
-            "pairwise_accuracy(epsilon=…)"
+            f"epsilon must be None, because tie calibration chooses the threshold; got {epsilon!r}. Use "
+            "pairwise_accuracy(epsilon=…) instead"
         )
     if isinstance(folds, bool) or folds < 2:
-        raise ArgumentError(f"folds={folds!r}; give a number of folds from 2")
+        raise ArgumentError(f"folds must be an integer of at least 2; got {folds!r}")
     options = IntervalOptions(**interval)
     rng = options.generator()
     items = scored_items(gold, pred, groups, options.cluster)
@@ -150,7 +150,7 @@ def _gains(items: ScoredItems, rng: np.random.Generator) -> _Gains:
     pairs, size = ItemPairs(pairs.one[order], pairs.other[order]), size[order]
     signs = np.sign(items.gold[pairs.one] - items.gold[pairs.other])
     gain = np.where(signs == 0, 1.0, np.where(signs == np.sign(apart[order]), -1.0, 0.0))
-    # A group weighs the same whatever its number of pairs, and pairs tied in pred are so at any threshold.
+    # All groups have equal weight, whatever their number of pairs; pairs tied in pred stay tied.
     weight = np.bincount(items.groups[pairs.one], minlength=1) if len(size) else np.ones(1)
     gain = np.where(size == 0, 0.0, gain / weight[items.groups[pairs.one]])
     return _Gains(pairs, size, gain)

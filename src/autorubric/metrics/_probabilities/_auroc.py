@@ -1,4 +1,4 @@
-"""Area under the ROC curve: how well probabilities rank positives above negatives."""
+"""Area under the ROC curve, which measures how well probabilities rank positives above negatives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Ranking:
     after: Codes
 
     def area(self, weights: Array) -> Array:
-        """Return the share of pairs ordered correctly, ties half, shape `(...)`; NaN with one class."""
+        """Return the share of correctly ordered pairs, with ties as ½, shape `(...)`; NaN with one class."""
         sorted_weights = weights[..., self.order]
         ours, others = sorted_weights * self.positive, sorted_weights * ~self.positive
         pairs = ours.sum(-1) * others.sum(-1)
@@ -72,22 +72,23 @@ def _ranked(prob: Array, positive: Array) -> _Ranking:
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Compute the area under the ROC curve: P(a positive gets a higher probability than a negative) [1].
+    """Compute the area under the ROC curve, the probability that a positive ranks above a negative [1].
 
     This is the Mann-Whitney statistic with midranks, U / (n₁ n₀); ties count half. 1 is perfect and 1/2 is
-    chance. It depends only on the order of the probabilities, not on their size. With two columns, the second
-    is used. With more, the result is the unweighted mean over classes, each against the rest; a class is left
-    out if no observation or every observation belongs to it, and `method` reports how many classes were used.
-    Undefined if the truth has only one class (`single_class`) or no observation is complete (`no_pairs`).
+    chance level. It depends only on the order of the probabilities, not on their size. With two columns, the
+    second is used. With more, the result is the unweighted mean over classes, each against the rest; a class
+    is excluded if no observation or every observation belongs to it, and `method` reports how many classes
+    were used. The area is undefined if the truth has only one class (`single_class`) or no observation is
+    complete (`no_pairs`).
 
     Args:
-        truth: As in `brier`.
-        prob: As in `brier`.
-        scale: As in `brier`.
+        truth: Outcomes; see `brier`.
+        prob: Probabilities; see `brier`.
+        scale: Categories; see `brier`.
         **interval: See `IntervalArguments`. `auto` uses DeLong's variance [2] on the logit scale or, with
             clusters, the variance of [3] with a t quantile on C - 1 degrees of freedom. Where these fail (an
             area of 0 or 1, or fewer than two observations of a class), it uses the score interval of [4],
-            with each cluster counted as one observation.
+            which counts each cluster as one observation.
 
     References:
         [1] J. A. Hanley, B. J. McNeil (1982), The meaning and use of the area under a receiver operating
@@ -189,7 +190,7 @@ def score_ends(value: float, n_ours: float, n_others: float, quantile: float) ->
 
 
 def _root(excess: Any, below: float, above: float) -> float:
-    # At a bound the excess is 0 on both sides of the equation; a hair inside it is not.
+    # The excess is 0 at a bound, but not just inside it.
     hair = 1e-12
     return float(
         brentq(excess, below + hair if below == 0.0 else below, above - hair if above == 1.0 else above)

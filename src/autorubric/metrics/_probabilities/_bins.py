@@ -23,7 +23,7 @@ class Binned:
 
     Attributes:
         prob: Forecast probability, shape `(n,)`.
-        happened: 1 where the forecast event happened, else 0, shape `(n,)`.
+        happened: 1 if the forecast event happened, otherwise 0, shape `(n,)`.
         place: Bin of each forecast, 0..B-1, in increasing order, shape `(n,)`.
         starts: Index of the first forecast of each bin, shape `(B,)`.
         edges: Lower and upper edge of each bin, shape `(B, 2)`.
@@ -42,23 +42,23 @@ class Binned:
         return np.asarray(np.add.reduceat(weighted, self.starts, axis=-1))
 
     def means(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weight, mean forecast and rate of each bin, shape `(..., B)`; means are 0 without weight."""
+        """Return weight, mean forecast and rate of each bin, shape `(..., B)`; means without weight are 0."""
         n = self.sums(weights)
         filled = np.where(n == 0, 1.0, n)
         return n, self.sums(weights * self.prob) / filled, self.sums(weights * self.happened) / filled
 
     @property
     def ones(self) -> Array:
-        """Weight of 1 for each observation."""
+        """A weight of 1 for each observation, shape `(n,)`."""
         return np.ones(len(self.prob))
 
 
 def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy) -> Binned:
     """Put forecasts into bins; `bins=None` gives each distinct forecast its own bin."""
     if bins is not None and (isinstance(bins, bool) or bins != int(bins) or bins < 1):
-        raise ArgumentError(f"bins={bins!r}; give a whole number from 1")
+        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
     if strategy not in get_args(Strategy):
-        raise ArgumentError(f"strategy={strategy!r}; give one of {list(get_args(Strategy))}")
+        raise ArgumentError(f"strategy must be one of {list(get_args(Strategy))}; got {strategy!r}")
     edges, where = _edges(prob, bins, strategy)
     order = np.argsort(where, kind="stable")
     used, starts, place = np.unique(where[order], return_index=True, return_inverse=True)
@@ -88,16 +88,16 @@ def _edges(prob: Array, bins: int | None, strategy: Strategy) -> tuple[Array, Co
 def describe_bins(bins: int | None, strategy: Strategy) -> str:
     """Describe the bins and their edge rule in words."""
     if bins is None:
-        return "a bin for each distinct forecast"
+        return "one bin per distinct forecast"
     kind = "equal width" if strategy == "width" else "equal mass (quantiles of the sample)"
-    return f"{bins} bins of {kind}, closed above, the first at both ends"
+    return f"{bins} bins of {kind}, closed above (the first also below)"
 
 
 def stated_forecasts(given: Forecasts) -> tuple[Array, Array, str]:
-    """Return the probability to calibrate, whether its event happened, and its name.
+    """Return the probabilities to calibrate, whether their events happened, and their description.
 
-    With one column this is P(positive). With K columns it is the probability of the top label and whether
-    that label was right; if several probabilities are highest, the first column is the top label.
+    With one column, the probability is P(positive). With K columns, it is the probability of the top label,
+    and the event is that this label is right; among equal probabilities, the first is the top label.
     """
     if given.prob.ndim == 1:
         return given.prob, given.truth, "P(positive)"

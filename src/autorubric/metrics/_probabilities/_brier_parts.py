@@ -32,16 +32,15 @@ class BrierParts:
     """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:
-        brier: The Brier score.
+        brier: The Brier score of P(positive).
         reliability: `Σ n_b (p̄_b - ȳ_b)² / n`: how far the mean forecast of each bin is from its observed
             rate; 0 means calibrated.
-        resolution: `Σ n_b (ȳ_b - ȳ)² / n`: how far the rates of the bins are from the base rate; higher is
-            better.
+        resolution: `Σ n_b (ȳ_b - ȳ)² / n`: distance of the bins' rates from the base rate; higher is better.
         uncertainty: `ȳ (1 - ȳ)`: the score of always forecasting the base rate.
         within_variance: `ΣΣ (p - p̄_b)² / n`: spread of the forecasts within bins.
         within_covariance: `2 ΣΣ (p - p̄_b) (y - ȳ_b) / n`: how well forecasts within bins follow the
-            outcomes; subtracted from the score.
-        method: How the bins were made.
+            outcomes; this part is subtracted from the score.
+        method: Description of the bins.
     """
 
     brier: Estimate
@@ -53,7 +52,7 @@ class BrierParts:
     method: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form, without NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         parts = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
 
@@ -128,19 +127,19 @@ def brier_parts(
 ) -> BrierParts:
     """Split the Brier score of P(positive) into parts that sum to it exactly [1, 2].
 
-    `brier = reliability - resolution + uncertainty + within_variance - within_covariance`. With `bins=None`
+    `brier = reliability - resolution + uncertainty + within_variance - within_covariance`. With `bins=None`,
     each distinct forecast is its own bin, the last two parts are 0 and the rest is Murphy's identity [1]. If
-    nearly all forecasts differ, each bin then holds one outcome and the parts mean nothing (reliability
-    becomes the score itself): pass `bins`. Forecasts differ within such bins, and the last two parts account
-    for that [2]. Reliability and resolution are both biased upwards, by up to about B ȳ(1-ȳ)/n for B bins.
-    All parts are undefined (`no_pairs`) if no observation is complete.
+    nearly all forecasts differ, each bin then holds one outcome and the parts are meaningless (reliability
+    becomes the score itself), so pass `bins`. Forecasts differ within such bins, and the last two parts
+    account for that [2]. Reliability and resolution are both biased upwards, by up to about B ȳ(1-ȳ)/n for B
+    bins. All parts are undefined (`no_pairs`) if no observation is complete.
 
     Args:
-        truth: As in `brier`.
-        prob: P(positive), `(n,)`, or two columns; with more classes, pass one class against the rest.
+        truth: Outcomes; see `brier`.
+        prob: P(positive), shape `(n,)`, or two columns; with more classes, pass one class against the rest.
         bins: Number of bins; None for one bin per distinct forecast.
-        strategy: As in `ece`.
-        scale: As in `brier`.
+        strategy: `"width"` or `"mass"`; see `ece`.
+        scale: Categories; see `brier`.
         **interval: See `IntervalArguments`. `auto` is a delta-method t interval around the part, without
             correcting its bias; the interval of the uncertainty is derived from Wilson's interval of the base
             rate.
@@ -155,8 +154,8 @@ def brier_parts(
     given = read_forecasts(truth, prob, scale, options)
     if given.n_classes > 2:
         raise ArgumentError(
-            f"prob has {given.n_classes} columns; the parts are of two classes: give truth == k and "
-            "prob[:, k] for each class k"
+            f"prob must have at most two columns; got {given.n_classes}. For more classes, pass truth == k "
+            "and prob[:, k] for each class k"
         )
     binned = into_bins(given.positive, given.truth, given, bins, strategy)
     parts = _Parts(binned)

@@ -27,13 +27,13 @@ from autorubric.metrics._scales import Scale
 
 
 def _gaps(binned: Binned, weights: Array) -> Array:
-    """Sum |mean forecast - rate| over bins, weighted by the bins' shares, shape `(...)`."""
+    """Sum |mean forecast - rate| over bins, weighted by each bin's share of forecasts, shape `(...)`."""
     n, forecast, rate = binned.means(weights)
     return np.asarray((n * np.abs(forecast - rate)).sum(-1) / weights.sum(-1))
 
 
 def _debiased_gaps(binned: Binned, weights: Array) -> Array:
-    """Compute `_gaps` minus its bias from chance: a gap g with error s averages E|N(g, s²)|."""
+    """Compute `_gaps` minus its bias from chance, since a gap g with error s averages E|N(g, s²)|."""
     n, forecast, rate = binned.means(weights)
     gap = np.abs(forecast - rate)
     error = np.sqrt(np.clip(rate * (1 - rate), 0.0, None) / np.where(n == 0, 1.0, n))
@@ -80,30 +80,30 @@ def ece(
 
     The result is in [0, 1]. With one column, P(positive) is compared with the rate of positives. With K
     columns, the confidence of the top label is compared with how often that label is right [2]. The two forms
-    give different values for the same two-class forecast. Bins include their upper edge, and the first also
-    its lower edge. Edges of equal-mass bins are sample quantiles, and equal forecasts stay in one bin. The
-    ECE is biased upwards, more so with fewer forecasts per bin: with 10 bins a perfectly calibrated judge
-    shows about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias by the normal approximation
-    of [3], which removes about a third of it. Undefined (`no_pairs`) if no observation is complete.
+    give different values for the same two-class forecast. Bins include their upper edge, and the first bin
+    also includes its lower edge. Edges of equal-mass bins are sample quantiles, and equal forecasts stay in
+    one bin. The ECE is biased upwards, more so with fewer forecasts per bin: with 10 bins, a perfectly
+    calibrated judge shows about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias by the
+    normal approximation of [3], which removes about a third of it. The ECE is undefined (`no_pairs`) if no
+    observation is complete.
 
     Args:
-        truth: As in `brier`.
-        prob: As in `brier`.
+        truth: Outcomes; see `brier`.
+        prob: Probabilities; see `brier`.
         bins: Number of bins.
-        strategy: `"width"` for bins of equal width, or `"mass"` for roughly equal numbers of forecasts per
-            bin.
+        strategy: `"width"` for bins of equal width, or `"mass"` for roughly equal numbers of forecasts.
         debiased: Whether to subtract the estimated bias; the result is at least 0.
-        scale: As in `brier`.
-        **interval: See `IntervalArguments`. `auto` is a t interval shifted down by the bias: its upper end is
-            that of the debiased ECE, and its lower end allows for the whole ECE that a calibrated judge would
-            show. Its coverage exceeds the nominal level where calibration is poor. A percentile bootstrap
-            adds the bias a second time and misses the true value. Bin edges are kept fixed.
+        scale: Categories; see `brier`.
+        **interval: See `IntervalArguments`. `auto` is a t interval shifted down by the bias: its upper bound
+            is that of the debiased ECE, and its lower bound allows for the whole ECE that a calibrated judge
+            would show. Its coverage exceeds the nominal level where calibration is poor. A percentile
+            bootstrap adds the bias a second time and misses the true value. Bin edges are kept fixed.
 
     References:
         [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using
             Bayesian binning, AAAI 29, 2901-2907.
-        [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural networks,
-            ICML 34, 1321-1330, eq. 3.
+        [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural networks, ICML
+            34, 1321-1330, eq. 3.
         [3] A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS 32.
     """
     options = IntervalOptions(**interval)
@@ -121,11 +121,11 @@ class ReliabilityBin:
     """One bin of a reliability curve.
 
     Attributes:
-        low: Lower edge; excluded from the bin, except in the first bin.
-        high: Upper edge; included.
+        low: Lower edge; only the first bin includes it.
+        high: Upper edge, which the bin includes.
         forecast: Mean forecast.
-        rate: How often the forecast event happened.
-        n: Number of forecasts.
+        rate: Rate at which the forecast event happened.
+        n: Number of forecasts in the bin.
     """
 
     low: float
@@ -135,7 +135,7 @@ class ReliabilityBin:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form."""
+        """Return all fields as JSON-serialisable data."""
         return {
             "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
             "n": self.n,
@@ -144,14 +144,14 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityCurve:
-    """Observed rate against mean forecast, bin by bin.
+    """Observed rates and mean forecasts, bin by bin.
 
     Attributes:
         bins: Non-empty bins, from the lowest forecasts to the highest.
         n: Number of observations.
-        n_missing: Observations left out because the truth or the probability was missing.
-        method: What is calibrated, and how the bins were made.
-        reason: Why there are no bins; None if there are any.
+        n_missing: Number of observations excluded because the truth or the probability was missing.
+        method: Description of the probability and of the bins.
+        reason: Reason why there are no bins; None if there are any.
     """
 
     bins: tuple[ReliabilityBin, ...]
@@ -161,7 +161,7 @@ class ReliabilityCurve:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form, without NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         return {
             "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
             "method": self.method, "reason": self.reason,
@@ -177,18 +177,18 @@ def reliability_curve(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> ReliabilityCurve:
-    """Compute the observed rate against the mean forecast for each non-empty bin [1].
+    """Compute the observed rate and the mean forecast of each non-empty bin [1].
 
-    The curve of a calibrated judge lies on the diagonal. The probability used and the bins are those of
-    `ece`. Each rate has Wilson's interval, or a logit-t interval with clusters. Without a complete
-    observation there are no bins (`no_pairs`); a value that is undefined within a bin states its own reason.
+    The curve of a calibrated judge is the diagonal. The probability and the bins are those of `ece`. Each
+    rate has Wilson's interval, or a logit-t interval with clusters. If no observation is complete, there are
+    no bins (`no_pairs`); a rate that is undefined within a bin has its own reason.
 
     Args:
-        truth: As in `brier`.
-        prob: As in `brier`.
+        truth: Outcomes; see `brier`.
+        prob: Probabilities; see `brier`.
         bins: Number of bins.
-        strategy: `"width"` or `"mass"`.
-        scale: As in `brier`.
+        strategy: `"width"` or `"mass"`; see `ece`.
+        scale: Categories; see `brier`.
         **interval: See `IntervalArguments`.
 
     References:

@@ -24,12 +24,12 @@ _NAME = "area under the risk-coverage curve, equal confidences as one step"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveragePoint:
-    """Accuracy among the most confident answers at one coverage.
+    """Accuracy of the most confident answers at one coverage.
 
     Attributes:
         coverage: Share of answers kept, in (0, 1].
-        threshold: Lowest confidence among them.
-        accuracy: Share of them that are right.
+        threshold: Lowest confidence among the kept answers.
+        accuracy: Share of the kept answers that are right.
         n: Number of answers kept.
     """
 
@@ -39,7 +39,7 @@ class CoveragePoint:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form."""
+        """Return all fields as JSON-serialisable data."""
         return {
             "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
             "n": self.n,
@@ -51,12 +51,12 @@ class CoverageCurve:
     """Accuracy as a function of coverage.
 
     Attributes:
-        points: From only the most confident answers to all of them.
-        aurc: Area under the risk-coverage curve, the mean error rate over coverages. Lower is better; an
-            uninformative confidence gives about the error rate.
-        n: Answers with a truth and a confidence.
-        n_missing: Answers left out.
-        reason: Why there are no points; None if there are any.
+        points: Points in order of increasing coverage.
+        aurc: Area under the risk-coverage curve, which is the mean error rate over coverages. Lower is
+            better; an uninformative confidence gives about the error rate.
+        n: Number of answers with a truth and a confidence.
+        n_missing: Number of excluded answers.
+        reason: Reason why there are no points; None if there are any.
     """
 
     points: tuple[CoveragePoint, ...]
@@ -66,7 +66,7 @@ class CoverageCurve:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form, without NaN."""
+        """Return all fields as JSON-serialisable data without NaN."""
         return {
             "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
             "n_missing": self.n_missing, "reason": self.reason,
@@ -78,7 +78,7 @@ class _Steps:
     """Answers in order of decreasing confidence; equal confidences form one step.
 
     Attributes:
-        wrong: 1 where the answer is wrong, in that order, shape `(n,)`.
+        wrong: 1 if the answer is wrong, otherwise 0, in that order, shape `(n,)`.
         step: Step of each answer, 0..S-1, in increasing order.
         ends: Number of answers up to the end of each step, shape `(S,)`.
         thresholds: Confidence of each step, in decreasing order.
@@ -123,27 +123,27 @@ def accuracy_at_coverage(
     scale: Scale | None = None,
     **interval: Unpack[CodedArguments],
 ) -> CoverageCurve:
-    """Compute accuracy among the most confident answers at increasing coverages, and AURC [1].
+    """Compute the accuracy of the most confident answers at increasing coverages, and the AURC [1].
 
     Answers are taken in order of decreasing confidence. Equal confidences are taken together, so the order of
     rows does not matter; a coverage that falls within such a step is reported at the end of the step. AURC,
-    the area above the curve, is `Σ_s (share of answers in step s) · (error rate up to s)`; if all confidences
-    differ, this is the mean over answers of [1]. Without any confidence there are no points and AURC is
-    undefined (`no_confidence`); without a complete answer the same holds (`no_pairs`).
+    the area above the accuracy curve, is `Σ_s (share of answers in step s) · (error rate up to s)`; if all
+    confidences differ, this is the mean over answers of [1]. Without confidences, there are no points and
+    AURC is undefined (`no_confidence`); the same holds without complete answers (`no_pairs`).
 
     Args:
-        truth: Labels; None and NaN are missing, and drop the answer.
-        pred: Labels.
+        truth: True labels; answers with None or NaN are dropped.
+        pred: Predicted labels; answers with None or NaN are dropped.
         confidence: Numbers on any scale, of which only the order matters; None and NaN are missing.
-        coverages: Shares in (0, 1] to report; None for every step or, if there are more than 100 steps, for
-            1%, 2%, … 100%.
-        scale: Declared categories.
+        coverages: Coverages in (0, 1] to report; None for every step or, if there are more than 100 steps,
+            for 1%, 2%, … 100%.
+        scale: Declared categories; None uses the labels that occur.
         **interval: See `CodedArguments`. Accuracies have Wilson's interval, or a logit-t interval with
             clusters; AURC has a delta-method t interval.
 
     References:
-        [1] Y. Geifman, R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS 30;
-            the area: Y. Geifman, G. Uziel, R. El-Yaniv (2019), Bias-reduced uncertainty estimation for deep
+        [1] Y. Geifman, R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS 30; the
+            area: Y. Geifman, G. Uziel, R. El-Yaniv (2019), Bias-reduced uncertainty estimation for deep
             neural classifiers, ICLR.
     """
     options = CodedOptions(**interval)
@@ -170,8 +170,8 @@ def _steps(
     sure = np.full(len(left), np.nan) if confidence is None else numeric_column(confidence, "confidence")
     if not len(left) == len(right) == len(sure):
         raise ArgumentError(
-            f"truth has {len(left)} labels, pred {len(right)} and confidence {len(sure)} numbers; give one "
-            "of each per unit"
+            f"truth has {len(left)} labels, pred has {len(right)} and confidence has {len(sure)} numbers; "
+            "pass one of each per answer"
         )
     kept = (left >= 0) & (right >= 0) & ~np.isnan(sure)
     reason: Reason | None = None
@@ -187,15 +187,14 @@ def _steps(
 
 
 def _reported(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
-    """Return the steps at which the coverages are reached."""
     if coverages is None:
         if len(steps.ends) <= _MOST_POINTS:
             return list(range(len(steps.ends)))
         coverages = [percent / _MOST_POINTS for percent in range(1, _MOST_POINTS + 1)]
     wrong = [share for share in coverages if not 0.0 < share <= 1.0]
     if wrong:
-        raise ArgumentError(f"coverages holds {wrong[0]!r}; give shares above 0, up to 1")
-    # Rounding must not ask for one answer more than the share stands for.
+        raise ArgumentError(f"coverages must be greater than 0 and at most 1; got {wrong[0]!r}")
+    # Rounding must not add an answer to the number that the coverage implies.
     wanted = np.ceil(np.array(coverages, dtype=float) * steps.seen.n - 1e-9)
     return sorted({int(place) for place in np.searchsorted(steps.ends, wanted)})
 

@@ -17,7 +17,7 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import MISSING, Binary, Codes, Scale
 
 SUM_TOLERANCE = 1e-3
-"""How far the sum of a row of probabilities may be from 1: enough for three printed decimals."""
+"""Tolerance for the sum of a row of probabilities, sufficient for three printed decimals."""
 
 _ROUNDING = 1e-6
 
@@ -30,7 +30,7 @@ class Forecasts:
         truth: Code of the outcome, shape `(n,)`; 0 or 1 with a single column.
         prob: P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`.
         cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
-        n_missing: Observations left out.
+        n_missing: Number of excluded observations.
     """
 
     truth: Codes
@@ -50,14 +50,14 @@ class Forecasts:
 
     @property
     def positive(self) -> Array:
-        """P(class 1) of two classes, shape `(n,)`."""
+        """P(class 1) if there are two classes, shape `(n,)`."""
         return self.prob if self.prob.ndim == 1 else self.prob[:, 1]
 
 
 def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
-    """Read the complete observations.
+    """Read the observations that have both a truth and a probability.
 
     Raises:
         ArgumentError: If the lengths differ, a probability is outside [0, 1], a row does not sum to 1, or a
@@ -67,7 +67,7 @@ def read_forecasts(
     codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])
     if len(codes) != len(chances):
         raise ArgumentError(
-            f"truth has {len(codes)} labels and prob {len(chances)} rows; give one of each per unit"
+            f"truth has {len(codes)} labels but prob has {len(chances)} rows; pass one of each per item"
         )
     there = ~np.isnan(chances) if chances.ndim == 1 else ~np.isnan(chances).any(axis=1)
     kept = there & (codes >= 0)
@@ -81,14 +81,14 @@ def _columns(prob: Any) -> Array:
     if hasattr(prob, "__array__"):
         table = np.asarray(prob)
         if table.ndim not in (1, 2):
-            raise ArgumentError(f"prob has shape {table.shape}; give (n,) or (n, K)")
+            raise ArgumentError(f"prob must have shape (n,) or (n, K); got {table.shape}")
         return numeric_column(table.reshape(-1), "prob").reshape(table.shape)
     rows = list(prob)
     widths = {len(row) for row in rows if _is_row(row)}
     if not widths:
         return numeric_column(rows, "prob")
     if len(widths) > 1:
-        raise ArgumentError(f"prob has rows of {sorted(widths)} numbers; give one for each class")
+        raise ArgumentError(f"rows of prob must have equal lengths; got lengths {sorted(widths)}")
     nothing = [None] * widths.pop()
     return np.array([numeric_column(row if _is_row(row) else nothing, "a row of prob") for row in rows])
 
@@ -102,20 +102,20 @@ def _checked(chances: Array) -> Array:
         outside = chances[(chances < -_ROUNDING) | (chances > 1 + _ROUNDING)]
     if outside.size:
         raise ArgumentError(
-            f"prob holds {float(outside[0])!r}; probabilities lie in [0, 1] (logits and scores do not: "
-            "transform them first)"
+            f"prob must contain probabilities in [0, 1]; got {float(outside[0])!r}. Transform logits and "
+            "scores to probabilities first"
         )
     if chances.ndim == 2:
         if chances.shape[1] < 2:
             raise ArgumentError(
-                f"prob has shape {chances.shape}; give P(positive) as (n,), or (n, K) with K >= 2"
+                f"prob must be P(positive) of shape (n,), or (n, K) with K >= 2; got shape {chances.shape}"
             )
         sums = chances.sum(axis=1)
         off = sums[np.abs(sums - 1) > SUM_TOLERANCE + _ROUNDING]
         if off.size:
             raise ArgumentError(
-                f"a row of prob sums to {float(off[0])!r}; a row has a probability for each class and sums "
-                "to 1: divide each row by its sum if its numbers are shares"
+                f"each row of prob must sum to 1 over all classes; a row sums to {float(off[0])!r}. "
+                "Divide each row by its sum if its numbers are proportions"
             )
     return np.clip(chances, 0.0, 1.0)
 
@@ -124,7 +124,7 @@ def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
     coded = encode((truth,), scale or Binary(), None)
     if coded.size != 2:
         raise ArgumentError(
-            f"{scale} has {coded.size} categories and prob one column; give prob as (n, {coded.size})"
+            f"{scale} has {coded.size} categories but prob has one column; pass shape (n, {coded.size})"
         )
     return coded.codes[0]
 
@@ -133,14 +133,14 @@ def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
     if scale is not None:
         coded = encode((truth,), scale, None)
         if coded.size != n_classes:
-            raise ArgumentError(f"{scale} has {coded.size} categories and prob {n_classes} columns")
+            raise ArgumentError(f"{scale} has {coded.size} categories but prob has {n_classes} columns")
         return coded.codes[0]
     numbers = numeric_column(truth, "truth")
     numbers = np.where(np.isnan(numbers), MISSING, numbers)
     wrong = numbers[(numbers != np.round(numbers)) | (numbers < MISSING) | (numbers >= n_classes)]
     if wrong.size:
         raise ArgumentError(
-            f"truth holds {float(wrong[0])!r}; with {n_classes} columns it is a code from 0 to "
-            f"{n_classes - 1}, -1 or None where missing, or a label of the scale that you give"
+            f"with {n_classes} columns, truth must be a code from 0 to {n_classes - 1}, -1 or None if "
+            f"missing, or a label of the scale that you pass; got {float(wrong[0])!r}"
         )
     return numbers.astype(np.int64)

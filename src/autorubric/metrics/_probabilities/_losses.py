@@ -26,21 +26,21 @@ from autorubric.metrics._scales import Scale
 def brier(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Compute the Brier score: mean squared difference between forecast and outcome; 0 is perfect [1].
+    """Compute the Brier score, the mean squared difference between forecast and outcome [1].
 
-    For P(positive), shape `(n,)`, it is `Σ (p - y)² / n`, in [0, 1]; always forecasting 1/2 scores 0.25. For
-    classes, shape `(n, K)`, it is `Σ Σ_k (p_k - y_k)² / n`, in [0, 2], the sum of [1]; with two classes this
-    is halved, so both forms of a binary forecast score the same. `brier_parts` decomposes it. Undefined
-    (`no_pairs`) if no observation is complete.
+    0 is perfect. For P(positive), shape `(n,)`, it is `Σ (p - y)² / n`, in [0, 1]; always forecasting 1/2
+    scores 0.25. For classes, shape `(n, K)`, it is `Σ Σ_k (p_k - y_k)² / n`, in [0, 2], the sum of [1]; with
+    two classes this is halved, so that both forms of a binary forecast score the same. `brier_parts`
+    decomposes it. The score is undefined (`no_pairs`) if no observation is complete.
 
     Args:
-        truth: 0/1, or any value `Binary()` reads, with one column; codes 0..K-1 with K columns, -1 for
-            missing. None and NaN are missing.
-        prob: Probabilities, `(n,)` or `(n, K)`, with rows that sum to 1 within 0.001; a missing number drops
+        truth: Outcomes. With one column, 0/1 or any value that `Binary()` reads; with K columns, codes
+            0..K-1, with -1 for missing. None and NaN are missing.
+        prob: Probabilities, shape `(n,)` or `(n, K)`, with rows that sum to 1 ± 0.001; a missing number drops
             its row.
-        scale: Categories in the order of the columns, the positive one last, if the truth holds labels.
+        scale: Categories in the order of the columns, the positive one last; required if `truth` has labels.
         **interval: See `IntervalArguments`. `auto` is a t interval on the logit scale, with C - 1 degrees of
-            freedom if there are clusters.
+            freedom for C clusters.
 
     References:
         [1] G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather
@@ -88,18 +88,19 @@ def log_loss(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> Estimate:
-    """Compute the logarithmic loss: mean of `-ln P(outcome)`, in nats; 0 is perfect, a coin flip ln 2 [1].
+    """Compute the logarithmic loss, the mean of `-ln P(outcome)` in nats [1].
 
-    An outcome that was forecast with probability 0 has infinite loss, so the result is undefined
-    (`infinite_loss`) unless `clip` bounds the probabilities. The result then depends on `clip`: one such
-    error in n observations adds `-ln(clip) / n`. Undefined (`no_pairs`) if no observation is complete.
+    0 is perfect, and a coin flip scores ln 2. An outcome that was forecast with probability 0 has infinite
+    loss, so the result is undefined (`infinite_loss`) unless `clip` bounds the probabilities. The result then
+    depends on `clip`: one such error in n observations adds `-ln(clip) / n`. The loss is also undefined
+    (`no_pairs`) if no observation is complete.
 
     Args:
-        truth: As in `brier`.
-        prob: As in `brier`.
-        clip: Clip probabilities to [clip, 1 - clip] first; None leaves them unchanged. scikit-learn clips at
-            2.2e-16.
-        scale: As in `brier`.
+        truth: Outcomes; see `brier`.
+        prob: Probabilities; see `brier`.
+        clip: Probabilities are first clipped to [clip, 1 - clip]; None leaves them unchanged. scikit-learn
+            clips at 2.2e-16.
+        scale: Categories; see `brier`.
         **interval: See `IntervalArguments`. `auto` is a t interval, with C - 1 degrees of freedom if there
             are clusters.
 
@@ -107,14 +108,14 @@ def log_loss(
         [1] I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14(1), 107-114.
     """
     if clip is not None and not 0.0 < clip < 0.5:
-        raise ArgumentError(f"clip={clip!r}; give a probability between 0 and 0.5, or None")
+        raise ArgumentError(f"clip must be between 0 and 0.5, or None; got {clip!r}")
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
     chances = _of_what_happened(given)
     if clip is not None:
         chances = np.clip(chances, clip, 1 - clip)
     name = "log loss in nats" + (
-        "" if clip is None else f", probabilities moved into [{clip:g}, 1 - {clip:g}]"
+        "" if clip is None else f", probabilities clipped to [{clip:g}, 1 - {clip:g}]"
     )
     if np.any(chances <= 0.0):
         return Estimate.undefined("infinite_loss", n=given.n, method=name, n_missing=given.n_missing)

@@ -24,7 +24,7 @@ class Observations:
     Attributes:
         n: Number of observations.
         cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
-        n_missing: Observations left out.
+        n_missing: Number of excluded observations.
     """
 
     n: int
@@ -42,7 +42,7 @@ class Observations:
         return estimate(figure, units, options, n_missing=self.n_missing, note=note)
 
     def spread(self, effects: Array) -> float:
-        """Return the standard error from the observations' first-order effects, with the factor C/(C-1)."""
+        """Return the standard error from first-order effects, with the factor C/(C-1)."""
         sums = effects if self.cluster is None else np.bincount(self.cluster, weights=effects)
         return math.sqrt(float((sums**2).sum()) * self.n_units / (self.n_units - 1))
 
@@ -52,7 +52,7 @@ class Observations:
 
 
 EndsOf = Callable[[float, float], Ends]
-"""Function from (value, confidence level) to the ends of an interval."""
+"""Function from (value, confidence level) to the bounds of an interval."""
 
 
 def weighted_figure(

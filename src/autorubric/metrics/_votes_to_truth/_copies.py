@@ -10,7 +10,7 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._votes_to_truth._patterns import Patterns
 
 FEWEST_COMMON = 20
-"""Minimum number of items that both raters of a pair must have rated."""
+"""Minimum number of items rated by both raters of a pair."""
 
 _NEAREST = 3
 _LEAST_EXCESS = 0.1
@@ -19,7 +19,7 @@ _EQUAL = 1e-9
 
 
 class CopyingPair(NamedTuple):
-    """Two raters that may copy each other; `agreement` is their share of equal labels on `n_items`."""
+    """Two raters that may copy each other; `agreement` is the proportion of equal labels on `n_items`."""
 
     first: int
     second: int
@@ -28,15 +28,15 @@ class CopyingPair(NamedTuple):
 
 
 def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
-    """Find pairs that agree more than their agreement with the other raters explains, the clearest first.
+    """Find pairs that agree more than their agreement with the other raters explains, clearest pair first.
 
     If raters err independently given the truth, the kappa of two raters is the product of each one's
     agreement with the truth, so κ_rs κ_uv = κ_ru κ_sv for any two other raters u and v (Spearman's tetrads
     [1]; exact for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four
     standard errors for every u and v. A tetrad does not show which of its pairs is dependent: if every κ_uv
     exceeds κ_rs, the pair with the largest κ_uv is listed instead. Pairs whose labels are all equal are
-    checked first, and listed if every other rater clearly differs from them; two raters without errors look
-    the same. The second rater of a listed pair is excluded from the search for the next pair.
+    checked first, and listed if every other rater clearly differs from them (two raters without errors are
+    listed too). The second rater of a listed pair is excluded from the search for the next pair.
 
     References:
         [1] C. Spearman (1904), "General intelligence," objectively determined and measured, American Journal
@@ -56,7 +56,7 @@ def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
 
 
 def _pair_tables(patterns: Patterns) -> tuple[Array, Array, Array]:
-    """Return kappa, share of equal labels and common items per pair, shapes `(R, R)`; NaN if undefined."""
+    """Return kappa, agreement and the number of common items of each pair, shapes `(R, R)`."""
     n_raters, size = patterns.n_raters, patterns.size
     weighted = patterns.votes.multiply(patterns.counts[:, None]).tocsr()
     joint = np.asarray((weighted.T @ patterns.votes).todense(), dtype=float)
@@ -73,7 +73,7 @@ def _pair_tables(patterns: Patterns) -> tuple[Array, Array, Array]:
 
 
 def _identical(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int] | None:
-    """Return two active raters whose labels are all equal while every other rater differs, if any."""
+    """Return two active raters with identical labels that differ from every other rater's, if any."""
     within = np.array(active)
     equal = kappa[np.ix_(within, within)] >= 1 - _EQUAL
     np.fill_diagonal(equal, False)
@@ -89,7 +89,7 @@ def _identical(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, in
 
 
 def _clearest(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int] | None:
-    """Return the pair of active raters with the largest excess agreement; None if no pair has any."""
+    """Return the pair of active raters with the largest excess agreement, or None if no pair has excess."""
     best: tuple[float, tuple[int, int]] | None = None
     within = np.array(active)
     for r in active:
@@ -112,9 +112,9 @@ def _clearest(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int
 
 
 def _excess(kappa: Array, n_items: Array, r: int, s: int, within: Array) -> float | None:
-    """Return the agreement of the pair that the others do not explain; None if they explain it."""
+    """Return the agreement of the pair in excess of what the other raters explain; None without excess."""
     others = within[(within != r) & (within != s)]
-    # Rows u with r, columns v with s: each unordered reference pair is seen both ways.
+    # Rows are u (compared with r), columns v (with s), so each reference pair occurs in both orders.
     with_r, with_s, between = (
         kappa[r, others][:, None],
         kappa[s, others][None, :],
@@ -137,5 +137,5 @@ def _excess(kappa: Array, n_items: Array, r: int, s: int, within: Array) -> floa
 
 
 def _variance(kappa: Array, n: Array) -> Array:
-    """Return the large-sample variance of a correlation, which kappa with equal margins is."""
+    """Return the large-sample variance of a correlation; kappa with equal margins is a correlation."""
     return np.asarray((1 - kappa**2) ** 2 / np.maximum(n, 1))

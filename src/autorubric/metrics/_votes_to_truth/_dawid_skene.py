@@ -33,27 +33,27 @@ def dawid_skene(
 ) -> DawidSkeneResult:
     """Estimate the most probable labels, their probabilities and the confusion matrix of each rater [1].
 
-    In the model an item belongs to class k with probability p_k, and rater r then gives label l with
+    In the model, an item belongs to class k with probability p_k, and rater r then gives label l with
     probability π_rkl, independently of the other raters. The parameters are fitted by maximum likelihood with
-    EM, starting from the share of votes for each class; the likelihood may have other maxima. Votes may be
-    missing. `warnings` lists reasons to doubt the estimates: fewer than three readings, fewer items than
-    parameters, raters that always give one label or are worse than guessing, raters that agree more than
-    independent errors explain (copies), classes without items.
+    EM, starting from the proportion of votes for each class; the likelihood may have other maxima. Votes may
+    be missing. `warnings` lists reasons to doubt the estimates: fewer than three columns of votes, fewer
+    items than parameters, raters that always give one label or are worse than guessing, raters that agree
+    more than independent errors explain (copies), and classes without items.
 
-    Without any vote all estimates are None (`no_ratings`). If the most probable classes tie, or an item has
-    no vote, its label is None.
+    Without any vote, all estimates are None (`no_ratings`). The label of an item is None if its most probable
+    classes tie or it has no vote.
 
     Args:
-        ratings: Labels, `(n_items, n_columns)`; None and NaN are not votes.
-        scale: Declared categories; None uses those that occur.
+        ratings: Labels of shape `(n_items, n_columns)`; None and NaN are not votes.
+        scale: Declared categories; None uses the categories that occur.
         smoothing: Pseudo-votes added to each cell of each confusion matrix, and pseudo-items added to each
             class. This gives the posterior mode under Dirichlet priors of 1 + smoothing; 0 is maximum
             likelihood.
-        raters: Rater of each column, if one rater reads items several times; None makes each column a rater,
-            named by its position.
+        raters: Rater of each column, if a rater labelled the items several times. None treats each column as
+            a separate rater, named by its position.
         labels: Number of categories K, if the labels are integer codes 0..K-1, -1 for missing.
         max_iterations: Maximum number of iterations.
-        tolerance: Stop when no posterior probability changes by more than this.
+        tolerance: The iterations stop when no posterior probability changes by more than this value.
 
     Raises:
         ArgumentError: If rows differ in length, a label is outside the scale, the number of raters is not the
@@ -84,11 +84,11 @@ def dawid_skene(
 
 def _check(smoothing: float, max_iterations: int, tolerance: float) -> None:
     if not (smoothing >= 0 and math.isfinite(smoothing)):
-        raise ArgumentError(f"smoothing={smoothing!r}; give a number of pseudo-votes, 0 or more")
+        raise ArgumentError(f"smoothing must be a finite, non-negative number; got {smoothing!r}")
     if max_iterations < 1:
-        raise ArgumentError(f"max_iterations={max_iterations!r}; give at least 1")
+        raise ArgumentError(f"max_iterations must be a positive integer; got {max_iterations!r}")
     if not 0 <= tolerance < 1:
-        raise ArgumentError(f"tolerance={tolerance!r}; give a probability from 0, well below 1")
+        raise ArgumentError(f"tolerance must be at least 0 and below 1; got {tolerance!r}")
 
 
 def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[Any, ...]]:
@@ -98,7 +98,7 @@ def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[An
         return np.arange(n_columns), tuple(range(n_columns))
     names = list(as_sequence(raters, "raters"))
     if len(names) != n_columns and len(codes):
-        raise ArgumentError(f"raters has {len(names)} ids for {n_columns} columns; give one per column")
+        raise ArgumentError(f"raters has {len(names)} ids for {n_columns} columns; pass one per column")
     numbers = cluster_codes(names, len(names))
     assert numbers is not None
     return numbers[:n_columns], tuple(dict.fromkeys(names))

@@ -13,25 +13,25 @@ from autorubric.metrics._resampling import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DawidSkeneResult:
-    """Labels, their probabilities and the confusion matrix of each rater.
+    """Estimated labels, their probabilities and the confusion matrix of each rater.
 
     Attributes:
         labels: Most probable category of each item; None if categories tie or nobody voted.
         posterior: Probability of each category, shape `(n_items, K)`; an item without a vote has the prior.
             None, like `prior` and `confusion`, if there are no votes at all.
-        confusion: Probability that a rater gives a label, by true class, shape `(R, K, K)`, rows truth. A row
-            without support is not estimated and has equal shares.
-        prior: Share of each category, shape `(K,)`.
+        confusion: Probability that a rater gives each label (columns), by true class (rows), shape
+            `(R, K, K)`. A row without support is not estimated and has equal probabilities.
+        prior: Estimated proportion of each category, shape `(K,)`.
         support: Expected number of a rater's votes on items of each class, shape `(R, K)`.
         categories: The K labels, in the order used by all arrays.
-        raters: The R raters, by id or by column.
+        raters: Ids of the R raters, or their column numbers.
         n: Number of items with a vote.
         n_missing: Number of items without a vote.
         iterations: Number of iterations run.
         converged: Whether the iterations converged.
         log_likelihood: Log-likelihood of the votes under the estimates.
-        warnings: Reasons why the estimates may not be identified, in words.
-        reason: Why there are no estimates; None if there are.
+        warnings: Warnings about estimates that may be unreliable.
+        reason: Reason why there are no estimates; None if there are estimates.
     """
 
     labels: list[Any]

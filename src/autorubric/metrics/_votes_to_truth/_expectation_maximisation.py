@@ -27,9 +27,9 @@ class Fit:
 
     Attributes:
         posterior: Probability of each class, shape `(n_patterns, K)`.
-        prior: Share of each class, shape `(K,)`.
-        confusion: Confusion matrix of each rater, rows truth, shape `(R, K, K)`.
-        support: Expected number of votes behind each row, shape `(R, K)`.
+        prior: Proportion of each class, shape `(K,)`.
+        confusion: Confusion matrix of each rater with truth in the rows, shape `(R, K, K)`.
+        support: Expected number of votes in each row of `confusion`, shape `(R, K)`.
         log_likelihood: Log-likelihood of all votes.
         iterations: Number of M steps.
         converged: Whether the last step changed no probability by more than the tolerance.
@@ -77,10 +77,10 @@ def _soft_majority(patterns: Patterns) -> Array:
 
 
 def _rows(votes: Array, support: Array, smoothing: float) -> Array:
-    """Return the share of each label given the class, `(R, label, class)`; equal shares without votes.
+    """Return the probability of each label given the class, `(R, label, class)`.
 
-    Equal shares are the limit as smoothing goes to 0. They have no effect, because no item belongs to the
-    class.
+    Without votes, all labels are equally probable, which is the limit as smoothing goes to 0. This has no
+    effect, because no item belongs to the class.
     """
     size = votes.shape[1]
     room = support[:, None, :] + smoothing * size
@@ -92,7 +92,7 @@ def _expect(patterns: Patterns, prior: Array, confusion: Array) -> tuple[Array, 
     """Return the posterior of each pattern and the logarithm of its probability."""
     with np.errstate(divide="ignore"):
         table, shares = np.log(confusion.reshape(-1, patterns.size)), np.log(prior)
-    # Sparse: votes that were not given are left out, where 0 · log 0 would be NaN.
+    # The sparse product skips labels that were not given, for which 0 · log 0 would be NaN.
     joint = patterns.votes @ table + shares
     top = joint.max(1, keepdims=True)
     joint = np.exp(joint - top)

@@ -1,4 +1,4 @@
-"""Warnings, in words, that a Dawid-Skene fit may not recover the truth."""
+"""Warnings that a Dawid-Skene fit may not recover the truth."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ _NAMES_SHOWN = 5
 def fit_warnings(
     fit: Fit, patterns: Patterns, raters: Sequence[Any], categories: Sequence[Any]
 ) -> tuple[str, ...]:
-    """Return the warnings for a fit to patterns that each have a vote."""
+    """Return the warnings for a fit to patterns that have at least one vote each."""
     n_items, size = int(patterns.counts.sum()), len(categories)
     voted = (patterns.votes.T @ patterns.counts).reshape(len(raters), size)
     found = []
     if patterns.n_columns < _READINGS:
         found.append(
-            f"{patterns.n_columns} columns of votes do not identify the model: with fewer than {_READINGS} "
-            "the start decides between explanations that fit equally well"
+            f"{patterns.n_columns} columns of votes do not identify the model: with fewer than {_READINGS}, "
+            "several solutions fit equally well and the starting point decides between them"
         )
     active = int(np.count_nonzero(voted.sum(1)))
     free = (size - 1) + active * size * (size - 1)
     if n_items < free:
         found.append(
-            f"{n_items} items are few to estimate {free} free parameters; smoothing stabilises the estimates"
+            f"{n_items} items are too few to estimate {free} parameters; smoothing stabilises the estimates"
         )
     found += _on_raters(fit, voted, raters)
     found += _on_copies(patterns, raters)
     empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
     if empty:
-        found.append(f"no item is of class {_listed(empty)}: rows of these classes are not estimated")
+        found.append(f"no item belongs to {_listed(empty)}; error rates of such classes are not estimated")
     if not fit.converged:
-        found.append(f"not converged after {fit.iterations} iterations; raise max_iterations")
+        found.append(f"the fit did not converge in {fit.iterations} iterations; increase max_iterations")
     return tuple(found)
 
 
 def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
-    """Warn about raters without votes, with only one label, or right less often than a guess."""
+    """Warn about raters that have no votes, give only one label, or are worse than guessing."""
     size = voted.shape[1]
     silent = voted.sum(1) == 0
     constant = (np.count_nonzero(voted, axis=1) == 1) & (size > 1)
@@ -55,9 +55,9 @@ def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
     share = (right * expected).sum(1) / np.where(expected.sum(1) > 0, expected.sum(1), 1.0)
     worse = ~silent & ~constant & (share < 1 / size)
     named = (
-        (silent, "have no votes: their rows are not estimated"),
-        (constant, "gave one label alone: they tell nothing of the truth"),
-        (worse, "are right less often than a guess: their labels, or the classes, may be interchanged"),
+        (silent, "have no votes: their confusion matrices are not estimated"),
+        (constant, "always give the same label: their votes carry no information about the truth"),
+        (worse, "are correct less often than by guessing: their labels, or the classes, may be swapped"),
     )
     found = []
     for which, what in named:
@@ -72,7 +72,7 @@ def _on_copies(patterns: Patterns, raters: Sequence[Any]) -> list[str]:
     return [
         f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
         f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
-        "the other, or both are one model, the fit takes their agreement for accuracy; leave one of them out"
+        "the other, or both are the same model, the fit mistakes agreement for accuracy; exclude one of them"
         for pair in copying_pairs(patterns)
     ]
 

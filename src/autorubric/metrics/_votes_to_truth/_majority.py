@@ -15,7 +15,7 @@ from autorubric.metrics._votes_to_truth._patterns import distinct_rows
 from autorubric.metrics._votes_to_truth._votes import read_votes
 
 TiePolicy: TypeAlias = Literal["first", "lowest", "highest", "random"]
-"""Which of the tied labels wins."""
+"""Rule that selects one of the tied labels."""
 
 _RELATIVE_TIE = 1e-9
 
@@ -29,23 +29,23 @@ def majority_vote(
     labels: int | None = None,
     rng: int | np.random.Generator = 0,
 ) -> list[Any]:
-    """Return the label with the most votes, or the most weight, for each unit; None if there is none.
+    """Return the label with the most votes, or the largest total weight, for each unit.
 
     A plurality is enough. A unit without votes gives None, and so does a tie unless `ties` names a policy:
 
     - `"first"`: the tied label that comes first in the row, so list the raters in order of precedence;
-    - `"lowest"`, `"highest"`: the tied label that is lowest or highest on the scale, if one error is
-      preferable to the other; needs an order, so binary labels, numbers or a declared `Ordinal`;
+    - `"lowest"`, `"highest"`: the tied label that is lowest or highest on the scale, for use if one kind of
+      error is preferable; requires an order, i.e. binary labels, numbers or a declared `Ordinal`;
     - `"random"`: one of the tied labels, with equal probability.
 
-    Labels are returned as they were voted; equivalent labels (`True` and `"MET"`) are returned as the first
-    that occurs.
+    Labels are returned in the form in which they were voted. Of equivalent labels, such as `True` and
+    `"MET"`, the first form that occurs is returned.
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; None and NaN are not votes.
-        ties: How to resolve ties.
-        weights: A weight of 0 or more for each rater; votes with weight 0 are ignored.
-        scale: Declared categories; None uses those that occur.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are not votes.
+        ties: Policy for ties; None gives no label.
+        weights: One non-negative weight per rater; votes with weight 0 are ignored.
+        scale: Declared categories; None uses the categories that occur.
         labels: Number of categories K, if the labels are integer codes 0..K-1, -1 for missing.
         rng: Seed or generator for `ties="random"`.
 
@@ -54,13 +54,13 @@ def majority_vote(
             the number of raters, or the policy is unknown or needs an order that the labels do not have.
     """
     if ties is not None and ties not in get_args(TiePolicy):
-        raise ArgumentError(f"ties={ties!r}; give one of {list(get_args(TiePolicy))}, or None for no label")
+        raise ArgumentError(f"ties must be None or one of {list(get_args(TiePolicy))}; got {ties!r}")
     votes = read_votes(ratings, scale, labels)
     if ties in ("lowest", "highest") and isinstance(votes.scale, Nominal):
-        raise ArgumentError(f"ties={ties!r} needs an order, which {votes.scale} lacks; give Ordinal(labels)")
+        raise ArgumentError(f"ties={ties!r} needs an order, but {votes.scale} has none; pass Ordinal(labels)")
     weight = _weights(weights, votes.codes.shape[1])
     of_unit, example, _ = distinct_rows(votes.codes, len(votes.categories))
-    # Units with the same votes are counted once; only lots are drawn for each of them.
+    # Units with identical votes are counted once; only random ties are resolved unit by unit.
     patterns = votes.codes[example]
     tied = _tied(patterns, weight, len(votes.categories))
     winner = np.where(tied.sum(1) == 1, _first(tied), MISSING)[of_unit]
@@ -79,14 +79,14 @@ def _weights(weights: Iterable[float] | None, n_raters: int) -> Array:
     given = numeric_column(weights, "weights")
     # An empty table has no columns to count.
     if n_raters and len(given) != n_raters:
-        raise ArgumentError(f"weights has {len(given)} values for {n_raters} raters; give one per rater")
+        raise ArgumentError(f"weights has {len(given)} values for {n_raters} raters; pass one per rater")
     if not np.all(given >= 0):
-        raise ArgumentError(f"weights={given.tolist()!r}; give a number of 0 or more for each rater")
+        raise ArgumentError(f"weights must be non-negative numbers; got {given.tolist()!r}")
     return given[:n_raters]
 
 
 def _tied(codes: Codes, weight: Array, size: int) -> Array:
-    """Return whether each category has the largest weight in its row, `(n, K)`; False if nobody voted."""
+    """Return whether each category has the largest weight in its row, `(n, K)`; False without votes."""
     row, rater = np.nonzero(codes >= 0)
     cells = row * size + codes[row, rater]
     total = np.bincount(cells, weights=weight[rater], minlength=len(codes) * size)
@@ -96,7 +96,7 @@ def _tied(codes: Codes, weight: Array, size: int) -> Array:
 
 
 def _first(which: Array) -> Codes:
-    """Return the first true column of each row, 0 if there is none."""
+    """Return the first true column of each row, or 0 if no column is true."""
     return np.asarray(which.argmax(1) if which.shape[1] else np.zeros(len(which), dtype=np.int64))
 
 

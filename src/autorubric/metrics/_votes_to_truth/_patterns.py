@@ -19,11 +19,11 @@ class Patterns:
     """Distinct patterns of votes.
 
     Attributes:
-        votes: How often each rater gave each category, shape `(n_patterns, R * K)`, sparse.
+        votes: Number of times each rater gave each category, shape `(n_patterns, R * K)`, sparse.
         counts: Number of items with each pattern, shape `(n_patterns,)`.
         of_item: Pattern of each item, shape `(n_items,)`.
         n_raters: Number of raters R.
-        n_columns: Number of columns with a vote.
+        n_columns: Number of columns with at least one vote.
         size: Number of categories K.
     """
 
@@ -50,7 +50,7 @@ def collapse(codes: Codes, rater: Codes, n_raters: int, size: int) -> Patterns:
 
 
 def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
-    """Return the distinct row of each row of codes below `size`, and an example and count of each."""
+    """Return the distinct-row index of each row, and an example and count of each distinct row."""
     keys, span = np.zeros(len(codes), dtype=np.int64), 1
     for column in codes.T:
         if span * (size + 1) > _COUNTED_KEYS:

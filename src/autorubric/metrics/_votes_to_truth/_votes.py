@@ -1,4 +1,4 @@
-"""Encoding of votes as codes, and decoding of codes to the labels as voted."""
+"""Encoding of votes as codes, and decoding of codes to the original labels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Votes:
 
     Attributes:
         codes: Positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote.
-        categories: Labels in the order of the scale, each as it was first voted.
-        scale: The declared or inferred scale; None for bare codes.
+        categories: Labels in the order of the scale, each in the form in which it was first voted.
+        scale: The declared or inferred scale; None for integer codes.
         declared: Whether the caller declared the categories.
     """
 
@@ -32,7 +32,7 @@ class Votes:
 
 
 def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> Votes:
-    """Read the votes as codes.
+    """Encode the votes as positions on the scale.
 
     Raises:
         ArgumentError: If rows differ in length, or a label is outside the scale.
@@ -43,7 +43,7 @@ def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> Votes:
 
 
 def _as_table(ratings: Any) -> Any:
-    """Return arrays, frames and rows of whole numbers as an array, which codes faster; else the rows."""
+    """Return arrays, DataFrames and rows of integers as an array, which is faster; otherwise the rows."""
     rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
         return rows
@@ -55,10 +55,10 @@ def _as_table(ratings: Any) -> Any:
 
 
 def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: int) -> tuple[Any, ...]:
-    """Return the label of each code as it was first voted, or as on the scale if nobody voted it."""
+    """Return the label of each code as it was first voted, or the label on the scale without votes."""
     flat = codes.reshape(-1)
     first = np.full(size + 1, -1)
-    # Of repeated indices the last assignment stands: backwards, the first vote. Code -1 falls behind all.
+    # The last assignment to an index wins, so reversed order keeps the first vote. Code -1 is the last slot.
     first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
     places = first[:size]
     width = codes.shape[1]
@@ -75,7 +75,7 @@ def _plain(label: Any) -> Any:
 
 
 def _unvoted(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
-    """Return a category without votes; a binary one takes the type of the votes for the other."""
+    """Return the label of a category without votes; a binary label has the type of the other's votes."""
     other = next((label for label in voted if label is not None), None)
     if isinstance(scale, Binary) and isinstance(other, bool | int | float):
         return type(other)(code)

@@ -1,4 +1,4 @@
-"""The data of the labeling page: items and rubrics, without anyone's answers."""
+"""The data of the labelling page: items and rubrics, without any answers or labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.values import Json, Submission
 
 
 class LabelledItem(Protocol):
-    """An item as the labeling page needs it."""
+    """Interface of an item that the labelling page uses."""
 
     @property
     def submission(self) -> Json:
@@ -22,12 +22,12 @@ class LabelledItem(Protocol):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Metadata, in which `disputed` restricts the item to the criteria it names."""
+        """Metadata; a `disputed` entry restricts the item to the criteria that it names."""
         ...
 
 
 class ItemsToLabel(Protocol):
-    """A dataset as the labeling page needs it."""
+    """Interface of a dataset that the labelling page uses."""
 
     @property
     def name(self) -> str | None:
@@ -41,7 +41,7 @@ class ItemsToLabel(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A fingerprint that changes with the texts."""
+        """A fingerprint that changes if any text changes."""
         ...
 
     def item_id(self, i: int, /) -> str:
@@ -57,11 +57,11 @@ class ItemsToLabel(Protocol):
         ...
 
     def get_item_reference_submission(self, i: int, /) -> str | None:
-        """Return the item's model answer."""
+        """Return the item's reference answer."""
         ...
 
     def item_fingerprint(self, i: int, /) -> str:
-        """Return a fingerprint that changes with the item's text."""
+        """Return a fingerprint that changes if the item's text changes."""
         ...
 
 
@@ -87,7 +87,7 @@ def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str
     item = dataset.items[i]
     submission = Submission.parse(item.submission)
     disputed = item.metadata.get("disputed")
-    # Somebody's own metadata may have that name, too.
+    # A user's own metadata may also have this name.
     asked = set(rubric.names)
     if isinstance(disputed, Mapping) and disputed and set(disputed) <= asked:
         asked = set(disputed)
@@ -111,7 +111,7 @@ def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str
 
 def _criterion(criterion: BaseCriterion, submission: Submission, above: str) -> dict[str, Json]:
     form = form_of(criterion, submission.candidates)
-    # A text may well say these words, and then it is one.
+    # A text may contain the words of an abstention without being one.
     abstains = criterion.level != "text"
     when = criterion.when
     return {
@@ -128,17 +128,17 @@ def _criterion(criterion: BaseCriterion, submission: Submission, above: str) -> 
 
 
 def _penalty(criterion: BaseCriterion) -> str:
-    """Explain what an answer to a penalty means, whose name can read like something good; else empty."""
+    """Explain what an answer to a penalty means, since its name may sound positive; empty otherwise."""
     if criterion.weight >= 0:
         return ""
     met = next((one.label for one in criterion.answers() if one.value == 1.0 and one.label), None)
     if criterion.level != "binary" or met is None:
-        return "Penalty: the more of it is true, the lower the score."
+        return "Penalty: the more this applies, the lower the score."
     return f"Penalty: {met} means that the error is present."
 
 
 def _details(criterion: BaseCriterion, form: Mapping[str, Any]) -> str:
-    """Return what a judge reads besides name and requirement; empty if the form already shows it all."""
+    """Return the text that a judge reads besides name and requirement; empty if the form shows it."""
     head = BaseCriterion.render(criterion)
     rest = criterion.render().removeprefix(head).strip("\n")
     if form["kind"] == "parts":

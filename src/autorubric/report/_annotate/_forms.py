@@ -10,7 +10,7 @@ from autorubric.errors import ReplyError
 from autorubric.values import Json
 
 _MOST_BUTTONS: Final = 12
-"""Largest number of answers shown as buttons; for more, a number is typed."""
+"""Maximum number of answers shown as buttons; with more, the rater types a number."""
 
 
 def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str, Json]:
@@ -42,7 +42,7 @@ def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str
         standings = [{"code": one.code, "standing": list(criterion.standing(one))} for one in answers]
         return {"kind": "compare", "choices": standings[::-1]}
     if answers and len(answers) <= _MOST_BUTTONS:
-        # The better of two stands first, as people read them; scales go up.
+        # The better of two answers comes first, as people expect; scales ascend.
         ordered = answers[::-1] if criterion.level == "binary" else answers
         return {
             "kind": "choice",
@@ -64,7 +64,7 @@ def _properties(criterion: BaseCriterion) -> dict[str, Any]:
 
 
 def _texts(criterion: BaseCriterion) -> dict[str, Json]:
-    """Return a form of one text, or one text per section."""
+    """Return a form with one text, or one text per section."""
     keys = list(_properties(criterion))
     try:
         answer = criterion.parse_truth("x")
@@ -74,7 +74,7 @@ def _texts(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def _schema_form(criterion: BaseCriterion) -> dict[str, Json]:
-    """Return the form of a kind with several measuring fields, from the values its evaluation allows."""
+    """Return a form with one part per measuring field, from the values that the evaluation allows."""
     parts = []
     for key, spec in _properties(criterion).items():
         if form := _field_form(spec):
@@ -83,7 +83,7 @@ def _schema_form(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def _field_form(spec: Mapping[str, Any]) -> dict[str, Json] | None:
-    """Return the form of one field; None for a text, which a label does not need."""
+    """Return the form of one field; None for a text field, which labels do not need."""
     if "enum" in spec or "const" in spec:
         choices = spec.get("enum") or [spec["const"]]
         return {"kind": "choice", "choices": [{"code": one, "label": str(one)} for one in choices]}

@@ -1,4 +1,4 @@
-"""The labeling page as one file: data, styles, program, and a policy that blocks everything else."""
+"""The labelling page as one file with its data, styles and script, and a policy that blocks the rest."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ def write_annotation_page(
 def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None = None) -> str:
     """Return a self-contained HTML page on which people label a dataset's items.
 
-    Each rater enters an id, and sees the items in an individual random order; compared candidates get letters
-    in an individual random order. The page contains no answers of judges or other raters. The browser keeps
-    the progress. Labels can be saved as JSON lines at any time; the page can resume from such a file, and
-    `merge_labels` reads it.
-
-    For items whose metadata has `disputed`, as created by `disputed_items`, only those criteria are asked.
+    Each rater enters an id and sees the items in an individual random order; the letters of compared
+    candidates are also assigned in an individual random order. The page contains no answers of judges or
+    other raters. The browser stores the progress. Labels can be saved as JSON lines at any time; the page can
+    resume from such a file, and `merge_labels` reads it. If the metadata of an item has `disputed`, as set by
+    `disputed_items`, the page asks only about those criteria.
 
     Args:
         dataset: The items with their rubric.
@@ -47,7 +46,7 @@ def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None =
         ArgumentError: If the dataset has no items, or an item has no rubric.
     """
     if not dataset.items:
-        raise ArgumentError("the dataset has no items; add some before people label them")
+        raise ArgumentError("the dataset has no items to label")
     heading = title or dataset.name or "Items to label"
     content = content_of(dataset, heading, seed)
     styles, program = _asset("page.css"), _asset("page.js")

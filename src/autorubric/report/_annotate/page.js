@@ -145,7 +145,7 @@
     }
     keep();
     show();
-    say(`${taken} labels taken up; ${foreign} of another rater or dataset and ${unreadable} unreadable lines passed over.`);
+    say(`Loaded ${taken} labels; skipped ${foreign} labels of another rater or dataset and ${unreadable} unreadable lines.`);
   }
   function say(text) {
     const place = document.getElementById("said");
@@ -259,7 +259,7 @@
       criterion.requirement ? el("p", {}, criterion.requirement) : null,
       criterion.details ? el("p", { class: "details soft" }, criterion.details) : null,
       criterion.penalty ? el("p", { class: "warn" }, criterion.penalty) : null,
-      criterion.when ? el("p", { class: "soft" }, `Counts only where ${criterion.when} is met.`) : null);
+      criterion.when ? el("p", { class: "soft" }, `Counts only if ${criterion.when} is met.`) : null);
     box.addEventListener("focusin", () => select(place, false));
     if (criterion.misfit) {
       box.append(el("p", { class: "warn" }, criterion.misfit));
@@ -302,8 +302,8 @@
     const all = content.items.flatMap((one) => asked(one).map((criterion) => labelOf(one.id, criterion.name)));
     const labelled = all.filter(isAnswered).length;
     bar.value = labelled;
-    const kept = state.stored ? "" : " This browser keeps nothing: save before you leave.";
-    const place = `Item ${state.at + 1} of ${content.items.length}; ${done} done; ${labelled} of ${all.length} criteria.`;
+    const kept = state.stored ? "" : " This browser cannot store your work: save the labels before you leave.";
+    const place = `Item ${state.at + 1} of ${content.items.length}; ${done} done; ${labelled} of ${all.length} criteria labelled.`;
     document.getElementById("count").textContent = `${place}${state.saved ? "" : " Not saved to a file yet."}${kept}`;
     document.getElementById("short").textContent =
       `${state.at + 1}/${content.items.length} · ${labelled}/${all.length}${state.saved ? "" : " *"}`;
@@ -338,7 +338,7 @@
     const columns = el("div", { class: "columns" });
     const text = toggle("text", "Text", "item", (on) => columns.classList.toggle("reading", on));
     const extras = el("div", { class: "extras", id: "extras" },
-      el("button", { type: "button", id: "open", onclick: unfinished }, "Next open"),
+      el("button", { type: "button", id: "open", onclick: unfinished }, "Next unlabelled"),
       el("button", { type: "button", id: "save", onclick: save }, "Save labels"),
       el("label", { class: "button", for: "file" }, "Load labels"), file,
       el("button", { type: "button", id: "help", onclick: help }, "Keys"));
@@ -362,7 +362,7 @@
     columns.replaceChildren(
         el("section", { "aria-label": "Item", id: "item", tabindex: "0" },
           guidelines ? el("details", { open: state.at === 0 && wide }, el("summary", {}, "Guidelines"), el("div", { class: "text" }, guidelines)) : "",
-          section("Prompt", one.prompt), section("Reasoning of the author", one.thinking),
+          section("Prompt", one.prompt), section("Author's reasoning", one.thinking),
           one.text === null && !byLetter.length ? el("p", { class: "warn" }, "This item has no text.") : section("Submission", one.text),
           byLetter.map((candidate) => section(`Candidate ${candidate.letter}`, candidate.text)),
           section("Reference", one.reference)),
@@ -396,13 +396,13 @@
       const at = (state.at + step) % n;
       if (!isDone(content.items[state.order[at]])) return go(at - state.at);
     }
-    return say("Every item is labelled; save the labels.");
+    return say("All items are labelled. Save the labels.");
   }
 
   const KEYS = [
-    ["1 – 9", "choose that answer"], ["0", "cannot assess"], ["↓ ↑ or j k", "next, previous criterion"],
-    ["→ ← or n p", "next, previous item"], ["u", "next item with an open criterion"], ["r", "reason"],
-    ["s", "save the labels to a file"], ["Esc", "leave a field"], ["?", "these keys"],
+    ["1 – 9", "choose an answer"], ["0", "cannot assess"], ["↓ ↑ or j k", "next, previous criterion"],
+    ["→ ← or n p", "next, previous item"], ["u", "next item with an unlabelled criterion"], ["r", "enter a reason"],
+    ["s", "save the labels to a file"], ["Esc", "leave a field"], ["?", "show these keys"],
   ];
   function help() {
     const box = el("dialog", { "aria-label": "Keys" },
@@ -465,11 +465,11 @@
       },
     },
     el("h1", {}, content.title),
-    el("p", {}, `${content.items.length} items to label. Enter a name that identifies your labels; `
-      + "the same name in the same browser goes on where you left."),
+    el("p", {}, `${content.items.length} items to label. Enter a name that identifies your labels. `
+      + "To continue later, enter the same name in the same browser."),
     el("label", { for: "rater" }, "Your name as a rater"), name,
     el("button", { class: "main" }, "Begin"),
-    el("p", { class: "soft" }, "Nothing leaves this page: save the labels to a file and send it in.")));
+    el("p", { class: "soft" }, "No data leaves this page: save the labels to a file and send the file in.")));
     name.focus();
   }
   start();

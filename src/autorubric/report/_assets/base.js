@@ -1,4 +1,4 @@
-// Elements are made here and nowhere else; every text goes in as a text node.
+// Elements are created only here; every text is inserted as a text node.
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
@@ -18,7 +18,7 @@ function fill(node, attributes, children) {
 const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-// What no font draws, and what turns the direction of a text, is written out; line breaks and tabs stay.
+// Control characters, including those that change the text direction, are escaped; line breaks and tabs stay.
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 function visible(text) {
   return text.replace(/\r\n?/g, "\n").replace(CONTROLS, (c) => {
@@ -26,7 +26,7 @@ function visible(text) {
     return code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, "0")}`;
   });
 }
-/* A text of somebody else: in a direction of its own, so that it turns nothing round it. */
+/* Text of users, isolated so that its direction does not affect its surroundings. */
 const said = (text, tag = "bdi", cls = null) => h(tag, { class: cls, dir: "auto" }, visible(String(text)));
 
 /* A name that breaks after _ / . and before a capital, not inside a word. */

@@ -37,11 +37,11 @@ function niceTicks(most, n) {
 const FIGURE_NAMES = {
   alpha: "Krippendorff's alpha", fleiss: "Fleiss' kappa", conger: "Conger's kappa", ac1: "Gwet's AC1", ac2: "Gwet's AC2", icc: "intraclass correlation", cronbach: "Cronbach's alpha",
   recall: "sensitivity (recall, TPR)", specificity: "specificity (TNR)", f1: "F1", macro_f1: "macro F1", macro_precision: "macro precision", macro_recall: "macro recall", kappa: "Cohen's kappa", pearson: "Pearson's r", spearman: "Spearman's rho", kendall: "Kendall's tau-b", ccc: "Lin's concordance", rmse: "root mean square error", mae: "mean absolute error",
-  adjacent_accuracy: "at most one option off", adjacent_by_chance: "the same by chance", phi: "Matthews' correlation",
+  adjacent_accuracy: "at most one option off", adjacent_by_chance: "at most one option off, by chance", phi: "Matthews' correlation",
 };
-/* Kappas lie from -1 to 1; where none is below 0, half of that says nothing. */
+/* Kappas range from -1 to 1; if no kappa is below 0, the negative half is omitted. */
 const kappaAxis = [...criteria, ...data.judges.rows].some((one) => defined(one.kappa) && Math.min(one.kappa.v, (ends(one.kappa) || [0])[0]) < 0) ? [-1, 1] : [0, 1];
-/* An axis around 0 on which the ends of all these intervals have room. */
+/* An axis around 0 that contains the bounds of all these intervals. */
 function axisAround(figures) {
   const far = figures.filter(defined).flatMap((one) => [one.v, ...(ends(one) || [])]).map(Math.abs);
   const most = Math.max(0.05, ...far);
@@ -71,7 +71,7 @@ function bar(share, label) {
     share === null || share === undefined ? null : s("rect", { class: "bar-fill", width: 100 * Math.min(Math.max(share, 0), 1), height: 8 }),
   );
 }
-/* A matrix of counts or shares; what it says stands in every cell, the colour only repeats it. */
+/* A matrix of counts or shares; every cell has its value as text, which the colour only repeats. */
 function matrix({ rows, columns, value, tell, corner, caption, strongest = 1 }) {
   const shade = (v) => (v === null ? "" : `m${Math.round(Math.min(Math.max(v / strongest, 0), 1) * 6)}`);
   return h("div", { class: "scroll-x" },
@@ -80,7 +80,7 @@ function matrix({ rows, columns, value, tell, corner, caption, strongest = 1 }) 
       h("tbody", {}, rows.map((name, i) => h("tr", {}, h("th", { scope: "row", title: visible(name) }, said(name)),
         columns.map((_, j) => h("td", { class: `num ${shade(value(i, j))}` }, tell(i, j))))))));
 }
-/* A table of figures whose columns sort it. */
+/* A table of figures that can be sorted by its columns. */
 function sortable({ columns, rows, caption, start = null, descending = false, open = null }) {
   const body = h("tbody");
   const table = h("table", { class: "figures" }, h("caption", { class: "hidden" }, caption));
@@ -117,7 +117,7 @@ function csvCell(value) {
 function csvButton(name, rows) {
   const save = () => {
     const lines = rows().map((row) => row.map(csvCell).join(","));
-    // The mark at the beginning has spreadsheets read the file as UTF-8.
+    // The byte order mark makes spreadsheets read the file as UTF-8.
     const address = URL.createObjectURL(new Blob(["\ufeff", lines.join("\r\n"), "\r\n"], { type: "text/csv" }));
     h("a", { href: address, download: `${run.name} ${name}.csv`.replace(/[^\p{L}\p{N}._-]+/gu, "-") }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);

@@ -4,7 +4,7 @@ function criteriaView(parts) {
   const v = (pick) => (row) => { const figure = pick(row); return defined(figure) ? figure.v : null; };
   const labelled = rows.some((row) => row.labelled);
   const rated = labelled && rows.some((row) => row.tpr || row.tnr);
-  const rates = rated ? " TPR (sensitivity): share of what is MET that judges call MET; TNR (specificity): share of what is UNMET that they call UNMET." : "";
+  const rates = rated ? " TPR (sensitivity): proportion of items labelled MET that judges answer MET; TNR (specificity): proportion of items labelled UNMET that judges answer UNMET." : "";
   const columns = [
     { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), nameOf(row.name)) },
     { name: "Level", key: (row) => row.level, cell: (row) => row.level },
@@ -23,7 +23,7 @@ function criteriaView(parts) {
     pages(rows, (part) => sortable({ columns, rows: part, caption: "Criteria" })),
   ];
 }
-/* A long table in parts, so that a rubric an item does not make the page slow. */
+/* A long table in parts, so that one rubric per item does not make the page slow. */
 function pages(rows, make, most = 400) {
   if (rows.length <= most) return make(rows);
   const host = h("div", {}, make(rows.slice(0, most)));
@@ -33,11 +33,11 @@ function criterionView(at) {
   const one = criteria[at];
   if (!one) return [h("h1", {}, "No such criterion")];
   const facts = [one.level, one.weight !== undefined ? `weight ${num(one.weight, Number.isInteger(one.weight) ? 0 : 2)}` : null, one.bonus ? "bonus" : null, one.gate ? `gate: ${one.gate}` : null, one.when ? `only when ${one.when}` : null, (one.groups || []).join(" › ") || null, one.part_of ? `part of ${one.part_of}` : null].filter(Boolean);
-  const figures = [["pass rate or mean value", one.mean], ...Object.entries(one.figures || {}), ["discrimination", one.discrimination], ["best 27 % of items − worst", one.upper_lower]].filter(([, figure]) => figure);
+  const figures = [["pass rate or mean value", one.mean], ...Object.entries(one.figures || {}), ["discrimination", one.discrimination], ["best minus worst 27 % of items", one.upper_lower]].filter(([, figure]) => figure);
   return [
     h("div", { class: "title" }, h("p", { class: "steps" }, link(address("criteria"), "All criteria")), h("h1", {}, said(one.name)), one.requirement ? said(one.requirement, "p", "lead") : null, said(facts.join(" · "), "p", "soft")),
     h("div", { class: "two" }, answersGiven(one), confusionOf(one)),
-    h("div", { class: "two" }, figuresOf("Against the labels", one.labelled ? `${plural(one.n || 0, "pair")} of answer and label` : "no labels: only figures that need none are shown", figures),
+    h("div", { class: "two" }, figuresOf("Compared with the labels", one.labelled ? `${plural(one.n || 0, "pair")} of answer and label` : "no labels; only metrics that do not need labels are shown", figures),
       one.reliability ? figuresOf("Agreement between judges", null, Object.entries(one.reliability)) : h("div")),
     one.comparisons ? comparisonsOf(one.comparisons) : null,
     confusing(one, at),
@@ -47,7 +47,7 @@ function answersGiven(one) {
   const open = ["abstained", "failed", "not_applicable"].filter((key) => one.given[key]).map((key) => `${count(one.given[key])} ${key.replace("_", " ")}`);
   const note = [plural(one.given.answered, "answer"), ...open].join(", ");
   if (one.spread) return section("Answers", note, histogram(one.spread.edges, [{ counts: one.spread.counts }], `Histogram of ${plural(one.given.answered, "answer")}`));
-  if (!one.answers.length) return section("Answers", note, h("p", { class: "soft" }, "Answers of this criterion are not from a list."));
+  if (!one.answers.length) return section("Answers", note, h("p", { class: "soft" }, "This criterion has no fixed list of answers."));
   const total = Math.max(1, one.given.counts.reduce((a, b) => a + b, 0));
   const truths = one.labelled ? Math.max(1, one.labelled.counts.reduce((a, b) => a + b, 0)) : 0;
   return section("Answers", note, h("table", { class: "shares" }, h("caption", { class: "hidden" }, "How often each answer was given"),
@@ -58,7 +58,7 @@ function answersGiven(one) {
       truths ? h("td", { class: "wide" }, bar(one.labelled.counts[k] / truths, ""), h("span", { class: "num" }, `${count(one.labelled.counts[k])}`)) : null)))));
 }
 function confusionOf(one) {
-  if (!one.confusion) return section("Confusion", null, h("p", { class: "none" }, one.labelled ? "No table: answers on this level are not from a list, or no answer has a label." : "No labels."));
+  if (!one.confusion) return section("Confusion", null, h("p", { class: "none" }, one.labelled ? "No table: the criterion has no fixed list of answers, or no answer has a label." : "No labels."));
   const { labels, counts: table } = one.confusion;
   const sums = table.map((row) => row.reduce((a, b) => a + b, 0));
   return section("Confusion", "rows: labels, columns: decisions of the judges",
@@ -68,10 +68,10 @@ function figuresOf(title, note, figures) {
   return section(title, note, h("table", { class: "pairs" }, h("caption", { class: "hidden" }, title), h("tbody", {}, figures.map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))))));
 }
 function comparisonsOf(rows) {
-  return section("Order of the candidates", "position consistency: share of the samples asked in both orders with the same outcome in both",
+  return section("Order of the candidates", "position consistency: proportion of samples judged in both orders that have the same outcome in both",
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Ties and position consistency"),
-      h("thead", {}, h("tr", {}, ["Judge", "Ties", "Position consistency", "Asked in both orders"].map((one) => h("th", { scope: "col" }, one)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), h("td", { "data-label": "Ties" }, figureText(row.ties, { share: true })), h("td", { "data-label": "Position consistency" }, figureText(row.consistency, { share: true })), h("td", { "data-label": "Asked in both orders" }, count(row.consistency.n || 0))))))));
+      h("thead", {}, h("tr", {}, ["Judge", "Ties", "Position consistency", "Judged in both orders"].map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), h("td", { "data-label": "Ties" }, figureText(row.ties, { share: true })), h("td", { "data-label": "Position consistency" }, figureText(row.consistency, { share: true })), h("td", { "data-label": "Judged in both orders" }, count(row.consistency.n || 0))))))));
 }
 function confusing(one, at) {
   const rows = one.confusing.map((item) => {
@@ -79,6 +79,6 @@ function confusing(one, at) {
     return h("li", {}, h("span", { class: "badges" }, KINDS.map(([kind, flag]) => (cells.flags[cell] & flag ? badge(kind) : null))),
       h("a", { href: address("item", [item], { c: at }) }, h("span", { class: "look-id" }, said(items.id[item])), said(cellWords(cell), "span", "look-why")));
   });
-  return section("Most confusing items", "the furthest from their labels, then those on which votes differ", rows.length ? h("ol", { class: "looks" }, rows) : h("p", { class: "soft" }, "On no item did votes differ, fail or miss the label."),
-    h("p", { class: "more" }, link(address("items", [], { c: at, f: run.has_truth ? "wrong" : "split" }), run.has_truth ? "All that are wrong" : "All split votes")));
+  return section("Most confusing items", "items furthest from their labels, then items on which votes differ", rows.length ? h("ol", { class: "looks" }, rows) : h("p", { class: "soft" }, "No item has differing votes, failed votes or wrong answers."),
+    h("p", { class: "more" }, link(address("items", [], { c: at, f: run.has_truth ? "wrong" : "split" }), run.has_truth ? "All wrong answers" : "All split votes")));
 }

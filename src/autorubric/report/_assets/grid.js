@@ -1,4 +1,4 @@
-// Rows that are drawn as they come into sight: of ten thousand, some forty are in the page at a time.
+// Rows are drawn as they become visible: of ten thousand rows, about forty are in the page at a time.
 function virtualGrid({ label, rows, columns, height, head, draw, open, moved, width = null }) {
   const body = h("div", { class: "v-body", role: "rowgroup" });
   const host = h("div", { class: "v-grid", role: "grid", tabindex: 0, "aria-label": label, "aria-rowcount": rows + 1, "aria-colcount": columns }, head, body);
@@ -69,7 +69,7 @@ function badge(kind, n = null) {
 function scoreCell(score) {
   return h("span", { class: "score" }, h("span", { class: "num" }, num(score)), score === null ? null : bar(score, ""));
 }
-/* Filters over a list of items; what is chosen stands in the address. */
+/* Filters over a list of items; the selection is kept in the address. */
 function filters(view, query) {
   const chosen = (query.get("f") || "").split(",").filter(Boolean);
   const asked = Object.fromEntries(query);

@@ -1,8 +1,8 @@
-// Items × criteria. Both ways only what is in sight is drawn, since rubrics of items may differ in all criteria.
+// Items × criteria. Only visible rows and columns are drawn, since items may have entirely different rubrics.
 function heatView(query) {
   const found = itemsFor(query);
   const every = query.has("c") ? [Number(query.get("c"))] : heatColumns(found);
-  // Where items have rubrics of their own, each one's criteria stand side by side from the left.
+  // If items have their own rubrics, the criteria of each item are placed side by side from the left.
   const longest = found.reduce((most, i) => Math.max(most, items.rubrics[items.rubric[i]].length), 0);
   const n_cells = found.reduce((sum, i) => sum + items.rubrics[items.rubric[i]].length, 0);
   const packed = !query.has("c") && n_cells <= (found.length * every.length) / 2;
@@ -87,14 +87,14 @@ function heatView(query) {
     const cell = event.target.closest(".heat-cell");
     if (cell) openItem(Number(cell.parentNode.dataset.item), query, criterionAt(Number(cell.parentNode.dataset.item), Number(cell.dataset.k)));
   });
-  const order = h("label", {}, h("span", { class: "soft" }, "Order "), h("select", { onchange: (event) => { location.hash = address("heat", [], { ...asked, s: event.target.value, d: "" }); } },
-    [["", "as in the dataset"], ["score", "by score"], ["wrong", "by wrong answers"], ["split", "by split votes"]].filter(([key]) => key !== "wrong" || run.has_truth)
+  const order = h("label", {}, h("span", { class: "soft" }, "Sort "), h("select", { onchange: (event) => { location.hash = address("heat", [], { ...asked, s: event.target.value, d: "" }); } },
+    [["", "in dataset order"], ["score", "by score"], ["wrong", "by wrong answers"], ["split", "by split votes"]].filter(([key]) => key !== "wrong" || run.has_truth)
       .map(([key, words]) => h("option", { value: key, selected: (query.get("s") || "") === key }, words))));
   return [
-    h("div", { class: "title" }, h("h1", {}, "Heat map"), h("p", { class: "soft", id: "found" }, told(found.length, query), ` × ${plural(every.length, "criterion", "criteria")}${packed ? "; each item has its own, side by side in its rubric's order" : ""}`)),
+    h("div", { class: "title" }, h("h1", {}, "Heat map"), h("p", { class: "soft", id: "found" }, told(found.length, query), ` × ${plural(every.length, "criterion", "criteria")}${packed ? "; each item has its own criteria, in the order of its rubric" : ""}`)),
     h("div", { class: "filter-row" }, filters("heat", query), order),
-    h("p", { class: "legend" }, h("span", {}, compares ? "for the second" : "against the text", h("span", { class: "ramp", "aria-hidden": "true" }, [0, 2, 4, 5, 6, 8, 10].map((one) => h("i", { class: `v${one}` }))), compares ? "for the first" : "for it"),
-      [["flag-wrong v8", "wrong against truth", run.has_truth], ["flag-split v8", "split votes", true], ["abstained", "abstained", true], ["failed", "failed", true], ["other", "not asked or not applicable", true], ["plain", "no value", true]].filter((one) => one[2]).map(([cls, words]) => h("span", {}, h("span", { class: `heat-cell sample ${cls}`, "aria-hidden": "true" }), words))),
+    h("p", { class: "legend" }, h("span", {}, compares ? "second is better" : "unfavourable", h("span", { class: "ramp", "aria-hidden": "true" }, [0, 2, 4, 5, 6, 8, 10].map((one) => h("i", { class: `v${one}` }))), compares ? "first is better" : "favourable"),
+      [["flag-wrong v8", "wrong answer", run.has_truth], ["flag-split v8", "split votes", true], ["abstained", "abstained", true], ["failed", "failed", true], ["other", "not asked or not applicable", true], ["plain", "no value", true]].filter((one) => one[2]).map(([cls, words]) => h("span", {}, h("span", { class: `heat-cell sample ${cls}`, "aria-hidden": "true" }), words))),
     found.length ? host : h("p", { class: "empty" }, "No item matches."), about,
   ];
 }

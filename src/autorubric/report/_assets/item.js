@@ -20,7 +20,7 @@ function itemHead(item, detail, query) {
   };
   const figures = [
     ["Score", num(items.score[item])],
-    items.truth && items.truth[item] !== null ? ["By the labels", num(items.truth[item])] : null,
+    items.truth && items.truth[item] !== null ? ["Score from labels", num(items.truth[item])] : null,
     compare && compare.scores[item] !== null ? ["Baseline", num(compare.scores[item])] : null,
     detail.raw !== undefined ? ["Raw score", num(detail.raw)] : null,
     detail.penalty !== undefined ? ["Length penalty", num(detail.penalty)] : null,
@@ -39,7 +39,7 @@ function texts(detail, text) {
     const own = text(place);
     const body = said(own, "div", "text");
     if (what === "Submission" || what.startsWith("Candidate")) body.classList.add("graded");
-    const cut = length ? h("p", { class: "soft" }, own ? `Cut after ${count(own.length)} of ${count(length)} characters.` : `The text of ${count(length)} characters is not in this file.`) : null;
+    const cut = length ? h("p", { class: "soft" }, own ? `Truncated after ${count(own.length)} of ${count(length)} characters.` : `This file does not include the text (${count(length)} characters).`) : null;
     const long = what === "Thinking" || (what === "Reference" && own.length > 600);
     return long ? h("details", { class: "part" }, h("summary", {}, said(what)), body, cut) : h("section", { class: "part" }, h("h2", {}, said(what)), body, cut);
   });
@@ -50,7 +50,7 @@ function texts(detail, text) {
 }
 function judged(item, detail, text, wanted) {
   const all = detail.criteria || [];
-  if (!all.length) return [h("p", { class: "none" }, "There is no report on this item.")];
+  if (!all.length) return [h("p", { class: "none" }, "This item has no report.")];
   const list = h("div", { class: "verdicts" });
   let drawn = 0, group = null;
   const more = h("button", { type: "button", class: "chip", onclick: () => grow(drawn + BATCH) });
@@ -103,10 +103,10 @@ function verdict(item, one, text) {
       flags & SPLIT ? badge("split") : null),
     facts.requirement ? said(facts.requirement, "p", "requirement") : null,
     meta.length ? said(meta.join(" · "), "p", "soft small") : null,
-    one.why !== undefined ? h("p", { class: "soft small" }, "Why the label: ", said(text(one.why))) : null,
+    one.why !== undefined ? h("p", { class: "soft small" }, "Reason for the label: ", said(text(one.why))) : null,
     one.error !== undefined ? said(text(one.error), "p", "fault") : null,
     one.ratings ? h("p", { class: "soft small" }, "People: ", one.ratings.map(([rater, label], at) => [at ? ", " : null, said(text(rater)), " ", said(text(label))])) : null,
-    (one.judges || []).length ? h("p", { class: "soft small" }, "Judges over their samples: ", one.judges.map(([judge, status, answer], at) => [at ? ", " : null, said(run.judges[judge]), " ", said(answer < 0 ? status.replace("_", " ") : text(answer))])) : null,
+    (one.judges || []).length ? h("p", { class: "soft small" }, "Decisions of the judges over their samples: ", one.judges.map(([judge, status, answer], at) => [at ? ", " : null, said(run.judges[judge]), " ", said(answer < 0 ? status.replace("_", " ") : text(answer))])) : null,
     votes(one, text),
     live ? labelForm(item, one, truth) : null);
 }
@@ -117,15 +117,15 @@ function votes(one, text) {
     const status = vote.st || "answered";
     const about = [
       vote.s !== undefined ? `sample ${vote.s + 1}` : null,
-      vote.c !== undefined ? `${percent(vote.c)} sure` : null,
+      vote.c !== undefined ? `confidence ${percent(vote.c)}` : null,
       vote.m !== undefined && text(vote.m) !== run.judges[vote.j] ? text(vote.m) : null,
-      vote.o !== undefined ? `shown ${text(vote.o)}` : null,
-      vote.x ? "text was cut for the judge" : null,
-      vote.k ? "could no longer matter" : null,
+      vote.o !== undefined ? `order ${text(vote.o)}` : null,
+      vote.x ? "text truncated for the judge" : null,
+      vote.k ? "could no longer change the verdict" : null,
     ].filter(Boolean);
     const answer = text(vote.a);
     return h("li", { class: `vote ${status !== "answered" ? "vote-open" : ""}` },
-      h("div", { class: "vote-head" }, said(run.judges[vote.j], "span", "vote-judge"), answerChip(answer, status, turned(vote.v, one.at)), vote.w ? h("span", { class: "differs", title: "not the label" }, "✗ not the label") : null),
+      h("div", { class: "vote-head" }, said(run.judges[vote.j], "span", "vote-judge"), answerChip(answer, status, turned(vote.v, one.at)), vote.w ? h("span", { class: "differs", title: "differs from the label" }, "✗ differs from label") : null),
       about.length ? said(about.join(" · "), "p", "soft small") : null,
       vote.r !== undefined ? reason(text(vote.r)) : null,
       vote.e !== undefined ? said(text(vote.e), "p", "fault") : null);

@@ -3,9 +3,9 @@ function itemColumns() {
   return [
     { key: "id", name: "Item", cls: "c-id", cell: (i) => [said(items.id[i], "span", "item-id"), said(items.excerpt[i], "span", "item-excerpt")] },
     { key: "score", name: "Score", cls: "c-score", cell: (i) => scoreCell(items.score[i]) },
-    items.truth ? { key: "difference", name: "− label", title: "Score minus the score that the labels give, on what is labelled", cls: "c-num", cell: (i) => (difference(i) === null ? "–" : signed(difference(i))) } : null,
-    compare ? { key: "change", name: "Change", title: "Score minus the baseline's", cls: "c-num", cell: (i) => (change(i) === null ? "–" : signed(change(i))) } : null,
-    { key: "agreement", name: "Agreement", title: "Mean share of votes that equal the decision", cls: "c-num", cell: (i) => percent(items.agreement[i]) },
+    items.truth ? { key: "difference", name: "− label", title: "Score minus the score computed from the labels, on the labelled criteria", cls: "c-num", cell: (i) => (difference(i) === null ? "–" : signed(difference(i))) } : null,
+    compare ? { key: "change", name: "Change", title: "Score minus the baseline score", cls: "c-num", cell: (i) => (change(i) === null ? "–" : signed(change(i))) } : null,
+    { key: "agreement", name: "Agreement", title: "Mean proportion of votes that equal the decision", cls: "c-num", cell: (i) => percent(items.agreement[i]) },
     run.has_truth ? { key: "wrong", name: "Wrong", cls: "c-num c-few", cell: (i) => counts.wrong[i] || "" } : null,
     { key: "split", name: "Split", cls: "c-num c-few", cell: (i) => counts.split[i] || "" },
     { key: "abstained", name: "Abst.", title: "Criteria with an abstention", cls: "c-num c-few", cell: (i) => counts.abstained[i] || "" },
@@ -57,7 +57,7 @@ function told(n, query) {
   return [n === size ? plural(n, "item") : `${count(n)} of ${plural(size, "item")}`, text ? [" with ", said(`“${text}”`)] : null];
 }
 function openItem(item, query, criterion = null) {
-  // The list that an item was opened from is what previous and next go through.
+  // Previous and next step through the list that the item was opened from.
   const kept = {};
   for (const key of ["f", "q", "s", "d"]) if (query.get(key)) kept[key] = query.get(key);
   if (criterion !== null) kept.c = criterion;

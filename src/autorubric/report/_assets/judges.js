@@ -1,8 +1,8 @@
 const BIASES = [
   ["leniency", "Leniency", "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2"],
   ["length_lean", "Length", "correlation of error and length"],
-  ["position_lean", "Position", "wins of the first shown − ½"],
-  ["self_preference", "Own family", "own texts − others"],
+  ["position_lean", "Position", "win rate of the candidate shown first − ½"],
+  ["self_preference", "Own family", "texts of the judge's own family − other texts"],
   ["mean_difference", "Mean difference", "judge − label, values on 0 to 1; depends on the base rate"],
   ["pass_rate_difference", "Pass rate", "judge − label; depends on the base rate"],
 ];
@@ -25,9 +25,9 @@ function judgesView() {
     { name: "Latency", key: (row) => row.latency ?? null, high: true, number: true, cell: (row) => (row.kind === "panel" ? "" : duration(row.latency)) },
   ];
   return [
-    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, each on the labelled cells that the judge answered (coverage), with intervals at ${percent(run.level)}. Lost and assumed count verdicts on all items, with labels or without. Latency is the median of a vote.`)),
+    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria, compared with the labels on the labelled cells that the judge answered (coverage), with ${percent(run.level)} intervals. A cell is one criterion of one item. Lost and assumed verdicts are counted on all items, with or without labels. Latency is the median per vote.`)),
     sortable({ columns, rows, caption: "Judges" }),
-    tiedLabels === null ? null : h("p", { class: "soft" }, `Several people labelled: ${plural(tiedLabels, "cell has", "cells have")} no label, for ties.`),
+    tiedLabels === null ? null : h("p", { class: "soft" }, `Several people labelled the items: ${plural(tiedLabels, "cell has", "cells have")} no label because of ties.`),
     sameCells ? samePlaces(sameCells) : null,
     agreementMatrix(agreeing),
     leanings(rows, notes),
@@ -36,16 +36,16 @@ function judgesView() {
   ];
 }
 function ofAsked(verdicts, kind) {
-  return verdicts ? h("span", { title: `of ${count(verdicts.asked)} verdicts asked for` }, `${count(verdicts[kind])} of ${count(verdicts.asked)}`) : "";
+  return verdicts ? h("span", { title: `of ${count(verdicts.asked)} requested verdicts` }, `${count(verdicts[kind])} of ${count(verdicts.asked)}`) : "";
 }
 function agreementMatrix({ names, kinds, cells: found }) {
   if (!names.length) return section("Agreement", null, h("p", { class: "soft" }, `There are too many judges for a table of pairs (${count(run.judges.length)}).`));
-  if (names.length < 2) return section("Agreement", null, h("p", { class: "none" }, "There is one judge and no label, so nothing to agree with."));
+  if (names.length < 2) return section("Agreement", null, h("p", { class: "none" }, "There is only one judge and no label, so agreement is undefined."));
   const table = new Map(found.map(([a, b, figure]) => [`${a},${b}`, figure]));
   const kappas = new Map(found.map(([a, b, , kappa]) => [`${a},${b}`, kappa]));
   const kappaAt = (i, j) => kappas.get(`${Math.min(i, j)},${Math.max(i, j)}`);
   const at = (i, j) => table.get(`${Math.min(i, j)},${Math.max(i, j)}`);
-  return section("Agreement", "share of cells that both answered and answered alike, and κ, the mean over criteria of Cohen's kappa, which takes chance off; point at a cell for more",
+  return section("Agreement", "proportion of equal answers among the cells that both answered, and κ, the mean over criteria of Cohen's kappa, which corrects for chance; point at a cell for details",
     matrix({ rows: names, columns: names, corner: "", caption: "Agreement of every two raters", value: (i, j) => (i === j || !defined(at(i, j)) ? null : at(i, j).v),
       tell: (i, j) => {
         if (i === j) return h("span", { class: "soft" }, "·");
@@ -65,7 +65,7 @@ function leanings(rows, notes) {
     const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
     return `${words}: ${why || "unknown"}`;
   });
-  return section("Bias", `above 0 is in favour of the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and of kinds of bias (Holm); marked below 0.05`,
+  return section("Bias", `values above 0 favour the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and kinds of bias (Holm); a bias with p below 0.05 is marked`,
     kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures biases" }, h("caption", { class: "hidden" }, "Biases of judges"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(([, words, note]) => h("th", { scope: "col" }, words, h("span", { class: "soft small block-line" }, note))))),
       h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(([key, words]) => {
@@ -84,20 +84,20 @@ function samePlaces(found) {
     found.ties ? h("p", { class: "soft" }, tiesText(found.ties, found.ties_answered)) : null);
 }
 function tiesText(n, answered) {
-  return `Without ${plural(n, "labelled cell", "labelled cells")} on which votes tie${answered ? `; the panel's other figures count its conservative answer on ${count(answered)} of them` : ", where the panel has no answer"}.`;
+  return `Tied votes on ${plural(n, "labelled cell", "labelled cells")} are excluded${answered ? `; the other metrics of the panel count its conservative answer on ${count(answered)} of them` : ", since the panel has no answer there"}.`;
 }
 function contests(pairs, stat, ties) {
-  if (data.judges.too_many) return section("Judges in pairs", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared up to ${data.judges.too_many}. See autorubric judges compare.`));
+  if (data.judges.too_many) return section("Judges in pairs", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared for at most ${data.judges.too_many}. Use autorubric judges compare instead.`));
   if (!pairs.length) return null;
-  const what = stat === "mae" ? "mean error of values, less is better" : "share of right answers";
+  const what = stat === "mae" ? "mean error of values (lower is better)" : "proportion of correct answers";
   return section("Judges in pairs", `${what}, on the cells that both answered; intervals are paired by item`,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
       h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)", "Cells", "Coverage"].map((one) => h("th", { scope: "col" }, one)))),
       h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p)), h("td", { "data-label": "Cells" }, count(one.n)), h("td", { "data-label": "Coverage" }, percent(one.coverage))))))),
-    ties && ties.n ? h("p", { class: "soft" }, `The panel: ${tiesText(ties.n, ties.answered)}`) : null);
+    ties && ties.n ? h("p", { class: "soft" }, `Pairs with the panel: ${tiesText(ties.n, ties.answered)}`) : null);
 }
 function people(ceiling) {
-  return section("Agreement between people", `${plural(ceiling.humans.length, "person", "people")}: each against the rest of them, on average`,
+  return section("Agreement between people", `${plural(ceiling.humans.length, "person", "people")}: each compared with the others, on average`,
     h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "People"), h("tbody", {},
       Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))),
       Object.entries(ceiling.gap).map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, "kappa of ", said(who), " − a person's"), h("td", {}, figureText(figure, { plus: true })))))));

@@ -1,4 +1,4 @@
-// A page that a server shows: it follows the run, and takes labels.
+// A page shown by a server: it follows the run and accepts labels.
 const POLL_MS = 2000;
 const stateBar = h("div", { class: "live", role: "status" });
 const stateText = h("span", {}, ""), updateButton = h("button", { type: "button", class: "chip", hidden: true, onclick: () => location.reload() }, "Update figures");
@@ -33,7 +33,7 @@ async function poll() {
 }
 function labelForm(item, one, truth) {
   const form = one.at >= 0 ? live.forms[one.at] : null;
-  if (!form) return h("p", { class: "soft small" }, "Label this criterion on the page of autorubric annotate.");
+  if (!form) return h("p", { class: "soft small" }, "To label this criterion, use a page written by autorubric annotate.");
   const name = criteria[one.at].label_name || criteria[one.at].name;
   const message = h("span", { class: "soft small", role: "status" }, "");
   const mark = (value) => { for (const button of node.querySelectorAll("button[data-code]")) button.setAttribute("aria-pressed", String(button.dataset.code === JSON.stringify(value))); };

@@ -23,16 +23,16 @@ function figureTile(label, figure, share) {
 }
 function headline(o) {
   const told = [
-    o.mean === null ? { missing: "Mean score (no item has a score)" } : tile("Mean score", num(o.mean), `median ${num(o.median)}, middle half from ${num(o.q25)} to ${num(o.q75)}`),
+    o.mean === null ? { missing: "Mean score (no item has a score)" } : tile("Mean score", num(o.mean), `median ${num(o.median)}, middle half ${num(o.q25)} to ${num(o.q75)}`),
     tile("Items without a score", count(run.n_failed), run.n_partly ? `${count(run.n_partly)} of ${plural(run.n_items, "item")} partly scored` : `of ${plural(run.n_items, "item")}`),
     tile("Verdicts lost or assumed", count(run.verdicts.lost + run.verdicts.assumed),
-      `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} asked for; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
+      `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} requested; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
     run.has_truth ? figureTile("Agreement with labels", o.accuracy, true) : { missing: "Agreement with labels (no item has a label)" },
     run.has_truth ? figureTile("Kappa, mean of criteria", o.kappa) : null,
     o.n_binary && run.has_truth ? figureTile("Sensitivity (TPR), mean of criteria", o.tpr, true) : null,
     o.n_binary && run.has_truth ? figureTile("Specificity (TNR), mean of criteria", o.tnr, true) : null,
-    run.cost === null ? { missing: "Cost (unknown: no price for these models)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
-    tile("Start to end", duration(run.seconds), plural(run.n_votes, "vote")),
+    run.cost === null ? { missing: "Cost (no vote has a known price)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
+    tile("Duration", duration(run.seconds), plural(run.n_votes, "vote")),
   ];
   const missing = told.filter((one) => one && one.missing).map((one) => withMinus(one.missing));
   return [h("dl", { class: "tiles" }, told.filter((one) => one && !one.missing)), missing.length ? h("p", { class: "soft small missing" }, `Not available: ${missing.join("; ")}.`) : null];
@@ -45,7 +45,7 @@ function distribution(o) {
   const key = series.length > 1
     ? h("p", { class: "legend" }, h("span", {}, h("span", { class: "key key-fill" }), "judges"), h("span", {}, h("span", { class: "key key-line" }), "labels, on the labelled criteria"))
     : null;
-  return section("Scores", `number of items per score, ${plural(o.n_scored, "item")} in all`, histogram(o.edges, series, label), key);
+  return section("Scores", `number of items per score; ${plural(o.n_scored, "item")} in total`, histogram(o.edges, series, label), key);
 }
 const LOOK = { failed: "Failed", wrong: "Wrong", split: "Split", abstained: "Abstained", low: "Low" };
 function lookFirst() {
@@ -55,8 +55,8 @@ function lookFirst() {
         h("span", { class: "look-id" }, said(items.id[one.item]), one.criterion === null ? null : [h("span", { class: "soft" }, " · "), said(criteria[one.criterion].name)]),
         said(one.why, "span", "look-why"))));
   const more = KINDS.filter(([kind]) => data.counts[kind].items).map(([kind, , words]) => link(address("items", [], { f: kind }), `${words} (${count(data.counts[kind].items)})`));
-  return section("Look at this first", null,
-    list.length ? h("ol", { class: "looks" }, list) : h("p", { class: "soft" }, "No failures, errors or split votes."),
+  return section("Items to check first", null,
+    list.length ? h("ol", { class: "looks" }, list) : h("p", { class: "soft" }, "No failures, wrong answers or split votes."),
     more.length ? h("p", { class: "more" }, "All: ", more.map((one, at) => [at ? " · " : null, one])) : null);
 }
 function criteriaGlance() {
@@ -75,7 +75,7 @@ function criteriaGlance() {
 function remarks() {
   const told = [...run.notices, ...run.warnings];
   if (run.n_dataset > run.n_items) told.unshift(`${count(run.n_items)} of the dataset's ${count(run.n_dataset)} items are in this run.`);
-  if (run.n_cut) told.push(`${plural(run.n_cut, "text")} ${run.n_cut === 1 ? "is" : "are"} cut: a submission, query or reference after ${count(run.most_chars)} characters, a reason after 8,000.`);
+  if (run.n_cut) told.push(`${plural(run.n_cut, "text")} ${run.n_cut === 1 ? "is" : "are"} truncated: submissions, queries and references after ${count(run.most_chars)} characters, reasons after 8,000.`);
   if (!told.length) return null;
   const list = h("ul", { class: "remarks" }, told.map((one) => said(withMinus(one), "li")));
   return section(`Warnings (${count(told.length)})`, null, told.length < 4 ? list : h("details", {}, h("summary", {}, "Show all"), list));

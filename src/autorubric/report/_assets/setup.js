@@ -1,5 +1,5 @@
 const MOST_RUBRICS = 20;
-/* The rubric as judges see it, and who the judges are. */
+/* The rubric as judges see it, and the judges with their settings. */
 function setupView() {
   const { guidelines, judges, decisions, why } = data.setup;
   const shown = items.rubrics.slice(0, MOST_RUBRICS);

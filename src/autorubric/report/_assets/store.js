@@ -1,11 +1,11 @@
-// The data of the page. Details stand in pieces that are read when an item of theirs is opened or searched.
+// The data of the page. Details are in chunks that are parsed when one of their items is opened or searched.
 const data = JSON.parse(byId("data").textContent);
 const { run, items, cells, criteria, strings, compare, live } = data;
 const WRONG = 1, SPLIT = 2, ABSTAINED = 4, FAILED = 8;
 const STATUS = { a: "answered", o: "abstained", f: "failed", n: "not asked", x: "not applicable", u: "undecided", "-": "no decision" };
 const KINDS = [
   ["failed", FAILED, "Items with a failure", "failed"],
-  ["wrong", WRONG, "Wrong against truth", "wrong"],
+  ["wrong", WRONG, "Wrong answers", "wrong"],
   ["split", SPLIT, "Split votes", "split"],
   ["abstained", ABSTAINED, "Abstentions", "abstained"],
 ];
@@ -28,7 +28,7 @@ function cellAt(item, criterion) {
   const at = rubricPlaces[items.rubric[item]].get(criterion);
   return at === undefined ? -1 : starts[item] + at;
 }
-/* How far an answer speaks for the text, from 0 to 1: its value, of a penalty turned round. */
+/* How favourable an answer is, from 0 to 1: its value, reversed for a penalty. */
 const turned = (value, criterion) => (value === null || value === undefined ? null : criterion >= 0 && criteria[criterion].weight < 0 ? 1 - value : value);
 const favour = (place, criterion) => turned(cells.value[place], criterion);
 const word = (place) => (place < 0 ? null : strings[place]);
@@ -44,7 +44,7 @@ const detailsOf = (item) => {
   return { detail: chunk.items[item % data.chunk], text: (place) => (place === undefined || place < 0 ? null : chunk.strings[place]) };
 };
 
-// What is searched of an item: its id, texts, answers and reasons; made once, when something is first searched.
+// The searched text of an item: its id, texts, answers and reasons; built on the first search.
 let haystacks = null;
 function haystackOf(item) {
   haystacks ||= new Array(size);
@@ -72,7 +72,7 @@ function matching(query) {
   return found;
 }
 
-// The address after # is the state: a view, its parts, and what is asked of it.
+// The fragment of the address is the state: a view, its parts and its query.
 function readAddress() {
   const [path, query] = (location.hash.slice(1) || "/").split("?");
   const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
@@ -124,7 +124,7 @@ function sorted(found, key, descending) {
   const value = key ? sortValue(key) : null;
   if (!value) return descending ? found.slice().reverse() : found;
   const sign = descending ? -1 : 1;
-  // What has no value comes last, whichever way the rest goes.
+  // Items without a value come last in both directions.
   return found.slice().sort((a, b) => {
     const x = value(a), y = value(b);
     if (x === null || y === null) return (x === null) - (y === null) || a - b;
