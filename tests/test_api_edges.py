@@ -42,7 +42,7 @@ def test_a_run_takes_a_dataset_and_a_grader() -> None:
     """`evaluate` says what each of the two is."""
     items = ar.RubricDataset(rubric=RUBRIC, items=[ar.DataItem(submission="x")])
     with pytest.raises(
-        ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader"
+        ArgumentError, match=r"grader must be a grader, such as .*; got 'anthropic/claude-sonnet-5-5'"
     ):
         ar.evaluate_sync(items, "anthropic/claude-sonnet-5-5")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"dataset must be a RubricDataset; got 'd\.json'"):

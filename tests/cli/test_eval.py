@@ -243,7 +243,7 @@ def test_a_run_stopped_at_its_calls_says_how_to_go_on(
     assert stopped.json["stopped"] == "max_calls"
     assert len(openai_server.log()) == 3
     assert "Stopped at --max-calls. To resume, run the same command with --name one." in stopped.err
-    assert any("run again with --name 'one' to resume" in told for told in stopped.json["notices"])
+    assert any("to resume, run again with --name 'one'" in told for told in stopped.json["notices"])
     done = cli(*call, "--json")
     assert done.code == 0
     assert done.json["stopped"] is None

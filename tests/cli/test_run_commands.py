@@ -176,7 +176,7 @@ def test_votes_are_scored_under_other_policies(cli: Cli, graded: str) -> None:
     for faulty, told in [
         (("--aggregation", "most"), "'most'"),
         (("--weight", "rigth=2"), "did you mean 'right'"),
-        (("--weight", "right=-1"), "above 0"),
+        (("--weight", "right=-1"), "finite and positive"),
         (("--weight", "right"), "JUDGE=W"),
         (("--cannot-assess", "never"), "skip, zero, partial, fail"),
         ((), "nothing to change"),

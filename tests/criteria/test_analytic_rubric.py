@@ -155,7 +155,7 @@ def test_bad_keys_are_refused(key: str, fault: str) -> None:
 
 def test_no_dimensions_are_refused() -> None:
     """At least one is needed."""
-    with pytest.raises(ValidationError, match="dimensions are empty"):
+    with pytest.raises(ValidationError, match="dimensions must not be empty"):
         AnalyticRubricCriterion(name="c", dimensions={})
 
 

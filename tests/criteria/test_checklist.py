@@ -45,7 +45,7 @@ def test_missing_items_that_are_given_must_agree() -> None:
     answer = CODE_QUALITY.read({**HALF, "missing_items": ["follows_style", "has_tests"]})
     assert answer.code == {**HALF, "missing_items": ["has_tests", "follows_style"]}
     for missing in ([], ["has_tests"], ["has_docstring", "has_tests"]):
-        with pytest.raises(ReplyError, match=r"missing_items is .* by the answers"):
+        with pytest.raises(ReplyError, match=r"missing_items is .* but the answers say"):
             CODE_QUALITY.read({**HALF, "missing_items": missing})
 
 

@@ -138,7 +138,7 @@ def test_options_are_found_by_label_and_position() -> None:
     with pytest.raises(ArgumentError, match="no option 'best'; allowed: 'poor', 'fair', 'good'"):
         choice().find_option_by_label("best")
     for index in (-1, 3):
-        with pytest.raises(ArgumentError, match=f"no option {index}"):
+        with pytest.raises(ArgumentError, match=f"no option at index {index}"):
             choice().get_option_value(index)
     with pytest.raises(AutorubricError, match="no option"):
         binary().find_option_by_label("MET")

@@ -179,7 +179,7 @@ def test_other_graders_cannot_say() -> None:
 
         def describe(self) -> Any: ...
 
-    with pytest.raises(ArgumentError, match="Own cannot say"):
+    with pytest.raises(ArgumentError, match="must be a CriterionGrader to be estimated; got Own"):
         estimate(small_dataset("a"), Own())
 
 

@@ -301,7 +301,7 @@ def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
 
         first = asyncio.ensure_future(runner().run())
         await started.wait()
-        with pytest.raises(RunLockedError, match="another run in this process writes"):
+        with pytest.raises(RunLockedError, match="another run in this process is writing"):
             await runner().run()
         go_on.set()
         assert (await first).total_items == 4

@@ -58,7 +58,7 @@ def test_a_manifest_that_cannot_be_used_is_refused_and_nothing_is_touched(
         with pytest.raises(RunFormatError, match=r"manifest\.json") as raised:
             use()
         assert told in str(raised.value)
-        assert ("delete manifest.json and resume" in str(raised.value)) == ("format 3" not in told)
+        assert ("or delete it and resume" in str(raised.value)) == ("format 3" not in told)
     assert _contents(tmp_path / "run") == before
     assert not judge.asked
     manifest.write_bytes(whole)
@@ -72,7 +72,7 @@ def test_a_run_without_its_damaged_manifest_resumes_from_its_votes(tmp_path: Pat
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_bytes(b"{")
     with pytest.raises(
-        RunFormatError, match=r"delete manifest\.json and resume the run with the same dataset"
+        RunFormatError, match=r"manifest\.json from a backup, or delete it and resume the run with the same"
     ):
         run(tmp_path, CountingJudge())
     manifest.unlink()
@@ -117,7 +117,7 @@ def test_a_manifest_whose_parts_are_of_another_kind_is_refused(
         lambda: EvalResult.from_experiment(folder),
         lambda: merge_runs([folder], tmp_path / "merged"),
     ):
-        with pytest.raises(RunFormatError, match="it is damaged"):
+        with pytest.raises(RunFormatError, match=r"manifest\.json is damaged: "):
             use()
 
 

@@ -11,8 +11,8 @@
 
 Each line of votes, items and prompts ends with its original offset and a CRC-32 (`_log.py`), which starts
 from the run's mark, a random number in the manifest, so that lines of other runs do not match. The manifest
-ends with a CRC-32 and contains the SHA-256 of the dataset. An incomplete last line, which a killed process leaves,
-is skipped, and removed when the run is resumed.
+ends with a CRC-32 and contains the SHA-256 of the dataset. An incomplete last line, which a killed process
+leaves, is skipped, and removed when the run is resumed.
 """
 
 from __future__ import annotations
