@@ -42,10 +42,10 @@ def test_a_run_takes_a_dataset_and_a_grader() -> None:
     """`evaluate` says what each of the two is."""
     items = ar.RubricDataset(rubric=RUBRIC, items=[ar.DataItem(submission="x")])
     with pytest.raises(
-        ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader"
+        ArgumentError, match=r"grader must be a grader, such as .*; got 'anthropic/claude-sonnet-5-5'"
     ):
         ar.evaluate_sync(items, "anthropic/claude-sonnet-5-5")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match=r"dataset='d\.json' is not a dataset; give a RubricDataset"):
+    with pytest.raises(ArgumentError, match=r"dataset must be a RubricDataset; got 'd\.json'"):
         ar.evaluate_sync("d.json", ar.CriterionGrader(judges=[lambda request: "MET"]))  # type: ignore[arg-type]
 
 
@@ -133,7 +133,7 @@ def test_plain_labels_are_options_in_files(tmp_path: Path, suffix: str) -> None:
     assert (tone.decision.answer and tone.decision.answer.label, tone.score_value) == ("cold", None)
     alone = ar.Rubric([rubric[0]]).grade_sync("x", ar.CriterionGrader(judges=[lambda one: "warm"]))
     assert alone.score is None
-    with pytest.raises(RubricError, match=r"\[0\]\.options\[1\]: an option is a label .*; got 5"):
+    with pytest.raises(RubricError, match=r"\[0\]\.options\[1\]: an option must be a label .*; got 5"):
         ar.Rubric.from_dict([{"requirement": "x", "options": ["a", 5]}])
 
 
@@ -159,7 +159,7 @@ def test_a_criterion_alone_is_written_with_its_type(criterion: ar.BaseCriterion)
     (read,) = ar.Rubric.from_dict([json.loads(criterion.model_dump_json(exclude_defaults=True))])
     assert read.named("x") == criterion.named("x")
     assert read.named("x").asked() == criterion.named("x").asked()
-    with pytest.raises(ValueError, match="is another kind"):
+    with pytest.raises(ValueError, match=r"type of a .* must be"):
         kind.model_validate({**written, "type": "checklist"})
 
 

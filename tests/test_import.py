@@ -155,7 +155,7 @@ rubric = Rubric.from_dict([{"name": "a", "requirement": "Says why", "type": "nar
 print(type(rubric[0]).__name__)
 """
     told, loaded, kind = _in_a_process(program).splitlines()
-    assert told == "the type 'likert' belongs to LikertCriterion; choose another tag"
+    assert told == "the tag 'likert' is already used by LikertCriterion; use another tag"
     assert (loaded, kind) == ("False", "NarrativeCriterion")
 
 

@@ -39,7 +39,7 @@ async def settle() -> None:
 @pytest.mark.parametrize("name", ["parallel", "requests_per_minute", "tokens_per_minute"])
 def test_a_limit_below_one_is_refused(name: str) -> None:
     """A limit that lets nothing through is no limit."""
-    with pytest.raises(ArgumentError, match=f"{name} is 0; give a number from 1"):
+    with pytest.raises(ArgumentError, match=f"{name} must be at least 1, or None for no limit; got 0"):
         Limits(**{name: 0})
 
 

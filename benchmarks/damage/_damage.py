@@ -275,7 +275,7 @@ def _judged(
         return "identical"
     if "damaged" in found.told and file in found.told:
         return "reported"
-    if "not finished" in found.told and "not finished" not in case:
+    if "unfinished" in found.told and "unfinished" not in case:
         return "reported as unfinished"
     different = [name for name, output in outputs.items() if output != expected[name]]
     tally.faults.append(f"{case}: silent: {json.dumps(different)}")

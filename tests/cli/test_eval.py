@@ -200,7 +200,7 @@ def test_metrics_of_an_unfinished_run_say_so(cli: Cli, dataset: str, unreadable:
         first = (folder / name).read_bytes().splitlines(keepends=True)[0]
         (folder / name).write_bytes(first)
     done = cli("metrics", "experiments/cut")
-    assert "unfinished" in done.err
+    assert "are unfinished" in done.err
 
 
 def test_metrics_without_labels_exit_with_two(cli: Cli, tmp_path: Path) -> None:

@@ -101,7 +101,9 @@ def test_temperature_and_samples_apply_to_models() -> None:
 @pytest.mark.parametrize("options", [{"samples": 3}, {"temperature": 0.5}])
 def test_options_of_models_need_a_model(options: dict[str, int]) -> None:
     """Options that no judge can follow are refused, not ignored."""
-    with pytest.raises(ArgumentError, match=f"--{next(iter(options))} applies to models, and no judge is"):
+    with pytest.raises(
+        ArgumentError, match=f"--{next(iter(options))} applies only to models, but no judge is"
+    ):
         parse_judges(["lexical"], **options)  # type: ignore[arg-type]
 
 

@@ -141,7 +141,7 @@ def test_an_unset_variable_is_an_error_before_anything_is_sent(
     monkeypatch.delenv("MY_KEY", raising=False)
     unset = cli(*_call(dataset, openai_server, "--api-key-env", "MY_KEY"))
     assert unset.code == 2
-    assert unset.err == "Error: --api-key-env MY_KEY: the environment variable is not set, or empty\n"
+    assert unset.err == "Error: --api-key-env MY_KEY: the environment variable is not set or is empty\n"
     assert openai_server.log() == []
 
 
@@ -192,7 +192,7 @@ def test_a_key_with_a_line_break_is_not_sent(
     """The error names the variable and not the key."""
     monkeypatch.setenv("AUTORUBRIC_API_KEY", "sk-one\nsk-two")
     refused = cli(*_call(dataset, openai_server))
-    assert refused.code == 3 and "variable AUTORUBRIC_API_KEY holds a line break" in refused.err
+    assert refused.code == 3 and "variable AUTORUBRIC_API_KEY contains a line break" in refused.err
     assert "sk-two" not in refused.err and openai_server.log() == []
 
 

@@ -62,7 +62,7 @@ def test_recorded_votes_cannot_be_attacked(cli: Cli, dataset: str, votes: str) -
     """They read no text, and so a rate would say nothing."""
     done = cli("redteam", dataset, "--judge", f"recorded:{votes}#right")
     assert done.code == 2
-    assert "recorded judges" in done.err
+    assert "recorded judges repeat stored votes" in done.err
 
 
 def test_a_model_that_is_down_is_not_robust(

@@ -45,7 +45,7 @@ def test_missing_items_that_are_given_must_agree() -> None:
     answer = CODE_QUALITY.read({**HALF, "missing_items": ["follows_style", "has_tests"]})
     assert answer.code == {**HALF, "missing_items": ["has_tests", "follows_style"]}
     for missing in ([], ["has_tests"], ["has_docstring", "has_tests"]):
-        with pytest.raises(ReplyError, match=r"missing_items is .* by the answers"):
+        with pytest.raises(ReplyError, match=r"missing_items is .* but the answers say"):
             CODE_QUALITY.read({**HALF, "missing_items": missing})
 
 
@@ -88,7 +88,7 @@ def test_other_labels_are_refused(label: object) -> None:
 @pytest.mark.parametrize("key", ["missing_items", "criterion_name", "cannot_assess", "reason", "id"])
 def test_keys_that_collide_are_refused(key: str) -> None:
     """A key may not be a field that evaluations or replies have already."""
-    with pytest.raises(ValidationError, match=f"the key '{key}' collides with the field") as caught:
+    with pytest.raises(ValidationError, match=f"the key '{key}' conflicts with the field") as caught:
         ChecklistCriterion(name="c", items={key: "text"})
     assert caught.value.error_count() == 1
 
@@ -96,16 +96,16 @@ def test_keys_that_collide_are_refused(key: str) -> None:
 @pytest.mark.parametrize(
     ("items", "fault"),
     [
-        ({}, "items are empty"),
+        ({}, "items must not be empty"),
         ({"_private": "t"}, "starts with an underscore"),
-        ({"has tests": "t"}, "is not an identifier"),
-        ({"1st": "t"}, "is not an identifier"),
-        ({"": "t"}, "is not an identifier"),
-        ({"class": "t"}, "is a word of the Python language"),
-        ({"copy": "t"}, "shadows 'copy'"),
-        ({"json": "t"}, "shadows 'json'"),
-        ({"schema": "t"}, "shadows 'schema'"),
-        ({"model_dump": "t"}, "shadows 'model_dump'"),
+        ({"has tests": "t"}, "must consist of letters"),
+        ({"1st": "t"}, "must consist of letters"),
+        ({"": "t"}, "must consist of letters"),
+        ({"class": "t"}, "is a reserved word of Python"),
+        ({"copy": "t"}, "conflicts with the attribute 'copy'"),
+        ({"json": "t"}, "conflicts with the attribute 'json'"),
+        ({"schema": "t"}, "conflicts with the attribute 'schema'"),
+        ({"model_dump": "t"}, "conflicts with the attribute 'model_dump'"),
     ],
 )
 def test_keys_that_cannot_be_fields_are_refused(items: dict[str, str], fault: str) -> None:

@@ -54,7 +54,7 @@ def test_schemas_depend_on_the_mode() -> None:
 
 def test_a_margin_belongs_to_pairs() -> None:
     """Rankings and the best of several have none."""
-    with pytest.raises(ValidationError, match="grades a preference between two; ranking has none"):
+    with pytest.raises(ValidationError, match="requires mode 'pairwise'; got mode 'ranking'"):
         ComparativeCriterion(name="c", mode="ranking", margin=2)
     with pytest.raises(ValidationError):
         ComparativeCriterion(name="c", margin=-1)
@@ -140,35 +140,30 @@ def test_labels_of_the_best(label: Any, value: float) -> None:
 @pytest.mark.parametrize(
     ("fields", "submission", "reply", "told"),
     [
-        ({}, PAIR, "gemini", "is no candidate; candidates: gpt, claude"),
-        ({}, PAIR, 2, "2 is no preference; give a number from -1 to 1"),
-        ({}, PAIR, -0.5, "no preference"),
-        ({}, PAIR, ["gpt"], "is no candidate"),
-        ({}, PAIR, True, "is no candidate"),
-        ({}, PAIR, {"best": "gpt"}, "the reply has no 'winner'"),
-        ({"margin": 2}, PAIR, "gpt", "say by how much, 1 to 2"),
-        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 3}, "margin 3"),
-        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 0}, "margin 0"),
-        ({"margin": 2}, PAIR, float("nan"), "is no candidate"),
-        ({"mode": "ranking"}, THREE, ["x", "y"], "without z"),
-        ({"mode": "ranking"}, THREE, ["x", "y", "z", "x"], "rank each candidate once"),
-        ({"mode": "ranking"}, THREE, ["x", "y", "w"], "'w' is no candidate"),
-        ({"mode": "ranking"}, THREE, 3, "is no list of candidates"),
-        ({"mode": "ranking"}, THREE, ["x", "y", "z", []], "rank each candidate once"),
-        ({"mode": "best_of"}, THREE, ["x", "x"], "name each once"),
-        ({"mode": "best_of"}, THREE, [], "name each once"),
-        ({}, THREE, "x", "exactly two candidates and the submission has 3"),
-        (
-            {"mode": "best_of"},
-            Submission(text="t"),
-            "x",
-            "two or more candidates and the submission has none",
-        ),
-        ({}, of(["tie", "win"]), "win", "a candidate is called 'tie'"),
-        ({"mode": "best_of"}, of(["Cannot assess", "win"]), "win", "a candidate is called 'Cannot assess'"),
-        ({}, of([" ", "win"]), "win", "a candidate is called ' '; give each a name"),
-        ({"margin": 2}, PAIR, {"winner": "tie", "margin": 2}, "a tie by 2 is none"),
-        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 1.5}, "margin 1.5"),
+        ({}, PAIR, "gemini", "is not a candidate; candidates: gpt, claude"),
+        ({}, PAIR, 2, "a preference must be a number from -1 to 1; got 2"),
+        ({}, PAIR, -0.5, "got -0.5"),
+        ({}, PAIR, ["gpt"], "is not a candidate"),
+        ({}, PAIR, True, "is not a candidate"),
+        ({}, PAIR, {"best": "gpt"}, "the reply must contain 'winner'"),
+        ({"margin": 2}, PAIR, "gpt", "margin must be 1 to 2"),
+        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 3}, "margin must be 1 to 2; got 3"),
+        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 0}, "margin must be 1 to 2; got 0"),
+        ({"margin": 2}, PAIR, float("nan"), "is not a candidate"),
+        ({"mode": "ranking"}, THREE, ["x", "y"], "omits z"),
+        ({"mode": "ranking"}, THREE, ["x", "y", "z", "x"], "rank each candidate exactly once"),
+        ({"mode": "ranking"}, THREE, ["x", "y", "w"], "'w' is not a candidate"),
+        ({"mode": "ranking"}, THREE, 3, "a ranking must be a list, best first; got 3"),
+        ({"mode": "ranking"}, THREE, ["x", "y", "z", []], "rank each candidate exactly once"),
+        ({"mode": "best_of"}, THREE, ["x", "x"], "each of them only once"),
+        ({"mode": "best_of"}, THREE, [], "each of them only once"),
+        ({}, THREE, "x", "exactly two candidates; the submission has 3"),
+        ({"mode": "best_of"}, Submission(text="t"), "x", "two or more candidates; the submission has none"),
+        ({}, of(["tie", "win"]), "win", "must not be named 'tie'"),
+        ({"mode": "best_of"}, of(["Cannot assess", "win"]), "win", "must not be named 'Cannot assess'"),
+        ({}, of([" ", "win"]), "win", "candidate names must not be blank; got ' '"),
+        ({"margin": 2}, PAIR, {"winner": "tie", "margin": 2}, "the margin of a tie must be 0; got 2"),
+        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 1.5}, "margin must be 1 to 2; got 1.5"),
     ],
 )
 def test_what_is_no_answer(fields: dict[str, Any], submission: Submission, reply: Any, told: str) -> None:
@@ -320,7 +315,7 @@ def test_nothing_to_compare_is_shown_once_and_said() -> None:
     """A judge is not asked twice for what no judge can be shown."""
     single = Submission(text="alone")
     assert comparing().presentations(single, None) == ((),)
-    assert "exactly two candidates and the submission has none" in str(comparing().misfit(single))
+    assert "exactly two candidates; the submission has none" in str(comparing().misfit(single))
     assert comparing().misfit(Submission(text=None)) is None
     assert comparing().example(single, comparing().read("tie")) == (None, None)
 
@@ -351,10 +346,10 @@ def test_a_margin_is_read_in_any_form_of_a_number(margin: Any) -> None:
 @pytest.mark.parametrize(
     ("mode", "reply", "told"),
     [
-        ("pairwise", "Z", "'Z' is no candidate; candidates: A, B"),
-        ("pairwise", "gpt", "'gpt' is no candidate; candidates: A, B"),
+        ("pairwise", "Z", "'Z' is not a candidate; candidates: A, B"),
+        ("pairwise", "gpt", "'gpt' is not a candidate; candidates: A, B"),
         ("best_of", "Z", "candidates: A, B"),
-        ("ranking", ["A"], "the ranking is without B"),
+        ("ranking", ["A"], "the ranking omits B"),
     ],
 )
 def test_errors_about_letters_name_nobody(mode: Any, reply: Any, told: str) -> None:

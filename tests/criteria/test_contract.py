@@ -226,7 +226,7 @@ def test_description_is_another_name_for_requirement(kind: str) -> None:
     criterion = criterion_from_dict({**given, "description": text})
     assert criterion == criterion_from_dict({**given, "requirement": text})
     assert criterion.description == criterion.requirement == text
-    with pytest.raises(ValidationError, match="two names for one text"):
+    with pytest.raises(ValidationError, match="are aliases, but their texts differ"):
         criterion_from_dict({**given, "requirement": text, "description": "other"})
 
 
@@ -316,5 +316,5 @@ def test_an_async_check_is_refused() -> None:
     async def slow(text: str) -> bool:
         return True
 
-    with pytest.raises(ValidationError, match="a check is a plain function"):
+    with pytest.raises(ValidationError, match="a check must be a synchronous function"):
         Criterion(name="c", requirement="r", check=slow)

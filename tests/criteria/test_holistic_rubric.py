@@ -37,7 +37,7 @@ def test_the_evaluation_has_level_index_and_explanation() -> None:
 
 def test_level_and_index_that_contradict_are_refused() -> None:
     """The message says which index the level has."""
-    with pytest.raises(ReplyError, match="level 'Proficient' has the index 3, and level_index is 4"):
+    with pytest.raises(ReplyError, match="level 'Proficient' has index 3, but level_index is 4"):
         OVERALL.read({"level": "Proficient", "level_index": 4, "explanation": "?"})
 
 
@@ -93,11 +93,11 @@ def test_render_shows_all_levels() -> None:
 @pytest.mark.parametrize(
     ("indices", "names", "fault"),
     [
-        ([1, 2, 4], "abc", r"level indices are \[1, 2, 4\]"),
-        ([1, 2, 2], "abc", r"level indices are \[1, 2, 2\]"),
-        ([1, 2, 3], ["a", "b", "A "], "levels repeat the name 'a'"),
-        ([1], "a", "1 levels are too few"),
-        ([], "", "0 levels are too few"),
+        ([1, 2, 4], "abc", r"must be consecutive integers; got \[1, 2, 4\]"),
+        ([1, 2, 2], "abc", r"must be consecutive integers; got \[1, 2, 2\]"),
+        ([1, 2, 3], ["a", "b", "A "], "level names must be unique; repeated: 'a'"),
+        ([1], "a", "at least two entries; got 1"),
+        ([], "", "at least two entries; got 0"),
     ],
 )
 def test_bad_levels_are_refused(indices: list[int], names: Any, fault: str) -> None:
@@ -127,5 +127,5 @@ def test_a_level_is_not_called_as_the_index_of_another() -> None:
         RubricLevel(name="2", index=1, description="low"),
         RubricLevel(name="x", index=2, description="h"),
     ]
-    with pytest.raises(ValidationError, match="a reply of 2 could mean either"):
+    with pytest.raises(ValidationError, match="a reply of 2 would be ambiguous"):
         HolisticRubricCriterion(name="c", levels=tuple(levels))

@@ -142,10 +142,10 @@ def test_a_hand_written_file_is_read_with_all_its_faults(tmp_path: Path) -> None
   levels: [{name: x, index: 1, description: x}, {name: y, index: 3, description: y}]
 - {type: likert, name: e, scale: [{val: 1, description: bad}, {val: 3, description: good}]}
 """
-    with pytest.raises(ValueError, match="repeats 1") as caught:
+    with pytest.raises(ValueError, match="repeated: 1") as caught:
         Rubric.from_yaml(faulty)
     told = str(caught.value)
-    for fault in ("shadows 'copy'", "9 is not below max_value 1", "level indices are [1, 3]"):
+    for fault in ("the attribute 'copy'", "9 must be less than max", "integers; got [1, 3]"):
         assert fault in told
 
 

@@ -126,19 +126,19 @@ def test_the_scale_is_sorted_and_written_without_its_range() -> None:
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
-        ({}, "give the scale, or its range"),
-        ({"scale": []}, "give the scale, or its range"),
-        ({"scale": ENDS[:1]}, "has only 1; give two values or more"),
+        ({}, "a scale is missing; set scale"),
+        ({"scale": []}, "a scale is missing; set scale"),
+        ({"scale": ENDS[:1]}, "at least two values; got only 1"),
         (
             {"scale": [*ENDS, LikertItem(val=5, description="Again")]},
-            "the scale repeats 5; each value stands once",
+            "scale values must be unique; repeated: 5",
         ),
         (
             {"scale": ENDS, "rating": BoundInt(min_val=1, max_val=7)},
-            "goes from 1 to 7 and the scale from 1 to 5",
+            "is 1 to 7, but the scale ranges from 1 to 5",
         ),
-        ({"rating": {"min_val": 5, "max_val": 1}}, "min_val 5 is not below max_val 1"),
-        ({"rating": {"min_val": 0, "max_val": 10**6}}, "too many points for a scale"),
+        ({"rating": {"min_val": 5, "max_val": 1}}, "min_val 5 must be less than max_val 1"),
+        ({"rating": {"min_val": 0, "max_val": 10**6}}, "has too many points"),
     ],
 )
 def test_bad_scales_are_refused(fields: dict[str, Any], fault: str) -> None:

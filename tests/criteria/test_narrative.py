@@ -61,10 +61,10 @@ def test_a_text_has_no_value() -> None:
 @pytest.mark.parametrize(
     ("sections", "fault"),
     [
-        ({}, "sections are empty"),
-        ({"reason": "r"}, "collides"),
-        ({"dict": "d"}, "shadows"),
-        ({"a b": "x"}, "not an id"),
+        ({}, "sections must not be empty"),
+        ({"reason": "r"}, "conflicts with the field"),
+        ({"dict": "d"}, "conflicts with the attribute"),
+        ({"a b": "x"}, "must consist of letters"),
     ],
 )
 def test_bad_sections_are_refused(sections: dict[str, str], fault: str) -> None:

@@ -85,7 +85,7 @@ async def test_a_mode_that_compares_demands_a_reference(mode: Any) -> None:
     criterion = PassFailCriterion(name="right", requirement="Is it right?", mode=mode)
     judge, transport = model_judge([{"passed": True, "reason": "same"}])
     grader = CriterionGrader(judges=[judge])
-    with pytest.raises(ArgumentError, match=r"right compares with a reference.*reference_submission="):
+    with pytest.raises(ArgumentError, match=r"right requires a reference.*reference_submission="):
         await grader.grade("Paris", Rubric([criterion]))
     assert transport.requests == []
     report = await grader.grade("Paris", Rubric([criterion]), reference_submission="Paris")

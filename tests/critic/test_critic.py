@@ -242,7 +242,7 @@ def test_what_an_evaluator_raises_is_the_callers():
 @pytest.mark.parametrize("evaluator", [None, 7, Scripted, ...], ids=["None", "number", "class", "object"])
 def test_other_evaluators_are_refused(evaluator):
     """Also a class in the place of an instance."""
-    with pytest.raises(ArgumentError, match="evaluator is"):
+    with pytest.raises(ArgumentError, match="evaluator must be"):
         Critic(evaluator, HELPFUL)
 
 
@@ -262,7 +262,7 @@ def test_a_critic_may_evaluate_for_a_critic():
 
 def test_a_criterion_is_needed():
     """Something else is refused at once."""
-    with pytest.raises(ArgumentError, match="criterion is"):
+    with pytest.raises(ArgumentError, match="criterion must be an instance of BaseCriterion"):
         Critic(Scripted(), "helpfulness")  # type: ignore[arg-type]
 
 
@@ -354,7 +354,10 @@ def test_forms_of_a_batch_reply():
 )
 def test_batches_that_do_not_match(outputs, inputs, further):
     """No output, something else than a list, another number of inputs, a variable of ours."""
-    with pytest.raises(ArgumentError, match=r"give a list|give one for each|choose another name"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"must be a (non-empty )?list|pass one input per output|choose other argument names",
+    ):
         Critic(Scripted(), HELPFUL).batch_forward(outputs, inputs, **further)
 
 

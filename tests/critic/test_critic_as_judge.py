@@ -229,7 +229,7 @@ async def test_a_critic_knows_its_criterion_by_what_it_asks():
     )
     assert (await Critic(Scripted(), nameless).ask(request_for(nameless.named("criterion_1")))).asked
     assert not (await critic.ask(request_for(binary()))).asked
-    with pytest.raises(JudgeError, match="another criterion that is called 'helpfulness'"):
+    with pytest.raises(JudgeError, match="a different criterion with the same name 'helpfulness'"):
         await critic.ask(request_for(binary("helpfulness")))
 
 

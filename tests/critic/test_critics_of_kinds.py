@@ -86,7 +86,7 @@ def test_modes_need_a_reference():
     relative = NumericalRatingCriterion(name="n", mode="relative_to_target")
     evaluator = Scripted([{"score": 7, "explanation": "near"}])
     for own, given in ((None, None), ("", None), (" \n", None), (None, " ")):
-        with pytest.raises(ArgumentError, match="against a reference"):
+        with pytest.raises(ArgumentError, match="requires a reference; pass reference="):
             Critic(evaluator, relative, reference=own)("x", reference=given)
     assert not evaluator.prompts
     assert Critic(evaluator, relative, reference="target")("x").score == 7.0

@@ -113,7 +113,7 @@ def test_the_default_template_is_the_same_without_examples():
 def test_a_template_without_a_place_for_examples_is_told_once():
     """When the panel is made, and only where there are examples of the critic's own criterion."""
     plain = Critic(Scripted(), HELPFUL, "{output}")
-    with pytest.warns(UserWarning, match=r"'Scripted/helpfulness': few-shot .* put \{examples\}") as told:
+    with pytest.warns(UserWarning, match=r"'Scripted/helpfulness': few-shot .* add \{examples\}") as told:
         grader = CriterionGrader(judges=[plain], training_data=LABELLED)
         for text in ("x", "y"):
             Rubric([HELPFUL]).grade_sync(text, grader)
@@ -172,7 +172,7 @@ def test_without_any_reference_a_panel_asks_nobody(own, given):
     judge, evaluator = TableJudge({"near": NEAR}), Scripted([NEAR])
     for who in (judge, evaluator):
         grader = CriterionGrader(judges=[Critic(who, RELATIVE, reference=own)])
-        with pytest.raises(ArgumentError, match="near compares with a reference"):
+        with pytest.raises(ArgumentError, match="near requires a reference"):
             Rubric([RELATIVE]).grade_sync("S", grader, reference_submission=given)
     assert not judge.asked
     assert not evaluator.prompts
@@ -185,7 +185,7 @@ def test_a_judge_without_a_reference_of_its_own_needs_one():
     rubric = Rubric([RELATIVE, HELPFUL])
     assert rubric.grade_sync("S", CriterionGrader(judges=[own, other])).score is not None
     table = TableJudge({"near": NEAR, "helpfulness": GOOD})
-    with pytest.raises(ArgumentError, match="near compares with a reference"):
+    with pytest.raises(ArgumentError, match="near requires a reference"):
         rubric.grade_sync("S", CriterionGrader(judges=[own, table]))
 
 
@@ -223,7 +223,9 @@ def test_a_variable_that_no_panel_has_is_refused_when_the_panel_is_made():
 
 def test_a_format_that_no_text_has_is_refused_when_the_panel_is_made():
     """A number of the critic's own may have one."""
-    with pytest.raises(ArgumentError, match=r"\{output:\.2f\} cannot show 'text'.* in a panel all are texts"):
+    with pytest.raises(
+        ArgumentError, match=r"\{output:\.2f\} cannot format 'text'.* in a panel, every variable is text"
+    ):
         CriterionGrader(judges=[Critic(Scripted(), HELPFUL, "{output:.2f}")])
     evaluator = Scripted()
     grader = CriterionGrader(
@@ -237,7 +239,7 @@ def test_a_format_that_no_text_has_is_refused_when_the_panel_is_made():
 async def test_a_template_that_does_not_suit_a_request_is_the_critics_failure():
     """A failed vote on that item, not a broken run."""
     critic = Critic(Scripted(), HELPFUL, "{reference:.2f}", reference=0.5)
-    with pytest.raises(JudgeError, match=r"'Scripted/helpfulness': .*\{reference:\.2f\} cannot show"):
+    with pytest.raises(JudgeError, match=r"'Scripted/helpfulness': .*\{reference:\.2f\} cannot format"):
         await critic.ask(request_for(HELPFUL, "x", reference_submission="a text"))
 
 

@@ -97,14 +97,16 @@ def test_outputs_and_inputs_are_formatted_as_they_were_given():
 def test_none_is_an_empty_text_in_a_format_and_none_where_it_is_converted():
     """A width is kept; nothing is made of a number that is not there."""
     assert filled("<{input}{input:>3}{input!r}>") == "<   None>"
-    with pytest.raises(ArgumentError, match=r"\{input:\.2f\} cannot show ''"):
+    with pytest.raises(ArgumentError, match=r"\{input:\.2f\} cannot format ''"):
         filled("{input:.2f}")
 
 
 @pytest.mark.parametrize("value", ["a text", [1], {"k": 1}, object()], ids=lambda value: type(value).__name__)
 def test_a_format_that_does_not_suit_its_value_names_the_variable(value):
     """Nobody is asked."""
-    with pytest.raises(ArgumentError, match=r"prompt_template: \{score:\.2f\} cannot show .*value of score"):
+    with pytest.raises(
+        ArgumentError, match=r"prompt_template: \{score:\.2f\} cannot format .*value of score"
+    ):
         filled("{score:.2f}", score=value)
 
 
@@ -116,7 +118,7 @@ def test_an_attribute_in_a_value_is_data():
 def test_unknown_variables_name_the_known_ones_nearest_first():
     """The nearest right name stands first, and the caller's own are among them."""
     with pytest.raises(
-        ArgumentError, match=r"unknown variable \{refrence\}; there are \{reference\}, "
+        ArgumentError, match=r"unknown variable \{refrence\}; available: \{reference\}, "
     ) as caught:
         filled("{refrence}", tone="dry")
     for name in ("criterion", "output", "outputs", "input", "inputs", "context", "tone"):
@@ -137,13 +139,13 @@ def test_the_callers_own_variables_go_before_ours_where_the_seed_has_none():
     own = {"instruction": "Be strict. ", "material": "M", "examples": " E"}
     assert filled("{instruction}{material}{examples}", **own) == "Be strict. M E"
     assert filled("<{examples}>") == "<>"
-    with pytest.raises(ArgumentError, match="outputs: the critic fills in this variable"):
+    with pytest.raises(ArgumentError, match="the critic sets outputs itself"):
         filled("{output}", outputs="x")
 
 
 def test_a_template_is_a_text():
     """Anything else is refused."""
-    with pytest.raises(ArgumentError, match="prompt_template is int"):
+    with pytest.raises(ArgumentError, match=r"prompt_template must be text with .*got int"):
         Critic(Scripted(), HELPFUL, 7)  # type: ignore[arg-type]
 
 

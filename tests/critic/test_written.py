@@ -60,12 +60,12 @@ class Unregistered(BaseCriterion):
 @pytest.mark.parametrize(
     ("critic", "said"),
     [
-        (Critic(named_evaluator, HELPFUL), "cannot be written down"),
-        (Critic(Scripted(), HELPFUL), "cannot be written down"),
+        (Critic(named_evaluator, HELPFUL), "cannot be converted to JSON"),
+        (Critic(Scripted(), HELPFUL), "cannot be converted to JSON"),
         (Critic("m", Unregistered(name="u")), "no type tag"),
         (Critic("m", binary(check=lambda text: True)), "register_check"),
-        (Critic("m", HELPFUL, reference=object()), "reference cannot be written down"),
-        (Critic("m", HELPFUL, reference=float("nan")), "reference cannot be written down"),
+        (Critic("m", HELPFUL, reference=object()), "reference cannot be converted to JSON"),
+        (Critic("m", HELPFUL, reference=float("nan")), "reference cannot be converted to JSON"),
     ],
 )
 def test_what_cannot_be_written_down(critic, said):
@@ -78,10 +78,10 @@ def test_what_cannot_be_written_down(critic, said):
     ("change", "said"),
     [
         ({"evaluater": "m"}, "did you mean 'evaluator'"),
-        ({"evaluator": 7}, "evaluator is a model's name"),
+        ({"evaluator": 7}, "evaluator must be a model name"),
         ({"evaluator": {"model": "m", "temperature": 9}}, "temperature"),
         ({"criterion": {"type": "likert", "scale": "x"}}, "scale"),
-        ({"criterion": {"type": "no such"}}, "no kind of criterion"),
+        ({"criterion": {"type": "no such"}}, "unknown kind of criterion"),
         ({"prompt_template": "{output.x}"}, "not a variable"),
     ],
 )
@@ -90,12 +90,12 @@ def test_faulty_data_is_refused(change, said):
     good = Critic("m", PassFailCriterion(name="p", requirement="r")).to_dict()
     with pytest.raises(ArgumentError, match=said):
         Critic.from_dict({**good, **change})
-    with pytest.raises(ArgumentError, match="needs evaluator and criterion"):
+    with pytest.raises(ArgumentError, match="must have evaluator and criterion"):
         Critic.from_dict({})
 
 
 @pytest.mark.parametrize("reference", [(1, 2), {1: 2}])
 def test_a_reference_that_json_would_change_is_refused(reference: Any) -> None:
     """Read back, it would make another prompt."""
-    with pytest.raises(ArgumentError, match="would come back as something else"):
+    with pytest.raises(ArgumentError, match="its value would change"):
         Critic("m", PassFailCriterion(name="c", requirement="r"), reference=reference).to_dict()

@@ -67,7 +67,8 @@ def test_it_ends_at_the_limit_and_goes_on(server: OpenAIServer, tmp_path: Path) 
     """No request beyond the limit is sent, every answer is a record, and a resume asks for the rest alone."""
     drafts, config = _drafts(tmp_path, 6), _config(server)
     with pytest.warns(
-        RuntimeWarning, match="stopped: max_calls 4 is reached; resume to process the remaining 2 of 6 drafts"
+        RuntimeWarning,
+        match="stopped: the limit max_calls=4 was reached; resume to process the remaining 2 of 6 drafts",
     ):
         stats = generate_critiques(drafts, tmp_path, config, max_calls=4)
     assert (len(server.log()), len(read_lines(tmp_path / "critiques_v1.jsonl"))) == (4, 4)

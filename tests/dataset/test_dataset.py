@@ -257,7 +257,7 @@ def test_all_faults_at_once() -> None:
         "- items[1]: the key 'submission' is missing",
         "- items[1].submision: unknown key 'submision'; did you mean 'submission'?",
         "- items[2].ground_truth: item '2': got 1 labels for 3 criteria; use a label or null for each: cites",
-        "- items[3].ratings.r1[1]: item '3': depth: 'deep' is no option",
+        "- items[3].ratings.r1[1]: item '3': depth: 'deep' is not an option",
         "- items[3].reasons.tune: item '3': unknown criterion 'tune'; did you mean 'tone'?",
         "- items[4]: an item must be a mapping with 'submission'; got 5",
         "- items[5].rubric.criteria[0]: the key 'requirement' is missing",

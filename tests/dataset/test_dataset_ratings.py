@@ -186,9 +186,9 @@ def test_labels_of_comparisons_name_the_candidates_of_their_item(tmp_path: Path)
     rated = pairs.with_ratings(table(tmp_path, f"{HEAD}\n{rows}"))
     assert rated.item_truth(0) == {"better": "x"}
     assert rated.item_truth(1) == {"better": "tie"}
-    with pytest.raises(DatasetError, match="'x' is no candidate; candidates: p, q"):
+    with pytest.raises(DatasetError, match="'x' is not a candidate; candidates: p, q"):
         pairs.with_ratings(table(tmp_path, f"{HEAD}\nb,better,ann,human,x\n"))
-    with pytest.raises(DatasetError, match="'x' is no candidate"):
+    with pytest.raises(DatasetError, match="'x' is not a candidate"):
         RubricDataset(rubric=rubric, items=[DataItem(submission={"p": "", "q": ""}, ground_truth=["x"])])
 
 

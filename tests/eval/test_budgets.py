@@ -42,7 +42,7 @@ def test_a_run_stops_at_its_calls_and_goes_on(tmp_path: Path, parallel: int | No
     assert stopped.stopped == "max_calls"
     assert len(transport.requests) == 5
     assert stopped.total_items < 4
-    assert any("max_calls 5 is reached" in notice for notice in stopped.notices)
+    assert any("max_calls=5 was reached" in notice for notice in stopped.notices)
     votes = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(votes) == 5
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def test_a_run_stops_at_its_cost(tmp_path: Path) -> None:
 def test_an_unknown_price_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     """The model is named, a fallback too; there is no call and no folder."""
     grader, transport = yes(input_cost_per_token=None, output_cost_per_token=None, fallbacks=("groq/other",))
-    with pytest.raises(ArgumentError, match=r"openai/double \(.*groq/other \(.*give its LLMConfig input"):
+    with pytest.raises(ArgumentError, match=r"openai/double \(.*groq/other \(.*set input"):
         run(tmp_path, None, grader=grader, max_cost=1.0)
     assert transport.requests == []
     assert not (tmp_path / "run").exists()
@@ -133,7 +133,7 @@ def test_calls_saved_are_told_of_the_run(tmp_path: Path) -> None:
     options: dict[str, Any] = {"grader": CriterionGrader(judges=judges, stop_when_decided=True)}
     result = run(tmp_path, None, **options)
     assert result.calls_saved == 8
-    assert "votes left out" in result.summary()
+    assert "votes skipped" in result.summary()
     assert EvalResult.from_experiment(tmp_path / "run").calls_saved == 8
     assert run(tmp_path, None, **options).calls_saved == 8
     assert len(transport.requests) == 16

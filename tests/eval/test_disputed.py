@@ -258,7 +258,7 @@ def test_marks_that_cannot_be_asked_for(marked: EvalResult) -> None:
     """Other marks, marks of a dataset, and marks next to the other way to choose are errors."""
     with pytest.raises(ArgumentError, match="did you mean 'wrong'"):
         disputed_items(marked, where="wrng")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="give a run"):
+    with pytest.raises(ArgumentError, match="requires a run"):
         disputed_items(marked.dataset, where="wrong")
-    with pytest.raises(ArgumentError, match="leave out split= and tolerance="):
+    with pytest.raises(ArgumentError, match="cannot be combined with split= or tolerance="):
         disputed_items(marked, where="wrong", split="judges")

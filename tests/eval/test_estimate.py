@@ -89,7 +89,7 @@ def test_a_judge_of_ones_own_is_not_guessed_at() -> None:
     """What it does is not known, and then neither is the total."""
     found = of(CountingJudge(), model())
     assert found.judges[0].calls is None
-    assert "its own affair" in found.judges[0].reason
+    assert "prices are unknown" in found.judges[0].reason
     assert (found.calls, found.cost) == (None, None)
     assert found.judges[1].cost is not None
 
@@ -179,7 +179,7 @@ def test_other_graders_cannot_say() -> None:
 
         def describe(self) -> Any: ...
 
-    with pytest.raises(ArgumentError, match="Own cannot say"):
+    with pytest.raises(ArgumentError, match="must be a CriterionGrader to be estimated; got Own"):
         estimate(small_dataset("a"), Own())
 
 

@@ -98,7 +98,7 @@ def test_lines_of_any_damage_are_passed_over(tmp_path: Path) -> None:
     assert len(stored.item_results) == 4
     assert all(done.report and len(done.report.report) == 2 for done in stored.item_results)
     assert stored.notices == (
-        "votes.jsonl is damaged: 4 lines are damaged or missing. No score depends on it; resuming the run "
+        "votes.jsonl is damaged: 4 lines are damaged or missing. No score is affected; resuming the run "
         "restores the file",
     )
 

@@ -270,7 +270,7 @@ def test_a_torn_last_line_is_passed_over_at_every_byte(tmp_path: Path, name: str
         result = run(tmp_path, judge)
         assert result.get_scores() == whole
         assert sum(judge.asked.values()) <= 1
-        assert cut == last or any("passed over" in notice for notice in result.notices)
+        assert cut == last or any("was skipped" in notice for notice in result.notices)
 
 
 def test_an_unfinished_run_reopens_with_what_is_there(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_an_unfinished_run_reopens_with_what_is_there(tmp_path: Path) -> None:
     as_if_killed(tmp_path / "run")
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert reopened.total_items == 3
-    assert "1 of 4 items are not finished; resume the run" in reopened.notices
+    assert "1 of 4 items are unfinished; resume the run" in reopened.notices
 
 
 def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
 
         first = asyncio.ensure_future(runner().run())
         await started.wait()
-        with pytest.raises(RunLockedError, match="another run in this process writes"):
+        with pytest.raises(RunLockedError, match="another run in this process is writing"):
             await runner().run()
         go_on.set()
         assert (await first).total_items == 4
@@ -462,7 +462,7 @@ def test_nameless_runs_that_begin_at_once_do_not_meet(tmp_path: Path) -> None:
 def test_resume_off_refuses_a_folder_that_is_there(tmp_path: Path) -> None:
     """Without resume a run never touches an older one."""
     run(tmp_path, CountingJudge())
-    with pytest.raises(RunError, match="is there already"):
+    with pytest.raises(RunError, match="already exists"):
         run(tmp_path, CountingJudge(), resume=False)
 
 
@@ -472,7 +472,7 @@ def test_newer_and_damaged_manifests_are_refused(tmp_path: Path) -> None:
     manifest = tmp_path / "run" / "manifest.json"
     whole = json.loads(manifest.read_text(encoding="utf-8"))
     for content, message in [
-        (json.dumps({**whole, "format": 99}), "install a newer autorubric"),
+        (json.dumps({**whole, "format": 99}), "install a newer version of autorubric"),
         ("{", "cannot be read"),
         ("[]", "has no format number"),
         (json.dumps(whole), "does not match its checksum"),

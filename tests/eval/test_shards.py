@@ -121,7 +121,7 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
     merged = merge_runs([folders(tmp_path, 3)[0], folders(tmp_path, 3)[2]], tmp_path / "merged")
     assert [item.item.id for item in merged.item_results] == ["i0", "i2", "i3", "i5", "i6"]
     assert "missing: shard 1 of 3" in merged.notices
-    assert "missing: item i5 is not finished" in merged.notices
+    assert "missing: item i5 is unfinished" in merged.notices
 
 
 def test_what_is_missing_is_told_in_a_few_lines(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_what_is_missing_is_told_in_a_few_lines(tmp_path: Path) -> None:
     assert told == [
         *(f"shard {number} of 1000000" for number in range(1, 6)),
         "999,994 more of 1,000,000 shards",
-        *(f"item i{number} is not finished" for number in range(0, 10, 2)),
-        "25 more items are not finished",
+        *(f"item i{number} is unfinished" for number in range(0, 10, 2)),
+        "25 more items are unfinished",
     ]
 
 
@@ -150,7 +150,7 @@ def test_runs_that_depend_on_other_things_are_refused(tmp_path: Path) -> None:
         merge_runs(folders(tmp_path, 2), tmp_path / "merged")
     text = str(refused.value)
     assert "version '1' → '2'" in text
-    assert "what the items of the dataset share" in text
+    assert "the dataset's name, shared prompt" in text
     assert not (tmp_path / "merged").exists()
 
 
@@ -216,9 +216,9 @@ def test_shards_that_are_none_are_refused(tmp_path: Path, i: int, n: int) -> Non
 def test_merging_overwrites_nothing(tmp_path: Path) -> None:
     """Not a folder that is there; nor does it take what is not a run."""
     shard(tmp_path, 0, 1)
-    with pytest.raises(RunError, match="is there already"):
+    with pytest.raises(RunError, match="already exists"):
         merge_runs(folders(tmp_path, 1), tmp_path)
     with pytest.raises(RunFormatError, match="not a run folder"):
         merge_runs([tmp_path], tmp_path / "merged")
-    with pytest.raises(ArgumentError, match="paths is empty"):
+    with pytest.raises(ArgumentError, match="paths must not be empty"):
         merge_runs([], tmp_path / "merged")

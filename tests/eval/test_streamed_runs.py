@@ -287,9 +287,7 @@ def test_another_executor_fills_the_same_folder(tmp_path: Path, installed: None)
 
 def test_an_executor_that_is_not_there_is_refused(tmp_path: Path, installed: None) -> None:
     """The message lists what is installed; one that cannot be imported says why."""
-    with pytest.raises(
-        ArgumentError, match=r"'slurm' is not installed; installed are: local, .*batches, broken"
-    ):
+    with pytest.raises(ArgumentError, match=r"unknown executor 'slurm'; available: local, .*batches, broken"):
         executor_of(EvalConfig(executor="slurm"))
     with pytest.raises(ArgumentError, match="'broken' cannot be loaded: No module named"):
         executor_of(EvalConfig(executor="broken"))

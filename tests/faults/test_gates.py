@@ -67,7 +67,7 @@ def test_eval_without_a_gate(
     )
     done = call(*asked)
     assert done.code == 0
-    assert "verdicts asked for  204" in done.out
+    assert "verdicts requested  204" in done.out
     assert f"34 of 204 verdicts were lost or assumed ({counts} assumed)" in done.err
     assert "pass --max-lost or --fail-under" in done.err
     assert "34 of 204 verdicts were lost or assumed (" in call(*asked, "--json").err

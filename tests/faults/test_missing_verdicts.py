@@ -76,7 +76,7 @@ def test_runs_without_counts_give_the_same(openai_server: OpenAIServer, tmp_path
 def test_fail_fast_stops_on_a_lost_verdict(openai_server: OpenAIServer, tmp_path: Path) -> None:
     """An item that is partly scored ends a run with `fail_fast`, and the error names the cause."""
     lose_fifty(openai_server)
-    with pytest.raises(ItemFailedError, match="is partly scored: 1 of 6 verdicts were lost"):
+    with pytest.raises(ItemFailedError, match="is only partly scored: 1 of 6 verdicts were lost"):
         graded(tmp_path, openai_server, fail_fast=True)
 
 

@@ -219,15 +219,24 @@ def test_reports_survive_the_way_through_json() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"judges": [], "threshold": 0.5}, "at least one judge"),
-        ({"judges": "gpt", "threshold": 0.5}, "give a list"),
-        ({"judges": ["gpt"], "threshold": 1.5}, "threshold 1.5"),
-        ({"judges": {"gpt"}, "threshold": 0.5}, "give a list"),
-        ({"judges": ["gpt"], "threshold": "0.5"}, "threshold '0.5'"),
-        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": -1}}, r"per_criterion\['a'\] -1"),
-        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": None}}, r"per_criterion\['a'\] None"),
-        ({"judges": ["gpt"], "threshold": 7.0, "per_criterion": {"threshold": 0.5}}, "threshold 7.0"),
-        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": ["a"]}, "by name of criterion"),
+        ({"judges": [], "threshold": 0.5}, "non-empty list"),
+        ({"judges": "gpt", "threshold": 0.5}, "judges must be a non-empty list"),
+        ({"judges": ["gpt"], "threshold": 1.5}, "threshold must be .* got 1.5"),
+        ({"judges": {"gpt"}, "threshold": 0.5}, "judges must be a non-empty list"),
+        ({"judges": ["gpt"], "threshold": "0.5"}, "threshold must be .* got '0.5'"),
+        (
+            {"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": -1}},
+            r"per_criterion\['a'\] must be .* got -1",
+        ),
+        (
+            {"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": None}},
+            r"per_criterion\['a'\] must be .* got None",
+        ),
+        (
+            {"judges": ["gpt"], "threshold": 7.0, "per_criterion": {"threshold": 0.5}},
+            "threshold must be .* got 7.0",
+        ),
+        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": ["a"]}, "must map names to thresholds"),
     ],
 )
 def test_configs_that_cannot_work(fields: dict[str, Any], told: str) -> None:
@@ -237,7 +246,7 @@ def test_configs_that_cannot_work(fields: dict[str, Any], told: str) -> None:
 
 
 MISSPELT = {"sure": 0.5, "unsrue": 0.5, "other": 0.5}
-TOLD = "no criterion is called 'unsrue', 'other'; there are 'sure', 'unsure'"
+TOLD = "unknown criterion 'unsrue', 'other'; available: 'sure', 'unsure'"
 
 
 def test_a_misspelt_criterion_is_told_before_anybody_is_asked() -> None:
@@ -285,14 +294,14 @@ def test_criteria_of_single_items_have_thresholds_too(streamed: bool, tmp_path: 
     assert [report.escalated for report in reports if report] == [(), ("unsure",)]
     for shard in range(2):
         assert run_shard(dataset, grader, shard, 2, **options).total_items == 1
-    with pytest.raises(ArgumentError, match="no criterion is called 'unsrue'; there are 'sure', 'unsure'"):
+    with pytest.raises(ArgumentError, match="unknown criterion 'unsrue'; available: 'sure', 'unsure'"):
         EvalRunner(dataset, cascade(per_criterion={"unsrue": 0.7, "unsure": 0.7}))
 
 
 def test_only_some_of_many_criteria_are_listed() -> None:
     """The message stays short."""
     many = Rubric([binary(f"c{number}") for number in range(30)])
-    with pytest.raises(ArgumentError, match=r"called 'x'; there are 'c0', .*'c19' and 10 more$"):
+    with pytest.raises(ArgumentError, match=r"criterion 'x'; available: 'c0', .*'c19' and 10 more$"):
         many.grade_sync("A text.", cascade(per_criterion={"x": 0.5}))
 
 

@@ -196,7 +196,7 @@ async def test_a_submission_without_candidates_fails_that_criterion_alone() -> N
     assert asked == ["cause"]
     assert report.score == 1.0
     assert report.report[0].status == "failed"
-    assert "exactly two candidates and the submission has none" in (report.error or "")
+    assert "exactly two candidates; the submission has none" in (report.error or "")
     three = await decided(pair(), judge, to_grade=THREE)
     assert "has 3" in (three.error or "")
 

@@ -148,9 +148,9 @@ def test_training_data_without_labels_is_an_error() -> None:
         RubricDataset(rubric=RUBRIC),
         RubricDataset(rubric=RUBRIC, items=[DataItem(submission="text")]),
     ):
-        with pytest.raises(ArgumentError, match="no labelled text among them; give items"):
+        with pytest.raises(ArgumentError, match="no labelled text; pass items"):
             CriterionGrader(judges=[TableJudge({})], training_data=data)
-    with pytest.raises(ArgumentError, match="few_shot_config without training_data"):
+    with pytest.raises(ArgumentError, match="few_shot_config requires training_data"):
         CriterionGrader(judges=[TableJudge({})], few_shot_config=FewShotConfig())
 
 

@@ -483,7 +483,7 @@ def test_samples_do_not_share_a_request() -> None:
 @pytest.mark.parametrize("llm_calls", ["per_judge", 0, -1, True, 1.5])
 def test_other_ways_of_sharing_are_refused(llm_calls: Any) -> None:
     """The error names those allowed."""
-    with pytest.raises(ArgumentError, match="give 'per_criterion', 'per_item', or how many"):
+    with pytest.raises(ArgumentError, match="must be 'per_criterion', 'per_item', or a positive number"):
         CriterionGrader(judges=[table()], llm_calls=llm_calls)
 
 
@@ -493,11 +493,11 @@ def test_other_ways_of_sharing_are_refused(llm_calls: Any) -> None:
 def test_samples_at_temperature_zero_warn() -> None:
     """They would be nearly all the same; other panels do not warn."""
     config = LLMConfig(model="openai/gpt-x", temperature=0.0)
-    with pytest.warns(UserWarning, match="asked for 3 samples at temperature 0") as caught:
+    with pytest.warns(UserWarning, match="draws 3 samples at temperature 0") as caught:
         CriterionGrader(judges=[JudgeSpec(config, samples=3)])
     assert caught[0].filename == __file__
     own, _ = model_judge([], temperature=0.0)
-    with pytest.warns(UserWarning, match="'model' is asked for 2 samples"):
+    with pytest.warns(UserWarning, match="'model' draws 2 samples"):
         CriterionGrader(judges=[JudgeSpec(own, samples=2)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -518,7 +518,7 @@ def test_distinct_replies_of_a_judges_samples_are_counted() -> None:
         ({}, "exactly one of llm_config and judges; got neither"),
         ({"llm_config": "gpt", "judges": ["gpt"]}, "got both"),
         ({"judges": []}, "at least one judge"),
-        ({"judges": "gpt"}, "is not a list"),
+        ({"judges": "gpt"}, "judges must be a list"),
     ],
 )
 def test_exactly_one_of_model_and_judges(options: dict[str, Any], told: str) -> None:

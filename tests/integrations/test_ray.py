@@ -204,7 +204,7 @@ def test_a_run_stops_at_its_cost_and_goes_on_under_other_executors(
     assert run(tmp_path, None, data, grader=grader, max_calls=15).stopped == "max_calls"
     stopped = run(tmp_path, None, data, grader=grader, max_cost=0.1, max_concurrent_items=4, executor="ray")
     assert stopped.stopped == "max_cost"
-    assert "max_cost 0.1 US dollars leaves no room" in stopped.notices[-1]
+    assert "max_cost=0.1 US dollars does not allow another request" in stopped.notices[-1]
     # Ten for the money, and eight in flight.
     assert 10 <= len(openai_server.log()) - 15 <= 18
     assert sum(stored_votes(stopped).values()) == len(openai_server.log())

@@ -166,14 +166,14 @@ class MuteError(Exception):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"reason": 5}, "reason is a int; give a text"),
-        ({"reason": ["a"]}, "reason is a list; give a text"),
-        ({"model": 5}, "model is a int; give a text, or None"),
-        ({"truncated": "yes"}, "truncated is a str; give True or False"),
-        ({"usage": {"prompt_tokens": 1}}, "usage is a dict; give a TokenUsage, or None"),
-        ({"exchanged": "x"}, "exchanged is a str; give an Exchanged, or None"),
-        ({"confidence": "high"}, "confidence is a str; give a number"),
-        ({"cost": "1"}, "cost is a str; give US dollars"),
+        ({"reason": 5}, "reason must be a string; got int"),
+        ({"reason": ["a"]}, "reason must be a string; got list"),
+        ({"model": 5}, "model must be a string, or None; got int"),
+        ({"truncated": "yes"}, "truncated must be True or False; got str"),
+        ({"usage": {"prompt_tokens": 1}}, "usage must be a TokenUsage, or None; got dict"),
+        ({"exchanged": "x"}, "exchanged must be an Exchanged, or None; got str"),
+        ({"confidence": "high"}, "confidence must be a number between 0 and 1, or None; got str"),
+        ({"cost": "1"}, "cost must be a number of US dollars, or None; got str"),
     ],
 )
 @pytest.mark.parametrize("as_object", [True, False])
@@ -223,5 +223,5 @@ def test_a_call_with_other_arguments_names_no_line_of_the_library() -> None:
 @pytest.mark.parametrize("judge_id", [None, 5, ""])
 def test_a_judge_needs_a_name(judge_id: Any) -> None:
     """A `judge_id` that is no text, or an empty one, is refused before anything is asked."""
-    with pytest.raises(ArgumentError, match="give a text that is not empty"):
+    with pytest.raises(ArgumentError, match="judge_id must be a non-empty string"):
         CriterionGrader(judges=[Own("MET", judge_id=judge_id)])

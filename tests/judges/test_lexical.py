@@ -202,14 +202,14 @@ def test_texts_without_spaces_between_words_are_compared_in_pairs_of_characters(
 
 def test_without_a_text_there_is_an_error() -> None:
     """No text is no basis: the judge cannot answer."""
-    with pytest.raises(JudgeError, match="refund: there is no text"):
+    with pytest.raises(JudgeError, match="refund: the submission has no text"):
         ask(REFUND, None)
 
 
 def test_a_criterion_without_declared_answers_is_refused() -> None:
     """A number cannot be read off words; the error names the kind and what to do."""
     with pytest.raises(
-        JudgeError, match=r"Warmth \(interval\) declares no answers.*use a model or a function"
+        JudgeError, match=r"Warmth \(interval\) has no declared answers.*use a model or a function"
     ):
         ask(Warmth(name="w", requirement="Is warm."), "Hello.")
 

@@ -106,9 +106,9 @@ def test_samples_reasons_and_confidences(tmp_path: Path) -> None:
 def test_one_of_several_raters_must_be_named(tmp_path: Path) -> None:
     """The error lists them; the one named gives the judge its id unless another is given."""
     path = table(tmp_path, "i1,claim,a,llm,MET", "i1,claim,b,human,UNMET")
-    with pytest.raises(ArgumentError, match="has 2 raters: a, b; name one with rater="):
+    with pytest.raises(ArgumentError, match="has 2 raters: a, b; pass rater="):
         RecordedJudge.from_csv(path)
-    with pytest.raises(ArgumentError, match="has no rater 'c'; it has: a, b"):
+    with pytest.raises(ArgumentError, match="has no rater 'c'; available: a, b"):
         RecordedJudge.from_csv(path, "c")
     assert RecordedJudge.from_csv(path, "b").judge_id == "b"
     assert RecordedJudge.from_csv(path, "b", judge_id="expert").judge_id == "expert"
@@ -122,7 +122,7 @@ def test_a_panel_is_a_judge_for_each_rater(tmp_path: Path) -> None:
     assert [judge.judge_id for judge in everyone] == ["b", "a", "h"]
     named = RecordedJudge.panel_from_csv(path, raters=["a"], labels={"UNMET": "MET"})
     assert [code(ask(judge)) for judge in named] == ["MET"]
-    with pytest.raises(ArgumentError, match="no llm rater h; it has: b, a"):
+    with pytest.raises(ArgumentError, match="no llm rater h; available: b, a"):
         RecordedJudge.panel_from_csv(path, raters=["h"])
     with pytest.raises(ArgumentError, match="no robot rater"):
         RecordedJudge.panel_from_csv(path, rater_type="robot")
@@ -307,8 +307,8 @@ def test_pairs_without_texts_are_read_from_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"orders": {"ab": "gpt@ab"}}, "give orders="),
-        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "and no rater"),
+        ({"orders": {"ab": "gpt@ab"}}, "orders must be "),
+        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "without the argument rater"),
         ({"orders": {"ab": "gpt@ab", "ba": "claude@ba"}}, "has no rater claude@ba"),
     ],
 )

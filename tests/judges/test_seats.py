@@ -70,24 +70,28 @@ def test_callables_are_named() -> None:
 @pytest.mark.parametrize("wrong", [5, None, {"model": "gpt"}, TableJudge, object()])
 def test_what_is_no_judge_is_told(wrong: Any) -> None:
     """The error names the forms allowed."""
-    with pytest.raises(ArgumentError, match="is not a judge; give a model name, an LLMConfig"):
+    with pytest.raises(ArgumentError, match="is not a judge; pass a model name, an LLMConfig"):
         seat(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["gpt", JudgeSpec("gpt"), LLMConfig(model="gpt"), 5])
 def test_judges_are_a_list(wrong: Any) -> None:
     """A single model is not read letter by letter."""
-    with pytest.raises(ArgumentError, match="is not a list; give a list, or one model as llm_config"):
+    with pytest.raises(
+        ArgumentError, match=r"judges must be a list; got .*Pass a single model as llm_config"
+    ):
         seat_judges(wrong)
 
 
 def test_ids_are_unique_and_not_reserved() -> None:
     """Duplicates and the id of checks are refused, an empty panel too."""
-    with pytest.raises(ArgumentError, match="several judges have the name always_met; give each its own"):
+    with pytest.raises(
+        ArgumentError, match="several judges have the name always_met; use a different name for each"
+    ):
         seat_judges([always_met, always_met])
-    with pytest.raises(ArgumentError, match="'check' is the id of a criterion's own check"):
+    with pytest.raises(ArgumentError, match="'check' is reserved for a criterion's own check"):
         seat_judges([JudgeSpec(always_met, "check")])
-    with pytest.raises(ArgumentError, match="empty; give at least one judge"):
+    with pytest.raises(ArgumentError, match="empty; pass at least one judge"):
         seat_judges([])
 
 

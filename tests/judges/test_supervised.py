@@ -117,7 +117,7 @@ def test_a_text_seen_in_training_has_no_confidence(judge: SupervisedJudge, text:
     """What it was trained on it cannot judge independently; case and white space make no other text."""
     reply = ask(judge, REFUND, text)
     assert reply.confidence is None
-    assert reply.reason.startswith("seen in training, so no independent judgment; ")
+    assert reply.reason.startswith("seen in training, so not an independent judgment; ")
 
 
 def test_words_that_match_the_criterion_are_evidence_too() -> None:
@@ -147,7 +147,7 @@ def test_a_text_of_unknown_words_is_answered_without_evidence() -> None:
 def test_a_criterion_that_was_not_trained_is_an_error_naming_the_trained(judge: SupervisedJudge) -> None:
     """It judges what it learnt and nothing else."""
     with pytest.raises(
-        JudgeError, match="place: the supervised judge was not trained on it; trained: refund"
+        JudgeError, match="place: the supervised judge was not trained on this criterion, only on refund"
     ):
         ask(judge, PLACE, "waves")
     with pytest.raises(JudgeError, match="not trained"):
@@ -157,13 +157,13 @@ def test_a_criterion_that_was_not_trained_is_an_error_naming_the_trained(judge: 
 def test_an_answer_that_the_criterion_lacks_is_an_error(judge: SupervisedJudge) -> None:
     """A criterion of the same name with other answers cannot be answered."""
     other = PLACE.named("refund")
-    with pytest.raises(JudgeError, match=r"learnt the answer 'MET'.*\(sea, hills, nowhere\)"):
+    with pytest.raises(JudgeError, match=r"learned the answer 'MET'.*\(sea, hills, nowhere\)"):
         ask(judge, other, "cash comes home")
 
 
 def test_without_a_text_there_is_an_error(judge: SupervisedJudge) -> None:
     """No text is no basis."""
-    with pytest.raises(JudgeError, match="refund: there is no text to classify"):
+    with pytest.raises(JudgeError, match="refund: the submission has no text to classify"):
         ask(judge, REFUND, None)
 
 
@@ -173,7 +173,7 @@ def test_too_few_labelled_items_are_refused_with_what_to_do() -> None:
     textless = DataItem(submission=None, ground_truth={"refund": "MET"})
     once = DataItem(submission="a text", ground_truth={"refund": "MET"})
     few = RubricDataset(rubric=Rubric([REFUND]), items=[unlabelled, textless, once])
-    with pytest.raises(ArgumentError, match=r"1 different texts have a label.*give two at least"):
+    with pytest.raises(ArgumentError, match=r"got 1 different labelled texts; pass at least two"):
         SupervisedJudge.fit(few)
 
 

@@ -189,7 +189,7 @@ def test_a_number_that_is_none_is_damage(tmp_path: Path, damage: str) -> None:
         other.execute("CREATE TRIGGER gone AFTER INSERT ON total BEGIN DELETE FROM total; END")
     other.commit()
     other.close()
-    with pytest.warns(RuntimeWarning, match="a number in it is missing.*renamed"):
+    with pytest.warns(RuntimeWarning, match="a numeric value is missing.*renamed"):
         found = cache.get("k"), cache.stats().entries
     assert None in found or 0 in found
     cache.put("k", REPLY)

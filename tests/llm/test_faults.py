@@ -190,7 +190,7 @@ def test_the_transport_follows_address_and_prefix(settings: dict[str, Any], dire
 
 def test_the_direct_transport_needs_an_address() -> None:
     """Without one there is nobody to ask."""
-    with pytest.raises(ArgumentError, match="needs api_base"):
+    with pytest.raises(ArgumentError, match="requires api_base"):
         OpenAITransport(LLMConfig(model="m"))
 
 

@@ -447,5 +447,5 @@ def test_an_endless_answer_is_cut(openai_server: OpenAIServer) -> None:
     """An answer larger than any completion is an error and does not fill the memory."""
     openai_server.script({"do": "flood", "megabytes": 40})
     config = LLMConfig(model="openai/judge-1", api_base=openai_server.api_base, max_retries=0)
-    with pytest.raises(ServerError, match="over 33,554,432 bytes"):
+    with pytest.raises(ServerError, match="exceeds 33,554,432 bytes"):
         ask_once(config)

@@ -191,7 +191,7 @@ def test_failures_and_abstentions_are_no_flips() -> None:
     assert report.overall.counts == {"flipped": 0, "held": 0, "unanswered": 2, "failed": 2}
     assert (report.overall.n, report.n_failed) == (2, 2)
     assert any("could not be judged" in note for note in report.notices())
-    assert any("no longer answered" in note for note in report.notices())
+    assert any("became unanswered under attack" in note for note in report.notices())
 
 
 def test_what_cannot_be_judged_unattacked_is_counted() -> None:
@@ -249,12 +249,12 @@ def test_the_spend_is_that_of_all_gradings() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: attacked(gullible, dataset("one"), PLEASE, PLEASE), "stand twice"),
-        (lambda: attacked(gullible, dataset("one"), NOTE), "has no attack"),
-        (lambda: attacked(gullible, dataset(None), PLEASE), "no item with a text"),
-        (lambda: attacked(gullible, dataset("one"), PLEASE, limit=0), "from 1 up"),
-        (lambda: attacked(RecordedJudge(judge_id="r", votes={}), dataset("one"), PLEASE), "recorded votes"),
-        (lambda: choose_attacks(["nosuch"]), "no attack or family"),
+        (lambda: attacked(gullible, dataset("one"), PLEASE, PLEASE), "must be unique; repeated"),
+        (lambda: attacked(gullible, dataset("one"), NOTE), "must contain at least one attack"),
+        (lambda: attacked(gullible, dataset(None), PLEASE), "no item with text"),
+        (lambda: attacked(gullible, dataset("one"), PLEASE, limit=0), "must be positive integers"),
+        (lambda: attacked(RecordedJudge(judge_id="r", votes={}), dataset("one"), PLEASE), "repeat stored"),
+        (lambda: choose_attacks(["nosuch"]), "unknown attack or family"),
     ],
 )
 def test_what_cannot_work_is_refused(call: Callable[[], Any], told: str) -> None:
@@ -323,8 +323,8 @@ def test_payloads_are_written_in_their_encoding() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"payload": "x"}, "go together"),
-        ({"text": "a {payload}"}, "go together"),
+        ({"payload": "x"}, "set both or neither"),
+        ({"text": "a {payload}"}, "set both or neither"),
         ({"id": "Not so"}, "pattern"),
         ({"into": "system"}, "submission"),
         ({"extra": 1}, "Extra"),

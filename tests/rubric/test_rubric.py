@@ -195,7 +195,7 @@ def test_raw_score() -> None:
         ("MET", "labels must be a list or a mapping"),
         (5, "labels must be a list or a mapping"),
         ({"stile": "good"}, "unknown criterion 'stile'; did you mean 'style'"),
-        (["maybe", "UNMET", "fine"], "cites: 'maybe' is not a verdict.*; style: 'fine' is no option"),
+        (["maybe", "UNMET", "fine"], "cites: 'maybe' is not a verdict.*; style: 'fine' is not an option"),
     ],
 )
 def test_labels_that_do_not_fit(verdicts: Any, message: str) -> None:

@@ -227,15 +227,15 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[2].name (line 8): the name 'a' is already used by an earlier criterion",
         "  - criteria[3] (line 14): a criterion must be a mapping with 'requirement' and, unless it is 10, "
         "'weight'; got 'just a text'",
-        "  - criteria[4].type (line 15): no kind of criterion 'test_star'; did you mean 'test_stars'? "
-        "Register your own kind with @register_kind first",
+        "  - criteria[4].type (line 15): unknown kind of criterion 'test_star'; did you mean 'test_stars'? "
+        "Register your own kinds with @register_kind",
         "  - criteria[5].scale_type (line 16): Input should be 'ordinal' or 'nominal'; got 'cardinal'",
         "  - criteria[6] (line 17): the key 'requirement' is missing",
-        f"  - criteria[7].type (line 18): no kind of criterion 'None'; registered: {tags}; "
-        "Register your own kind with @register_kind first",
+        f"  - criteria[7].type (line 18): unknown kind of criterion 'None'; available: {tags}. "
+        "Register your own kinds with @register_kind",
         "  - criteria[8].name (line 19): the name 'a' is already used by an earlier criterion",
-        "  - criteria[9].check (line 21): no check 'test_has_digit' is registered; did you mean "
-        "'test_has_digits'? Register it with register_check(name, fn)",
+        "  - criteria[9].check (line 21): unknown check 'test_has_digit'; did you mean "
+        "'test_has_digits'? Register checks with register_check(name, check)",
     ]
 
 
@@ -270,8 +270,8 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version supports (1); upgrade"),
         ({"criteria": PLAIN, "format": "1"}, "format: 'format' must be a positive integer"),
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),
-        ([{"requirement": "a", "description": "b"}], "two names for one text"),
-        ([{"requirement": "a", "options": [{"label": "x", "value": 1}]}], "options need at least two"),
+        ([{"requirement": "a", "description": "b"}], "are aliases, but their texts differ"),
+        ([{"requirement": "a", "options": [{"label": "x", "value": 1}]}], "two options that are not NA"),
         ([{"requirement": True}], "Input should be a valid string; got True"),
         ([{"requirement": "x", "weight": True}], "[0].weight: the value must be a number; got True, a boolean"),
         ([{"requirement": "x", "name": ""}], "[0].name: String should have at least 1 character; got ''"),
@@ -279,7 +279,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
             [{"type": "test_stars", "stars": {"min_val": 1, "max_vall": 2}}],
             "stars.max_vall: unknown key 'max_vall'; did you mean 'max_val'",
         ),
-        ([{"type": 7}], "[0].type: no kind of criterion 7"),
+        ([{"type": 7}], "[0].type: unknown kind of criterion 7"),
     ],
 )
 def test_faulty_forms(form: Any, message: str) -> None:
@@ -369,7 +369,7 @@ def test_stored_rubrics_open_without_their_checks() -> None:
     again = Rubric.restore(stored)
     assert again.names == ("short",)
     assert again.snapshot() == stored
-    with pytest.raises(RubricError, match=r"criteria\[0\]\.check: no check"):
+    with pytest.raises(RubricError, match=r"criteria\[0\]\.check: unknown check"):
         Rubric.from_dict(stored)
 
 

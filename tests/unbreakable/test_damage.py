@@ -157,7 +157,7 @@ def test_a_pipe_or_a_link_is_refused(kind: str, name: str, tmp_path: Path) -> No
         lambda: run(tmp_path, judge),
         lambda: merge_runs([tmp_path / "run"], tmp_path / "merged"),
     ):
-        with pytest.raises(RunFormatError, match=rf"{name} is .*not a regular file"):
+        with pytest.raises(RunFormatError, match=rf"{name} must be a regular file, but it is"):
             use()
     assert elsewhere.read_bytes() == before
     assert not judge.asked
@@ -169,7 +169,7 @@ def test_a_damaged_run_is_not_merged(tmp_path: Path) -> None:
     items = tmp_path / "run" / "items.jsonl"
     items.write_bytes(items.read_bytes().replace(b'"score":1.0', b'"score":0.9', 1))
     with pytest.raises(
-        RunFormatError, match=r"cannot be merged before it is repaired: items\.jsonl is damaged"
+        RunFormatError, match=r"cannot be merged until it is repaired: items\.jsonl is damaged"
     ):
         merge_runs([tmp_path / "run"], tmp_path / "merged")
 
@@ -188,7 +188,7 @@ def test_a_repair_that_is_cut_off_is_repaired_again(tmp_path: Path) -> None:
     with pytest.warns(RuntimeWarning), pytest.raises(KeyboardInterrupt):
         run(tmp_path, Stopping(), max_concurrent_items=1)
     opened = EvalResult.from_experiment(tmp_path / "run")
-    assert "2 of 4 items are not finished; resume the run" in opened.notices
+    assert "2 of 4 items are unfinished; resume the run" in opened.notices
     judge = CountingJudge()
     assert run(tmp_path, judge).get_scores() == whole
     assert sum(judge.asked.values()) == 2
@@ -332,11 +332,11 @@ def test_damage_of_a_run_of_format_1_is_reported(
     """Without checksums of lines, a file that is not what it was leaves no item with a score."""
     damaged = old_run / file
     damaged.write_bytes(damaged.read_bytes().replace(before, after, 1))
-    with pytest.warns(RuntimeWarning, match=rf"{file} is damaged: it does not match its checksum"):
+    with pytest.warns(RuntimeWarning, match=rf"{file} is damaged: the file does not match its checksum"):
         opened = EvalResult.from_experiment(old_run)
     assert opened.get_scores() == [None] * 4
     if file == "dataset.jsonl":
         return
     resumed = run(old_run.parent, CountingJudge(), on_mismatch="rejudge")
     for result in (resumed, EvalResult.from_experiment(old_run)):
-        assert any("which of its lines differ is unknown: scores may be wrong" in n for n in result.notices)
+        assert any("it is unknown which lines differ, so scores may be wrong" in n for n in result.notices)

@@ -59,7 +59,7 @@ def test_a_full_disk_is_said_and_what_was_stored_stands(
     assert told.error == "RunWriteError", told
     assert f"{tmp_path}/run" in told.message
     assert "File too large" in told.message
-    assert "experiment_name='run' to resume" in told.message
+    assert "is writable and run again with experiment_name='run'" in told.message
     # What was in flight when the disk was full, and what had been answered in the same moment.
     assert len(noted(tmp_path / "notes")) - len(list(stored_votes(tmp_path / "run"))) <= 24
     _goes_on(tmp_path, whole)
@@ -152,7 +152,7 @@ def test_the_command_line_says_that_the_disk_is_full(tmp_path: Path) -> None:
     full = run("30000")
     assert full.returncode == 3, full.stderr
     assert "File too large" in full.stderr
-    assert "run again with --name 'one' to resume" in full.stderr
+    assert "make sure that experiments/one is writable and run again with --name 'one'" in full.stderr
     before = (tmp_path / "experiments" / "one" / "votes.jsonl").read_bytes()
     assert before
     # The last line is torn where the disk was full.

@@ -148,6 +148,6 @@ def test_a_store_that_is_closed_takes_no_more_votes(tmp_path: Path) -> None:
     store.close()
     store.close()
     vote = JudgeVote(judge_id="late", sample=0, status="answered", answer="MET")
-    with pytest.raises(RunError, match="is closed: the run has ended"):
+    with pytest.raises(RunError, match="is closed because the run has ended"):
         store.add_vote(StoredVote(item_id="i0", criterion="apple", digest="", vote=vote))
     assert not (tmp_path / "run" / "votes.jsonl").exists()

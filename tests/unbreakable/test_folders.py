@@ -34,7 +34,7 @@ def _newer(manifest: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (_newer, "has format 3; this version reads up to 2: install a newer autorubric"),
+        (_newer, "has format 3, but this version reads only formats up to 2; install a newer"),
         (lambda whole: whole.replace(b'"normalize": true', b'"normalize": null'), "not match its checksum"),
         (lambda _: b"", "cannot be read"),
         (lambda whole: whole[: len(whole) // 2], "cannot be read"),
@@ -58,7 +58,7 @@ def test_a_manifest_that_cannot_be_used_is_refused_and_nothing_is_touched(
         with pytest.raises(RunFormatError, match=r"manifest\.json") as raised:
             use()
         assert told in str(raised.value)
-        assert ("delete manifest.json and resume" in str(raised.value)) == ("format 3" not in told)
+        assert ("or delete it and resume" in str(raised.value)) == ("format 3" not in told)
     assert _contents(tmp_path / "run") == before
     assert not judge.asked
     manifest.write_bytes(whole)
@@ -72,7 +72,7 @@ def test_a_run_without_its_damaged_manifest_resumes_from_its_votes(tmp_path: Pat
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_bytes(b"{")
     with pytest.raises(
-        RunFormatError, match=r"delete manifest\.json and resume the run with the same dataset"
+        RunFormatError, match=r"manifest\.json from a backup, or delete it and resume the run with the same"
     ):
         run(tmp_path, CountingJudge())
     manifest.unlink()
@@ -117,7 +117,7 @@ def test_a_manifest_whose_parts_are_of_another_kind_is_refused(
         lambda: EvalResult.from_experiment(folder),
         lambda: merge_runs([folder], tmp_path / "merged"),
     ):
-        with pytest.raises(RunFormatError, match="it is damaged"):
+        with pytest.raises(RunFormatError, match=r"manifest\.json is damaged: "):
             use()
 
 
@@ -211,7 +211,7 @@ def test_votes_outlive_their_manifest(tmp_path: Path) -> None:
     before = _contents(tmp_path / "run")
     with pytest.raises(RunFormatError, match="not a run folder: it has no manifest"):
         EvalResult.from_experiment(tmp_path / "run")
-    with pytest.raises(RunFormatError, match=r"has votes but no manifest\.json, and they belong to another"):
+    with pytest.raises(RunFormatError, match=r"has no manifest\.json, and its votes belong to another"):
         run(tmp_path, CountingJudge(), small_dataset("another"))
     assert _contents(tmp_path / "run") == before
     judge = CountingJudge()
@@ -230,8 +230,8 @@ def test_another_process_is_named_and_its_end_frees_the_folder(tmp_path: Path) -
             time.sleep(0.01)
         with pytest.raises(RunLockedError) as raised:
             run(tmp_path, CountingJudge())
-        assert f"another process ({other.pid}) writes to {tmp_path / 'run'}" in str(raised.value)
-        assert "wait for it, or choose another experiment_name" in str(raised.value)
+        assert f"another process ({other.pid}) is writing to {tmp_path / 'run'}" in str(raised.value)
+        assert "wait, or choose another experiment_name" in str(raised.value)
         # Reading needs no lock.
         assert EvalResult.from_experiment(tmp_path / "run").total_items == 3
     finally:

@@ -195,7 +195,7 @@ class BaseCriterion(Declaration):
         # A weighted mean may exceed the range by a rounding error.
         if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
             raise ArgumentError(
-                f"{type(self).__name__}.value_of must return a number from 0 to 1, or None; got {value!r} for "
+                f"{type(self).__name__}.value_of must return a number from 0 to 1 or None; got {value!r} for "
                 f"{self._called!r}"
             )
         return min(max(float(value), 0.0), 1.0)

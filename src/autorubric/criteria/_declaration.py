@@ -139,7 +139,7 @@ class Declaration(BaseModel):
     @model_validator(mode="after")
     def _check_penalty(self) -> Self:
         if self.weight < 0 and self.gate is not None:
-            raise ValueError("a penalty cannot have a gate; rephrase it as a requirement with positive weight")
+            raise ValueError("a penalty cannot have a gate; rephrase it with a positive weight")
         if self.weight < 0 and self.bonus:
             raise ValueError("a penalty cannot be a bonus; remove bonus, or use a positive weight")
         return self
@@ -237,7 +237,7 @@ class Declaration(BaseModel):
         return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
 
     def _asks(self) -> list[str]:
-        """Describe the fields of the reply in order, with `cannot_assess` last; similar fields are combined."""
+        """Describe the fields of the reply in order, with `cannot_assess` last; similar ones are combined."""
         return [self._wanted(name) for name in self.wire_schema["properties"]]
 
     def _wanted(self, name: str) -> str:

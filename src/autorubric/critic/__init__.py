@@ -1,16 +1,16 @@
-"""One criterion, one evaluator: a vote in a grader's panel, or an evaluation asked for by itself.
+"""Critics: one criterion and one evaluator, used as a judge in a panel or on their own.
 
-A criterion says what an evaluation looks like; a `Critic` puts it to an evaluator and gives back the
-evaluation, an instance of the criterion's own schema:
+A criterion defines the fields of an evaluation. A `Critic` sends the criterion to an evaluator and returns
+the evaluation, an instance of the criterion's schema:
 
     critic = Critic(evaluator="gpt-6-luna", criterion=LikertCriterion(name="helpfulness", scale=[...]))
     evaluation = critic(output="The answer is 42.", input="What is six times seven?")
     evaluation.rating, evaluation.explanation
 
-A template decides what the evaluator reads. Its variables are `{criterion}`, `{output}`, `{input}`,
-`{reference}`, `{context}` and any keyword argument of the call; `{material}` is all that was given,
-delimited, `{instruction}` says how to answer, and `{examples}` are a panel's few-shot examples. What the
-reference is depends on the criterion: the expected answer, a target, an exemplar.
+A template determines the evaluator's prompt. Its variables are `{criterion}`, `{output}`, `{input}`,
+`{reference}`, `{context}` and any keyword argument of the call; `{material}` is all inputs, delimited,
+`{instruction}` describes the reply format, and `{examples}` are a panel's few-shot examples. The meaning of
+the reference depends on the criterion: an expected answer, a target or an exemplar.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ __all__ = [
     "cast_votes", "read_answer",
 ]  # fmt: skip
 
-# A panel casts votes with the least of it; templates and evaluators are for critics of one's own.
+# Loaded at first use: panels without critics need only `_cast`.
 _HOMES = {
     "_evaluators": ("Called", "called_of"),
     "_cast": ("Cast", "cast_vote", "cast_votes", "read_answer"),

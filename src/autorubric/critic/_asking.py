@@ -24,12 +24,12 @@ class Asking:
     """One question to an evaluator.
 
     Attributes:
-        prompt: The prompt.
-        prompt_of: Builds the prompt for the submissions, shortened if they are too long.
-        schema: The schema of the reply, as a model takes it.
-        read: Makes an answer for each output of the reply's data; raises `ReplyError` where it cannot.
-        requests: The same, output by output, as judges take it.
-        compared: Whether candidates are shown, not a text.
+        prompt: The complete prompt.
+        prompt_of: Builds the prompt for the submissions, which may have been shortened to fit the model.
+        schema: The JSON schema of a model's reply.
+        read: Converts the reply's data to one answer per output; raises `ReplyError` if it is invalid.
+        requests: The same question as one `JudgeRequest` per output, for judges.
+        compared: Whether the prompt shows candidates to compare rather than a single text.
     """
 
     prompt: Prompt
@@ -41,23 +41,21 @@ class Asking:
 
     @property
     def submissions(self) -> tuple[Submission, ...]:
-        """What is judged."""
+        """The submissions to judge, one per output."""
         return tuple(request.submission for request in self.requests)
 
 
 def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case], call: Call) -> Asking:
-    """Return the question that a call puts.
+    """Return the question for one call of a critic.
 
     Raises:
-        ArgumentError: The template has another variable, or one cannot be shown as it says; or the criterion
-            needs a reference.
+        ArgumentError: If the template has an unknown variable, a variable cannot be formatted, or the
+            criterion needs a reference and there is none.
     """
     if is_blank(call.reference):
         call = replace(call, reference=None)
         if criterion.needs_reference:
-            raise ArgumentError(
-                f"{criterion.name or 'the criterion'} is judged against a reference; give reference="
-            )
+            raise ArgumentError(f"{criterion.name or 'the criterion'} requires a reference; pass reference=…")
     schema = criterion.batch_evaluation_schema if call.batch else criterion.evaluation_schema
     beside = not {"input", "inputs"} & set(template.names)
 
@@ -77,10 +75,10 @@ def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case
 
 
 def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
-    """Return the case of an output that a caller gives.
+    """Return the case for a caller's output.
 
     Raises:
-        ArgumentError: If it is not a submission for this criterion.
+        ArgumentError: If the output is not a submission for this criterion.
     """
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
@@ -98,7 +96,7 @@ def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
 
 
 def case_in_panel(request: JudgeRequest) -> Case:
-    """Return the case of a panel's request."""
+    """Return the case for a panel's request."""
     rng = random.Random(request.seed) if request.shuffle else None
     shown = request.criterion.show(request.submission, rng)
     return Case(
@@ -111,19 +109,22 @@ def case_in_panel(request: JudgeRequest) -> Case:
 
 
 def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
-    """Return the cases of a batch.
+    """Return the cases for a batch of outputs.
 
     Raises:
-        ArgumentError: They are no lists, do not match, or an output is not a submission for this criterion.
+        ArgumentError: If outputs or inputs are not lists or differ in length, or an output is not a
+            submission for this criterion.
     """
     if not _is_list(outputs) or not outputs:
-        raise ArgumentError(f"outputs is {shortened(outputs)}; give a list of at least one output")
+        raise ArgumentError(f"outputs must be a non-empty list; got {shortened(outputs)}")
     if inputs is None:
         inputs = [None] * len(outputs)
     if not _is_list(inputs):
-        raise ArgumentError(f"inputs is {shortened(inputs)}; give a list, one for each output, or None")
+        raise ArgumentError(
+            f"inputs must be a list with one input per output, or None; got {shortened(inputs)}"
+        )
     if len(inputs) != len(outputs):
-        raise ArgumentError(f"there are {len(outputs)} outputs and {len(inputs)} inputs; give one for each")
+        raise ArgumentError(f"got {len(outputs)} outputs and {len(inputs)} inputs; pass one input per output")
     return [case_of(criterion, output, given) for output, given in zip(outputs, inputs, strict=True)]
 
 
@@ -132,7 +133,7 @@ def _is_list(given: Any) -> bool:
 
 
 def _is_submission(output: Any) -> bool:
-    """Return whether an output is a text with thinking, or a conversation, rather than data to show."""
+    """Return whether an output is text with thinking, or a conversation, rather than data to show."""
     if isinstance(output, Mapping):
         return "output" in output and set(output) <= {"thinking", "output"}
     if isinstance(output, list | tuple):

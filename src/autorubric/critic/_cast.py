@@ -1,4 +1,4 @@
-"""One judge, one criterion, one sample → one vote."""
+"""Casts the vote of one judge on one criterion for one sample."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from autorubric.values import Answer, CriterionVerdict
 _log = logger_of(__name__)
 
 Clock = Callable[[], float]
-"""Seconds from any fixed point on; `time.perf_counter` by default."""
+"""Returns the seconds since an arbitrary fixed time, as `time.perf_counter` does."""
 
 
 class Cast(NamedTuple):
-    """A vote with what led to it.
+    """A vote with its exchange and error.
 
     Attributes:
-        vote: The vote.
-        exchanged: The request and the reply, if a model was asked or a reply could not be read.
-        error: The error of a failed vote.
+        vote: The vote that was cast.
+        exchanged: The messages and replies, if a model was called or a reply could not be read.
+        error: The error of a failed vote; None for other votes.
     """
 
     vote: JudgeVote
@@ -48,7 +48,7 @@ class Cast(NamedTuple):
 
 
 async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
-    """Return the vote of the judge in a seat; its errors become a failed vote."""
+    """Request and return one vote of a seat's judge; an error becomes a failed vote."""
     started = clock()
     outcome: JudgeReply | JudgeError
     try:
@@ -64,9 +64,9 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
 async def cast_votes(
     seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
 ) -> list[Cast | BudgetError]:
-    """Return the votes on several criteria of one item from one request, in the order of the requests.
+    """Request votes on several criteria of one item together and return them in the order of the requests.
 
-    Where a budget had no room to ask about one, its error stands in the place of the vote.
+    If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
     """
     if not isinstance(seat.judge, BatchJudge) or len(requests) == 1:
         return [await cast_vote(seat, request, clock=clock) for request in requests]
@@ -85,7 +85,7 @@ async def cast_votes(
 
 
 def _counted(seat: Seat) -> AbstractAsyncContextManager[None]:
-    """Count a call in the budget in force; the requests of models are counted where they are sent."""
+    """Count a call in the current budget; requests to models are counted when they are sent."""
     return one_call() if seat.counts_as_call else nullcontext()
 
 
@@ -109,7 +109,7 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
             error.reply = reply_text(outcome.answer)
         return _failed(seat, request, error, seconds, outcome.exchanged)
     except Exception as error:
-        # What a judge's own code returned may raise whatever is done with it.
+        # An object returned by a judge's own code may raise from any of its methods.
         return _failed(seat, request, failure_of(seat.judge_id, error), seconds, outcome.exchanged)
     return Cast(_answered(seat, request, outcome, answer, seconds), outcome.exchanged)
 
@@ -141,10 +141,10 @@ def _answered(
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
-    """Return the answer in a reply, read by the criterion.
+    """Parse the answer in a reply with the request's criterion.
 
     Raises:
-        ReplyError: If the reply is no answer to the criterion.
+        ReplyError: If the reply is not a valid answer to the criterion.
     """
     if reply.answer is None:
         return Answer(code=None, cannot_assess=True, reason=reply.reason)
@@ -160,7 +160,7 @@ def _verdict(answer: Answer) -> CriterionVerdict:
 
 
 def reply_text(given: object) -> str | None:
-    """Return a judge's or an evaluator's result as a text, data as JSON; None if it is neither."""
+    """Return a judge's or evaluator's result as text, with data as JSON; None if it cannot be converted."""
     if isinstance(given, BaseModel):
         given = given.model_dump()
     if isinstance(given, str):
@@ -194,14 +194,14 @@ def _failed(
 
 
 def _log_once(seat: Seat, error: JudgeError) -> None:
-    """Log the traceback of a programming error in a judge, once for each place where it is raised."""
+    """Log the traceback of a judge's programming error, once for each location that raises it."""
     if isinstance(error, JudgeCodeError) and error.place not in seat.logged:
         seat.logged.add(error.place)
         _log.error("%s", error, exc_info=error.__cause__ or error)
 
 
 def _exchanged(error: JudgeError) -> Exchanged | None:
-    """Return the exchange that an error holds; None if it holds none."""
+    """Return the exchange stored in an error; None if the error has neither messages nor replies."""
     replies = error.replies
     if not replies and isinstance(error, ReplyError) and error.reply is not None:
         replies = (error.reply,)

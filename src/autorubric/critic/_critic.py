@@ -1,4 +1,4 @@
-"""The critic: one criterion and one evaluator, which returns the evaluation itself."""
+"""The critic: evaluates outputs on one criterion with one evaluator."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _ALL_VARIABLES = (*VARIABLES, *OWN_VARIABLES)
 class Critic:
     """Evaluates outputs on one criterion and returns the evaluation.
 
-    A critic is also a judge: in a panel it votes on its own criterion only. Sync calls close what they
-    opened; after async calls use `aclose`, or use the critic in `async with`.
+    A critic is also a judge: in a panel it votes on its own criterion only. Synchronous calls close the
+    connections that they open; after asynchronous calls, use `aclose`, or use the critic in `async with`.
 
     Attributes:
-        evaluator: A model's name, an `LLMConfig` (or an `LLMClient`), an object with `forward(prompt)` or
-            `aforward(prompt)`, or a sync or async function of the prompt. It gets a `Prompt` and returns JSON
-            text, a dict, an instance of `prompt.format_override`, or an object with such a text as `.text`. A
-            model whose reply cannot be read is asked again, at most twice. A `Judge` works too; it uses its
-            own prompt and ignores the template.
-        criterion: The criterion.
+        evaluator: A model name, an `LLMConfig` or `LLMClient`, an object with `forward(prompt)` or
+            `aforward(prompt)`, or a sync or async function of the prompt. It receives a `Prompt` and returns
+            JSON text, a dict, an instance of `prompt.format_override`, or an object whose `.text` is JSON
+            text. A model whose reply cannot be read is asked again, at most twice. A `Judge` is also
+            accepted; it uses its own prompt and ignores the template.
+        criterion: The criterion to evaluate.
         prompt_template: Text with the variables `{criterion}`, `{output}` (or `{outputs}`), `{input}` (or
-            `{inputs}`), `{reference}`, `{context}`, `{material}` (all of these that are given, and an
-            author's thinking, delimited), `{instruction}` (how to answer), `{examples}` (a panel's few-shot
+            `{inputs}`), `{reference}`, `{context}`, `{material}` (all of these inputs and the submission's
+            thinking, delimited), `{instruction}` (the reply format), `{examples}` (a panel's few-shot
             examples, followed by a blank line), and keyword arguments of the call. Conversions and formats
-            (`{score:.2f}`) work as in `str.format`. None is empty, and braces within values are plain text.
-        reference: Default reference of every call. A blank one counts as none.
+            (`{score:.2f}`) work as in `str.format`. None becomes empty text; braces in values are plain text.
+        reference: Default reference of every call. A blank reference is treated as None.
 
     Raises:
-        ArgumentError: If the evaluator or the criterion is invalid, or the template has something other than
-            variables in braces.
+        ArgumentError: If the evaluator or the criterion is invalid, or braces in the template contain
+            anything other than a variable.
     """
 
     evaluator: EvaluatorLike
@@ -62,13 +62,15 @@ class Critic:
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, BaseCriterion):
-            raise ArgumentError(f"criterion is {shortened(self.criterion)}; give a criterion")
+            raise ArgumentError(
+                f"criterion must be an instance of BaseCriterion; got {shortened(self.criterion)}"
+            )
         template = Template.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)
         object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the four arguments; an unpickled critic opens its own connections."""
+        """Pickle the critic as its four arguments; an unpickled critic opens its own connections."""
         return type(self), (self.evaluator, self.criterion, self.prompt_template, self.reference)
 
     def __call__(
@@ -82,21 +84,21 @@ class Critic:
     ) -> Any:
         """Return the evaluation of one output, an instance of `criterion.evaluation_schema`.
 
-        Safe inside a running event loop.
+        This method can be called inside a running event loop.
 
         Args:
-            output: The output: a text or any data, `{"thinking", "output"}`, a conversation; for a comparison
-                a mapping of names to texts.
-            input: The prompt that it answers.
-            reference: The reference, by default the critic's own.
-            context: Other information.
+            output: The output to evaluate: text, other data, `{"thinking", "output"}` or a conversation; for
+                a comparison, a mapping of names to texts.
+            input: The prompt that the output answers.
+            reference: The reference to compare with; by default the critic's own.
+            context: Additional information for the evaluator.
             **kwargs: Further template variables.
 
         Raises:
-            ReplyError: If the reply cannot be read, or the evaluator says that it cannot judge.
+            ReplyError: If the reply cannot be read, or the evaluator reports that it cannot judge.
             JudgeError: If the evaluator could not answer.
-            ArgumentError: If the template has an unknown variable or cannot format one, the criterion needs a
-                reference, or there is nothing to compare.
+            ArgumentError: If the template has an unknown variable, a variable cannot be formatted, the
+                criterion needs a reference and there is none, or there is nothing to compare.
         """
         asking = self._asking(output, input, self._call(reference, context, kwargs))
         return self._evaluation(self._asker.ask_now(asking))
@@ -104,7 +106,7 @@ class Critic:
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
-        """Return the result of `forward` without blocking; a sync evaluator runs in a thread."""
+        """Return the result of `forward` without blocking; a synchronous evaluator runs in a thread."""
         asking = self._asking(output, input, self._call(reference, context, kwargs))
         return self._evaluation(await self._asker.ask(asking))
 
@@ -116,21 +118,20 @@ class Critic:
         context: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the evaluations of several outputs from one request, an instance of
-        `criterion.batch_evaluation_schema`; `.evaluations` are in the order of the outputs.
+        """Return one evaluation per output from one request, as a `criterion.batch_evaluation_schema`.
 
         Args:
-            outputs: The outputs to evaluate; at least one.
-            inputs: The prompt that each of them answers; None for no prompt.
-            reference: What all of them are compared with; by default the critic's own.
-            context: What else is to be known.
+            outputs: The outputs to evaluate, at least one; the evaluations are in the same order.
+            inputs: The prompts that the outputs answer, one per output; None for no prompts.
+            reference: The reference that all outputs are compared with; by default the critic's own.
+            context: Additional information for the evaluator.
             **kwargs: Further template variables.
 
         Raises:
-            ReplyError: If there is not one evaluation for each output, or one cannot be read.
+            ReplyError: If there is not exactly one readable evaluation per output.
             JudgeError: If the evaluator could not answer.
-            ArgumentError: If outputs and inputs do not match, or as in `forward`.
-        """  # fmt: skip
+            ArgumentError: If outputs and inputs differ in number, or for the reasons given in `forward`.
+        """
         asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(self._asker.ask_now(asking))
 
@@ -148,29 +149,28 @@ class Critic:
 
     @property
     def judge_id(self) -> str:
-        """`<evaluator>/<criterion>`, such as `gpt-6-luna/helpfulness`; without a name, the evaluator alone.
+        """The critic's name in votes: `<evaluator>/<criterion>`, such as `gpt-6-luna/helpfulness`.
 
-        The evaluator's name is that of the model, judge, function or class. It does not depend on the other
-        judges of a panel, so that adding a critic renames no stored vote.
+        The first part is the name of the model, judge, function or class. The second part is omitted if the
+        criterion has no name. Adding a critic to a panel does not rename the votes of other judges.
         """
         name = self.criterion.name
         return self._asker.name if name is None else f"{self._asker.name}/{name}"
 
     def describe(self) -> dict[str, Json]:
-        """Return what its votes depend on: the evaluator, the criterion, the template and the reference."""
+        """Return everything that the votes depend on: evaluator, criterion, template and reference."""
         own = {"critic": self.criterion.asked(), "prompt_template": self.prompt_template}
         return {**self._asker.describe(), **own, "reference": text_of(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the critic's vote in a panel, on its own criterion; `asked` is False for any other.
+        """Return the critic's vote on its own criterion; for any other criterion, `asked` is False.
 
         The request's query, reference submission, guidelines and examples become the template's input,
-        reference, context and examples. Its system prompt is passed to an evaluator that is a model, and to
-        no other.
+        reference, context and examples. The system prompt is used only if the evaluator is a model.
 
         Raises:
-            JudgeError: If the evaluator could not answer, the criterion of that name is a different one,
-                there is no text, or the template cannot be filled in.
+            JudgeError: If the evaluator could not answer, the request has a different criterion with the same
+                name, there is no text to judge, or the template cannot be filled in.
         """
         if not self._is_asked_for(request.criterion):
             return JudgeReply(answer=None, asked=False)
@@ -184,17 +184,17 @@ class Critic:
             return (await self._asker.ask(asking))[0]
         except (JudgeError, BudgetError):
             raise
-        # An evaluator is its author's code, not ours: whatever it raises is that judge's failure.
+        # Evaluators may be user code, so any exception counts as a failure of this judge.
         except Exception as error:
             raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The model, if the evaluator is one."""
+        """The models that the evaluator calls; empty if it calls none."""
         return self._asker.models
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """Return the prompt for a model in a panel; None if no model is asked for the criterion.
+        """Return the prompt for a panel's request; None if no model is called for its criterion.
 
         Raises:
             ArgumentError: If the template cannot be filled in.
@@ -209,39 +209,39 @@ class Critic:
         return asking_of(self.criterion, self._template, [case_in_panel(request)], call)
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Return whether its own criterion needs the panel's reference because it has none itself."""
+        """Return whether the criterion is the critic's own and needs the reference of the panel's request."""
         return self._is_own(criterion) and is_blank(self.reference)
 
     def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
-        """Check that a panel provides all template variables; warn if the template has no place for examples.
+        """Check that a panel provides all template variables; warn if few-shot examples are not shown.
 
         Args:
-            judge_id: Its name in the panel.
-            few_shot: Names of the criteria with judged examples.
+            judge_id: Name of the critic in the panel.
+            few_shot: Names of the criteria with few-shot examples.
 
         Raises:
-            ArgumentError: If a variable is unknown in a panel, or its format does not suit a text.
+            ArgumentError: If a panel does not provide a variable, or a format is not suitable for text.
         """
         unknown = [name for name in self._template.names if name not in _ALL_VARIABLES]
         if unknown:
             raise ArgumentError(
-                f"judge {judge_id!r}: prompt_template has {listed(unknown)}, which nobody gives in a panel; "
-                f"write its text into the template; there are {listed(_ALL_VARIABLES)}"
+                f"judge {judge_id!r}: prompt_template has {listed(unknown)}, which a panel does not provide; "
+                f"write the text itself into the template. Available: {listed(_ALL_VARIABLES)}"
             )
         own = {} if is_blank(self.reference) else {"reference": self.reference}
         try:
             self._template.fill({**dict.fromkeys(_ALL_VARIABLES, "text"), **own})
         except ArgumentError as error:
-            raise ArgumentError(f"judge {judge_id!r}: {error}; in a panel all are texts") from None
+            raise ArgumentError(f"judge {judge_id!r}: {error}; in a panel, every variable is text") from None
         name = self.criterion.name
         if not self._asker.reads_prompt or "examples" in self._template.names:
             return
         if name in few_shot or (name is None and few_shot):
-            told = "few-shot examples do not reach it; put {examples} into its prompt_template"
+            told = "few-shot examples are not shown; add {examples} to its prompt_template"
             warnings.warn(f"judge {judge_id!r}: {told}", stacklevel=4)
 
     async def aclose(self) -> None:
-        """Close the connections of a model or judge; asking again reopens them."""
+        """Close the evaluator's connections; the next call reopens them."""
         await self._asker.aclose()
 
     async def __aenter__(self) -> Self:
@@ -258,8 +258,8 @@ class Critic:
         own = self._is_own(criterion)
         if not own and criterion.name is not None and criterion.name == self.criterion.name:
             raise JudgeError(
-                f"judge {self.judge_id!r} is a critic of another criterion that is called {criterion.name!r} "
-                "too; make the critic with the rubric's own"
+                f"judge {self.judge_id!r} is a critic of a different criterion with the same name "
+                f"{criterion.name!r}; create the critic with the rubric's criterion"
             )
         return own
 
@@ -272,27 +272,28 @@ class Critic:
     def to_dict(self) -> dict[str, Json]:
         """Return the critic as JSON data, which `from_dict` reads.
 
-        An `LLMConfig` is written as by `LLMConfig.to_yaml`, without its `api_key`, `extra_headers`, and
-        `extra_params` that hold a secret; add them again after reading.
+        An `LLMConfig` is written without its `api_key`, its `extra_headers` and those of its `extra_params`
+        that hold a secret; set them again after reading.
 
         Raises:
-            ArgumentError: If the evaluator is not a model's name or `LLMConfig`, or a value cannot be JSON.
+            ArgumentError: If the evaluator is neither a model name nor an `LLMConfig`, or a value cannot be
+                converted to JSON.
         """
         return written(self.evaluator, self.criterion, self.prompt_template, self.reference)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Json]) -> Self:
-        """Read a critic that `to_dict` wrote.
+        """Create a critic from the data returned by `to_dict`.
 
         Raises:
-            ArgumentError: If keys are unknown or missing, or have invalid values.
+            ArgumentError: If keys are unknown or missing, or values are invalid.
         """
         return cls(**read_arguments(given))
 
     def _call(self, reference: Any, context: Any, further: Mapping[str, Any], *, batch: bool = False) -> Call:
         taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(further))
         if taken:
-            raise ArgumentError(f"{', '.join(taken)}: the critic fills in this variable; choose another name")
+            raise ArgumentError(f"the critic sets {', '.join(taken)} itself; choose other argument names")
         compared = self.reference if is_blank(reference) else reference
         return Call(reference=compared, context=context, further=further, batch=batch)
 
@@ -312,14 +313,14 @@ class Critic:
 
     def _all_read(self, replies: Sequence[JudgeReply]) -> list[BaseModel]:
         if any(reply.truncated for reply in replies):
-            told = "the output was too long for the model, and was cut as its config says"
+            told = "the output was too long for the model and was truncated as configured"
             warnings.warn(f"critic {self.judge_id!r}: {told}", stacklevel=4)
         return [self._read(reply) for reply in replies]
 
     def _read(self, reply: JudgeReply) -> BaseModel:
         try:
             if not reply.asked:
-                raise ReplyError(f"judge {self.judge_id!r} has nothing on {self.criterion.name!r}")
+                raise ReplyError(f"judge {self.judge_id!r} did not vote on {self.criterion.name!r}")
             return evaluation_of(self.criterion, reply.answer)
         except ReplyError as error:
             error.usage, error.cost = reply.usage, reply.cost

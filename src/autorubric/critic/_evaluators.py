@@ -36,10 +36,10 @@ EvaluatorLike: TypeAlias = Any
 
 
 class Evaluator(Protocol):
-    """Returns one parsed reply for each output, in order; the first one holds the usage.
+    """The interface of evaluators: one parsed reply per output, in order; the first one has the usage.
 
     Attributes:
-        reads_prompt: Whether it reads the prompt; otherwise it builds its own.
+        reads_prompt: Whether the evaluator uses the critic's prompt; otherwise it builds its own.
     """
 
     reads_prompt: ClassVar[bool]
@@ -73,7 +73,7 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
         return _Model(given)
     if not isinstance(given, type):
         sync, later = (_method(given, name) for name in ("forward", "aforward"))
-        # Whatever has every attribute one asks for is no judge on that account.
+        # An object that has every attribute, such as a mock, is not a judge for that reason.
         written = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
         if isinstance(given, Judge) and (written or not (sync or later)):
             return _Judge(given)
@@ -81,13 +81,13 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
     if called is not None:
         return called
     raise ArgumentError(
-        f"evaluator is {given!r}; give a model name, an LLMConfig, a judge, an object with forward(prompt) "
-        "or aforward(prompt), or a function of the prompt"
+        "evaluator must be a model name, an LLMConfig, a judge, an object with forward(prompt) or "
+        f"aforward(prompt), or a function of the prompt; got {given!r}"
     )
 
 
 def called_of(given: Any) -> Called | None:
-    """Return how to call an object with `forward` or `aforward`, or a function; None if it is neither."""
+    """Wrap a function, or an object with `forward` or `aforward`; return None for anything else."""
     if isinstance(given, type):
         return None
     sync, later = (_method(given, name) for name in ("forward", "aforward"))
@@ -180,8 +180,8 @@ class Called:
 
     Attributes:
         source: The function or the object.
-        sync: What is called from synchronous code; None if there is nothing.
-        later: What is awaited; None if there is nothing.
+        sync: The synchronous callable; None if there is none.
+        later: The asynchronous callable; None if there is none.
     """
 
     source: Any
@@ -204,7 +204,7 @@ class Called:
     def ask_now(self, asking: Asking) -> list[JudgeReply]:
         if self.sync is None:
             return run_sync(self.ask(asking))
-        # In the caller's own thread: what it calls may be bound to it.
+        # Runs in the caller's thread, because the callable may be bound to it.
         given = self.sync(asking.prompt)
         return _read(asking, run_sync(_awaited(given)) if inspect.isawaitable(given) else given)
 
@@ -212,7 +212,7 @@ class Called:
         return _read(asking, await self.call(asking.prompt))
 
     async def call(self, prompt: Any) -> Any:
-        """Return its raw result for a prompt; a synchronous one runs in a thread."""
+        """Return the raw result for a prompt; a synchronous callable runs in a thread."""
         if self.later is not None:
             given = self.later(prompt)
         else:
@@ -223,7 +223,7 @@ class Called:
         assert self.sync is not None
         try:
             return self.sync(prompt)
-        # No future can carry this one out of a thread: whoever awaits it would wait for ever.
+        # A future cannot carry StopIteration out of a thread; awaiting it would never end.
         except StopIteration as error:
             raise JudgeError(f"evaluator {self.name!r} raised StopIteration: {error}") from error
 
@@ -231,7 +231,7 @@ class Called:
         return {"evaluator": qualified_name(self.source)}
 
     async def aclose(self) -> None:
-        """Nothing: what the caller's own object holds is the caller's."""
+        """Do nothing; the caller owns the object and closes it."""
 
 
 async def _awaited(given: Awaitable[Any]) -> Any:
@@ -250,7 +250,7 @@ def _read(asking: Asking, given: Any) -> list[JudgeReply]:
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """A judge, which asks in its own words: it is given requests, not the prompt."""
+    """A judge, which receives requests and builds its own prompt."""
 
     judge: Judge
     reads_prompt: ClassVar[bool] = False

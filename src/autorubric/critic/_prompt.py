@@ -1,4 +1,4 @@
-"""What an evaluator is given, and the template that is used where none is."""
+"""The prompt passed to an evaluator, and the default template."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Criterion:
 
 {{examples}}{{instruction}}
 First look for the evidence, then decide. Reply with one JSON object and nothing else."""
-"""Delimits what is judged; leaves out what is not given. Serves single and batch evaluation."""
+"""Template for single and batch evaluation; delimits the inputs and omits those that are not given."""
 
 VARIABLES: Final = ("criterion", "output", "outputs", "input", "inputs", "reference", "context")
 OWN_VARIABLES: Final = ("instruction", "material", "examples")
-"""Further variables; a keyword argument of the same name goes before."""
+"""Further variables; a keyword argument of the same name overrides them."""
 
 _BATCH_RULE: Final = (
     'There are {count} outputs, numbered. Reply with {{"evaluations": [...]}}, one object for each output, '
@@ -38,17 +38,17 @@ _BATCH_RULE: Final = (
 
 
 _DECIDE: Final = "Decide in any case; cannot_assess is to be left out here."
-"""An evaluation has no word for an abstention; only in a panel may there be one."""
+"""An evaluation cannot express an abstention; only votes in a panel can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What an evaluator is asked.
+    """The prompt passed to an evaluator.
 
     Attributes:
         role: The role of the message: `"user"`.
-        content: The filled template.
-        format_override: The pydantic class that the reply is to be an instance of.
+        content: The template with its variables filled in.
+        format_override: The pydantic class that the reply must follow.
     """
 
     role: str
@@ -61,11 +61,11 @@ class Case:
     """One output to judge.
 
     Attributes:
-        output: The output as a template is given it.
-        input: The prompt that it answers; None if not given.
-        submission: The output as judges take it.
-        criterion: The criterion as it faces the output.
-        shown: How the criterion is shown.
+        output: The output, as passed to the template.
+        input: The prompt that the output answers; None if not given.
+        submission: The output as a submission, for judges.
+        criterion: The criterion, adapted to the candidates in the output.
+        shown: The presentation of the criterion, such as the order of its candidates.
     """
 
     output: Any
@@ -76,7 +76,7 @@ class Case:
 
     @property
     def value(self) -> Any:
-        """Return the value that a template shows; compared candidates have letters."""
+        """Return the value shown in a template, with compared candidates labelled by letters."""
         if not self.shown.names:
             return self.output
         return "\n\n".join(
@@ -86,7 +86,7 @@ class Case:
 
     @property
     def text(self) -> str:
-        """The output as a text."""
+        """The output as text."""
         return text_of(self.value)
 
     def cut_to(self, submission: Submission) -> Case:
@@ -98,14 +98,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """The arguments of a call apart from the outputs.
+    """The arguments of a call other than the outputs.
 
     Attributes:
         reference: The reference to compare with; None if there is none.
-        context: What else is to be known.
-        further: The caller's own variables.
-        batch: Whether the outputs are numbered, even if there is but one.
-        request: The request of a panel; None if an evaluation is asked for.
+        context: Additional information for the evaluator; None if there is none.
+        further: The caller's own template variables.
+        batch: Whether outputs are numbered, even a single one.
+        request: The request of a panel; None outside of a panel.
     """
 
     reference: Any
@@ -123,9 +123,9 @@ def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, A
     """Return the values of all template variables.
 
     Args:
-        cases: The outputs.
-        call: What else is given.
-        beside: Whether in a batch each output follows its input.
+        cases: The outputs to evaluate.
+        call: The other arguments of the call.
+        beside: Whether each output of a batch is shown directly after its input.
     """
     first = cases[0]
     output, given = first.value, first.input
@@ -172,7 +172,7 @@ def _tag(cases: Sequence[Case], call: Call) -> str:
 
 
 def _examples(cases: Sequence[Case], call: Call) -> str:
-    """Return the judged examples of a panel, with the blank line that sets them off from what follows."""
+    """Return a panel's few-shot examples, each followed by a blank line."""
     shown = render_examples(call.request.examples, _tag(cases, call)) if call.request else []
     return "".join(f"{block}\n\n" for block in shown)
 

@@ -1,4 +1,4 @@
-"""From what an evaluator gives to answers, and from answers to evaluations."""
+"""Converts the results of evaluators to answers, and answers to evaluations."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from autorubric.values import Answer, Json
 
 
 def payload_of(given: Any, schema: type[BaseModel]) -> Json:
-    """Return what an evaluator gave, as JSON data.
+    """Return an evaluator's result as JSON data.
 
     Raises:
-        ReplyError: If it is neither JSON text, nor data, nor an evaluation, nor an object with such a text.
+        ReplyError: If the result is not JSON text, data, an evaluation, or an object whose `.text` is JSON.
     """
     if isinstance(given, schema):
         return given.model_dump()
@@ -33,8 +33,8 @@ def payload_of(given: Any, schema: type[BaseModel]) -> Json:
     if isinstance(given, BaseModel):
         return given.model_dump()
     raise ReplyError(
-        f"the evaluator gave {shortened(given)}; expected JSON text, a dict, an instance of "
-        f"{schema.__name__}, or an object with such a text as .text"
+        f"the evaluator returned {shortened(given)}; expected JSON text, a dict, an instance of "
+        f"{schema.__name__}, or an object whose .text is JSON text"
     )
 
 
@@ -42,7 +42,7 @@ def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
     """Return the answer to a single output.
 
     Raises:
-        ReplyError: If the payload is none.
+        ReplyError: If the payload is not an evaluation.
     """
     if not isinstance(payload, Mapping):
         raise ReplyError(f"{shortened(payload)} is no evaluation; give one object")
@@ -50,10 +50,10 @@ def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
 
 
 def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
-    """Return the answers to several outputs, in their order.
+    """Return the answers to several outputs, in order.
 
     Raises:
-        ReplyError: If there is not one for each output, or some cannot be read; all of them are named.
+        ReplyError: If there is not one evaluation per output, or some cannot be read; all errors are listed.
     """
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
@@ -79,13 +79,13 @@ def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
     """Return an answer as an evaluation, an instance of the criterion's schema.
 
     Raises:
-        ReplyError: If the evaluator abstained and the schema has no word for it.
+        ReplyError: If the evaluator abstained, which the schema cannot express, or the fields are invalid.
     """
     fields = answer.evaluation
     if fields is None:
         if answer.code is None:
             raise ReplyError(
-                f"{criterion.name or 'criterion'}: the evaluator says that it cannot judge: "
+                f"{criterion.name or 'criterion'}: the evaluator reports that it cannot judge: "
                 f"{answer.reason or 'no reason given'}"
             )
         fields = _from_code(criterion, answer)
@@ -96,7 +96,7 @@ def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
 
 
 def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
-    """Return the fields of an answer without an evaluation: its code, and its reason as the text."""
+    """Return the fields of an evaluation, made from an answer's code and reason."""
     read = criterion.parse_truth(answer.code)
     if read is None or read.evaluation is None:
         names = [name for name in criterion.evaluation_schema.model_fields if name != "criterion_name"]

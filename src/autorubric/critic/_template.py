@@ -1,8 +1,8 @@
-"""Prompt templates: `str.format` reduced to plain names, so that texts can be filled in whatever they hold.
+"""Prompt templates: a subset of `str.format` with plain names, so that any text can be filled in.
 
-Only the template is ever read for braces. What is filled in stands there as it is. A name may have a
-conversion and a format specification, as with `str.format`; no attribute and no index exists, nor a field
-inside a specification, so no template reaches into what it is given.
+Braces have a meaning in the template only, not in the values. A name may have a conversion and a format
+specification, as in `str.format`. Attributes, indices and nested fields are not supported, so a template
+cannot access parts of a value.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Variable:
     """A variable in a template.
 
     Attributes:
-        name: Its name.
-        conversion: `r`, `s` or `a`; None for none.
-        specification: How the value is formatted; as a rule empty.
+        name: Name of the variable.
+        conversion: `r`, `s` or `a`; None for no conversion.
+        specification: Format specification; usually empty.
     """
 
     name: str
@@ -36,15 +36,15 @@ class Variable:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a name, with a known conversion and a specification without a field in it."""
+        """Whether the name is valid, the conversion is known, and the specification has no nested fields."""
         converts = self.conversion is None or self.conversion in _CONVERSIONS
         return self.name.isidentifier() and converts and not set("{}") & set(self.specification)
 
     def show(self, value: Any) -> str:
-        """Return the value as `str.format` shows it; None is an empty text unless it is converted.
+        """Format the value as `str.format` does; None becomes empty text unless it is converted.
 
         Raises:
-            ArgumentError: If the specification is none for such a value.
+            ArgumentError: If the specification does not suit the value.
         """
         if self.conversion is not None:
             value = _CONVERSIONS[self.conversion](value)
@@ -54,7 +54,7 @@ class Variable:
             return format(value, self.specification)
         except (ValueError, TypeError, OverflowError) as error:
             raise ArgumentError(
-                f"prompt_template: {self} cannot show {shortened(value)}: {error}; give another value of "
+                f"prompt_template: {self} cannot format {shortened(value)}: {error}; pass another value of "
                 f"{self.name}, or change the format"
             ) from None
 
@@ -65,27 +65,29 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template as read.
+    """A parsed template.
 
     Attributes:
-        pieces: Texts, each with the variable that follows it; None if none does.
+        pieces: Literal texts, each with the variable that follows it; None if no variable follows.
     """
 
     pieces: tuple[tuple[str, Variable | None], ...]
 
     @classmethod
     def parse(cls, text: str, known: Iterable[str]) -> Template:
-        """Return the template that a text is.
+        """Parse a template.
 
         Args:
-            text: Text with `{name}` for variables, and `{{` and `}}` for braces.
-            known: Variables to name in errors.
+            text: Text with `{name}` for variables, and `{{` and `}}` for literal braces.
+            known: Names of the variables to list in errors.
 
         Raises:
-            ArgumentError: If a brace stands alone, or holds something else than a variable.
+            ArgumentError: If a brace is unmatched, or braces contain anything other than a variable.
         """
         if not isinstance(text, str):
-            raise ArgumentError(f"prompt_template is {type(text).__name__}; give a text with {listed(known)}")
+            raise ArgumentError(
+                f"prompt_template must be text with {listed(known)}; got {type(text).__name__}"
+            )
         try:
             found = list(string.Formatter().parse(text))
         except ValueError as error:
@@ -102,7 +104,7 @@ class Template:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables' names, each once, in the order of the template."""
+        """The distinct names of the variables, in the order of the template."""
         return tuple(dict.fromkeys(variable.name for _, variable in self.pieces if variable is not None))
 
     def fill(self, values: Mapping[str, Any], *, composed: Container[str] = ()) -> str:
@@ -110,12 +112,12 @@ class Template:
 
         Args:
             values: The values by name.
-            composed: Variables that the library composes. Values of all others are neutralised: what looks
-                like a delimiter or a chat-template token in them is made harmless.
+            composed: Names of variables composed by the library. In all other values, anything that looks
+                like a delimiter or a chat-template token is made harmless.
 
         Raises:
-            ArgumentError: If a variable has no value (those that have are named, the nearest first), or its
-                value cannot be shown as it says.
+            ArgumentError: If a variable has no value (the error lists the known ones, closest match first),
+                or a value cannot be formatted.
         """
         parts = []
         for literal, variable in self.pieces:
@@ -132,23 +134,23 @@ class Template:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a text: its `str`, or an empty text for None."""
+    """Convert a value to text; None becomes an empty string."""
     return "" if value is None else str(value)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as variables, one after the other."""
+    """Return the names as variables in braces, separated by commas."""
     return ", ".join(f"{{{name}}}" for name in names)
 
 
 def _rule(known: Iterable[str]) -> str:
     return (
-        f"write {listed(known)}, or a keyword argument of the call, each as a plain name in braces, with a "
-        "conversion (!r) or a format (:.2f) where you like; for a brace itself write it twice"
+        f"use {listed(known)}, or a keyword argument of the call, each as a plain name in braces, optionally "
+        "with a conversion (!r) or a format (:.2f); write a literal brace twice"
     )
 
 
 def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(name, names, n=len(names), cutoff=0.6)
-    return f"there are {listed([*near, *(one for one in names if one not in near)])}"
+    return f"available: {listed([*near, *(one for one in names if one not in near)])}"

@@ -1,4 +1,4 @@
-"""Critics as JSON data, where a spec is all there is to them."""
+"""Converts critics to and from JSON data."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _KEYS = ("evaluator", "criterion", "prompt_template", "reference")
 def written(
     evaluator: Any, criterion: BaseCriterion, prompt_template: str, reference: Any
 ) -> dict[str, Json]:
-    """Return a critic's arguments as JSON data, without secrets and without digests of them.
+    """Return a critic's arguments as JSON data, without secrets or their digests.
 
     Raises:
-        ArgumentError: If one of them cannot be written down.
+        ArgumentError: If an argument cannot be converted to JSON.
     """
     if not isinstance(evaluator, str | LLMConfig):
         raise ArgumentError(
-            f"the evaluator {shortened(evaluator)} cannot be written down; only a critic with a model's name "
-            "or an LLMConfig can"
+            f"the evaluator {shortened(evaluator)} cannot be converted to JSON; use a model name or an "
+            "LLMConfig"
         )
     told = criterion_to_dict(criterion)
     if kind_of(told.get("type")) is not type(criterion):
         raise ArgumentError(f"{type(criterion).__name__} has no type tag; decorate it with @register_kind")
     if criterion.check is not None and not is_registered(criterion.check):
-        raise ArgumentError(f"the check of {criterion.name!r} has no name; give it one with register_check")
+        raise ArgumentError(f"the check of {criterion.name!r} has no name; name it with register_check")
     try:
         if json.loads(json.dumps(reference, allow_nan=False)) != reference:
-            raise ValueError("it would come back as something else; give texts, numbers, lists and mappings")
+            raise ValueError("its value would change; use strings, numbers, lists and mappings")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError(f"the reference cannot be written down: {error}") from None
+        raise ArgumentError(f"the reference cannot be converted to JSON: {error}") from None
     return {
-        # A manifest's form has digests in the place of secrets, which no config takes.
+        # `LLMConfig.to_dict` has digests in place of secrets, which a config does not accept.
         "evaluator": evaluator.model_dump(mode="json") if isinstance(evaluator, LLMConfig) else evaluator,
         "criterion": told,
         "prompt_template": prompt_template,
@@ -50,20 +50,20 @@ def written(
 
 
 def read_arguments(given: Mapping[str, Json]) -> dict[str, Any]:
-    """Return a critic's arguments from what `written` gave; only those that are there.
+    """Return a critic's arguments from data made by `written`; missing optional ones are omitted.
 
     Raises:
         ArgumentError: If keys are unknown or missing, or their values are invalid.
     """
     for key in given:
         if key not in _KEYS:
-            raise ArgumentError(f"a critic has no {key!r}; {nearest_key(str(key), _KEYS)}")
+            raise ArgumentError(f"unknown key {key!r} in a critic; {nearest_key(str(key), _KEYS)}")
     missing = [key for key in ("evaluator", "criterion") if key not in given]
     if missing:
-        raise ArgumentError(f"a critic needs {' and '.join(missing)}")
+        raise ArgumentError(f"a critic must have {' and '.join(missing)}")
     evaluator, criterion = given["evaluator"], given["criterion"]
     if not (isinstance(evaluator, str | Mapping) and isinstance(criterion, Mapping)):
-        raise ArgumentError("evaluator is a model's name or a mapping, criterion a mapping")
+        raise ArgumentError("evaluator must be a model name or a mapping, and criterion must be a mapping")
     try:
         who = evaluator if isinstance(evaluator, str) else LLMConfig.model_validate(dict(evaluator))
         return {**given, "evaluator": who, "criterion": criterion_from_dict(criterion)}

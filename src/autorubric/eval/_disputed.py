@@ -67,7 +67,7 @@ def disputed_items(
         raise ArgumentError(f"tolerance must be a number from 0 to 1; got {tolerance!r}")
     run = source if isinstance(source, EvalResult) else None
     if split == "judges" and run is None:
-        raise ArgumentError("split='judges' requires a run, since a dataset has only labels from people")
+        raise ArgumentError("a split of judges requires a run, since a dataset has only labels from people")
     dataset = source.dataset if isinstance(source, EvalResult) else source
     said = {
         one.item_idx: _disputed(dataset, one.item_idx, one.report, split, tolerance)
@@ -87,7 +87,7 @@ def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> 
         if mark not in _MARKS:
             raise ArgumentError(f"unknown mark {mark!r}; {nearest_key(str(mark), _MARKS)}")
     if not isinstance(source, EvalResult):
-        raise ArgumentError("where= requires a run, since a dataset has no judges; pass an EvalResult")
+        raise ArgumentError("selecting items by marks requires a run, since a dataset has no judges")
     # Imported late, since reports load numpy, which opening a run does not need.
     from autorubric.report import marks_of
 

@@ -9,10 +9,10 @@
     autorubric.yaml  the run file from which the run was last started, if any
     lock             locked while a process writes to the folder
 
-Each line of votes, items and prompts ends with its original offset and a CRC-32 (`_log.py`), which starts from
-the run's mark, a random number in the manifest, so that lines of other runs do not match. The manifest ends
-with a CRC-32 and contains the SHA-256 of the dataset. An incomplete last line, which a killed process leaves,
-is skipped, and removed when the run is resumed.
+Each line of votes, items and prompts ends with its original offset and a CRC-32 (`_log.py`), which starts
+from the run's mark, a random number in the manifest, so that lines of other runs do not match. The manifest
+ends with a CRC-32 and contains the SHA-256 of the dataset. An incomplete last line, which a killed process
+leaves, is skipped, and removed when the run is resumed.
 """
 
 from __future__ import annotations

@@ -187,8 +187,8 @@ class RunIndex:
 
     def pass_over(self, file: str, where: str) -> None:
         """Record a line that cannot be read."""
-        kind = f"truncated or corrupted lines of {file} were skipped"
-        self.notices.add(kind, f"{file}: {where} is truncated or corrupted and was skipped")
+        kind = f"truncated or damaged lines of {file} were skipped"
+        self.notices.add(kind, f"{file}: {where} is truncated or damaged and was skipped")
 
     def _bytes_lost(self, log: str, written: Written) -> int:
         """Return the number of bytes that a log has lost since the run ended."""

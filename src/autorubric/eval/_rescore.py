@@ -61,7 +61,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
     if not unasked:
         return found
     told = ", ".join(unasked)
-    notice = f"the run has no votes on these criteria, because its judges were not asked them: {told}"
+    notice = f"the run has no votes on these criteria, because its judges were asked something else: {told}"
     return replace(found, notices=(*found.notices, notice))
 
 

@@ -1,4 +1,4 @@
-"""Graders: votes on every criterion, and the decisions and scores from them."""
+"""Graders: collect votes on every criterion and aggregate them into decisions and scores."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ __all__ = [
     "derive_seed", "spend", "warn_of_equal_samples",
 ]  # fmt: skip
 
-# Whoever goes on with a run that is finished has a grader and asks nobody.
+# Loaded at first use: resuming a finished run needs a grader but calls no judge.
 _HOMES = {
     "criterion_grader": ("CriterionGrader", "LLMCalls", "warn_of_equal_samples"),
     "_escalation": ("EscalationConfig", "check_per_criterion"),

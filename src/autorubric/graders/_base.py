@@ -1,4 +1,4 @@
-"""The contract of a grader: judge, then aggregate."""
+"""The interface of graders: request votes, then aggregate them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Grader(ABC):
         Args:
             task: The submission and its rubric.
             stored: Existing votes, which are not requested again.
-            listener: Called with each vote as it arrives.
+            listener: Notified of each vote as it arrives.
         """
 
     @abstractmethod
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """Return the report that these votes give; a pure function."""
+        """Return the report for these votes, without side effects."""
 
     @abstractmethod
     def describe(self) -> GraderDescription:
@@ -42,17 +42,17 @@ class Grader(ABC):
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that it may ask; empty if it asks none, or does not say."""
+        """The models that the grader may call; empty if it calls none or does not report them."""
         return ()
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:  # noqa: B027 - most graders take any
-        """Refuse rubrics that it cannot grade with, before anything is sent.
+        """Reject rubrics that the grader cannot use, before any request is sent.
 
         Args:
-            rubrics: All rubrics; read only as far as needed.
+            rubrics: All rubrics of a run; iterated only as far as needed.
 
         Raises:
-            ArgumentError: If the grader names criteria that none of them has.
+            ArgumentError: If the grader refers to criteria that are not in any rubric.
         """
 
     async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
@@ -69,14 +69,15 @@ class Grader(ABC):
         """Grade one submission and return its report.
 
         Args:
-            to_grade: A text, `{"thinking", "output"}`, named candidates, a conversation, or None.
-            rubric: The rubric.
+            to_grade: Text, `{"thinking", "output"}`, named candidates, a conversation, or None.
+            rubric: The rubric to grade by.
             query: The prompt that the submission answers.
             reference_submission: A good answer to compare with.
             item_id: Id of the item, for recorded votes, seeds and few-shot examples.
 
         Raises:
-            ArgumentError: If `to_grade` is none of these, or the grader names criteria that the rubric lacks.
+            ArgumentError: If `to_grade` has another form, or the grader refers to criteria that the rubric
+                does not have.
         """
         self.check_rubrics([rubric])
         task = GradingTask(

@@ -1,4 +1,4 @@
-"""Casts the planned votes: stored ones first, then the judges', several criteria per request if possible."""
+"""Casts the planned votes: reuses stored votes and requests the others, in shared requests if possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autorubric.types import JudgeVote
 
 
 def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool) -> dict[VoteKey, JudgeVote]:
-    """Return the stored votes that are among the calls, as of now."""
+    """Return the stored votes for these calls, with current weights and values."""
     there = {
         (name, vote.judge_id, vote.sample, vote.order or ()): vote
         for name, votes in stored.items()
@@ -36,7 +36,7 @@ def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool
 
 
 def skipped_votes(stored: Votes) -> frozenset[VoteKey]:
-    """Return the keys of the votes that a stored run left out."""
+    """Return the keys of the stored votes that were skipped."""
     return frozenset(
         (name, vote.judge_id, vote.sample, vote.order or ())
         for name, votes in stored.items()
@@ -46,7 +46,7 @@ def skipped_votes(stored: Votes) -> frozenset[VoteKey]:
 
 
 def find_checks(calls: Sequence[JudgeCall]) -> None:
-    """Before anything is spent.
+    """Check that the checks of all criteria are registered, before any request is sent.
 
     Raises:
         ArgumentError: If a check is not registered.
@@ -57,9 +57,9 @@ def find_checks(calls: Sequence[JudgeCall]) -> None:
 
 
 class PrefixGate:
-    """Lets one request of each model and prompt prefix go first; the others wait until that was answered.
+    """Sends one request per model and prompt prefix first; the others wait until it is answered.
 
-    A provider's prefix cache has the prefix then, and every other request of the item finds it there.
+    By then, the provider's prefix cache contains the prefix, which the other requests of the item reuse.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class PrefixGate:
 
     @asynccontextmanager
     async def turn(self, call: JudgeCall) -> AsyncIterator[None]:
-        """Wait for the call's turn; the block is the request."""
+        """Wait for the call's turn; send the request inside the block."""
         if call.seat.config is None:
             yield
             return
@@ -91,18 +91,18 @@ async def cast_all(
     raises: bool,
     gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
-    """Return the votes of all calls.
+    """Request and return the votes of all calls.
 
     Args:
         calls: The calls to make.
-        per_request: Criteria in one request; 0 for all of an item.
-        listener: Hears of each vote as it arrives.
-        raises: Whether the first failed vote ends it.
-        gate: Says which requests wait for others; None for none.
+        per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
+        listener: Notified of each vote as it arrives.
+        raises: Whether the first failed vote raises its error.
+        gate: Decides which requests wait for others; None if no request waits.
 
     Raises:
         JudgeError: If a vote failed and `raises` is set.
-        BudgetError: If the run's budget is spent; calls in flight have been answered and reported.
+        BudgetError: If the run's budget is spent; calls in flight are still answered and reported.
     """
     votes: dict[VoteKey, JudgeVote] = {}
 
@@ -121,7 +121,7 @@ async def cast_all(
             votes[call.key] = cast.vote
             if cast.error is not None and raises:
                 errors.append(cast.error)
-        # Only now: the others that came with the same reply are heard first.
+        # Raised last, so that the other votes of the same reply are reported first.
         if errors:
             raise errors[0]
 
@@ -132,7 +132,7 @@ async def cast_all(
 def batches_of(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
     """Group calls into requests; a judge that takes one criterion at a time gets one call per request.
 
-    Criteria that compare share one only with those that show the same candidates in the same order.
+    Comparative criteria share a request only if they show the same candidates in the same order.
     """
     groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
     alone = []
@@ -170,11 +170,11 @@ async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError
 
 
 async def all_or_cancel(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-    """Does all at once; the first exception cancels the rest, which are awaited before it is raised.
+    """Run all coroutines concurrently; the first exception cancels the rest and is raised once they end.
 
-    A `BudgetError` cancels nothing: what is in flight was paid for, and its votes are wanted.
+    A `BudgetError` cancels nothing, because requests in flight are paid for and their votes are kept.
     """
-    # Awaited one by one, which takes half of what `gather` does: each tells its failure to the others itself.
+    # Awaited one by one, at half the cost of `gather`: a task that fails cancels the others itself.
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[None]] = []
     failures: list[BaseException] = []
@@ -189,7 +189,7 @@ async def all_or_cancel(work: Sequence[Callable[[], Coroutine[Any, Any, None]]])
         await asyncio.gather(*tasks, return_exceptions=True)
     else:
         return
-    # Out here what another task was cancelled with is not its context.
+    # Raised here, so that the cancellation of another task does not become its context.
     raise first
 
 

@@ -11,7 +11,7 @@ from autorubric.values import Submission
 
 
 def prompt_digest(system: str | None, choice_system: str | None) -> str:
-    """SHA-256 of sample prompts under these system prompts: any change of wording changes it."""
+    """Return the SHA-256 of sample prompts with these system prompts; it changes with their wording."""
     material = Material(submission=Submission(text="text"), query="query", reference="reference")
     options = (CriterionOption(label="a", value=0.0), CriterionOption(label="b", value=1.0))
     questions = [

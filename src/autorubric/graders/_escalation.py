@@ -1,4 +1,4 @@
-"""The cascade: cheap judges grade first; a more expensive panel decides what they are unsure of."""
+"""The cascade: cheap judges grade first; a second panel decides on criteria that they are unsure of."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _MOST_TOLD: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class EscalationConfig:
-    """Where criteria go that the grader's own judges are unsure of.
+    """A second panel for criteria that the grader's own judges are unsure of.
 
     Attributes:
-        judges: The panel that decides on them; what `CriterionGrader(judges=…)` takes.
-        threshold: Confidence on [0, 1] below which a criterion goes there. One without a confidence, or
-            without an answer, always goes.
-        per_criterion: Thresholds of single criteria, by name; all of them names in the rubrics graded by.
+        judges: The second panel, in any form that `CriterionGrader(judges=…)` accepts.
+        threshold: Confidence on [0, 1] below which a criterion is escalated. Criteria without a confidence or
+            an answer are always escalated.
+        per_criterion: Thresholds for individual criteria, by name; each name must be in a rubric.
 
     Raises:
-        ArgumentError: If there is no judge, or a threshold is not on [0, 1].
+        ArgumentError: If there is no judge, or a threshold is not between 0 and 1.
     """
 
     judges: Sequence[JudgeLike]
@@ -33,23 +33,23 @@ class EscalationConfig:
 
     def __post_init__(self) -> None:
         if isinstance(self.judges, str) or not isinstance(self.judges, Sequence) or not self.judges:
-            raise ArgumentError(f"judges={self.judges!r}: give a list of at least one judge to escalate to")
+            raise ArgumentError(f"judges must be a non-empty list; got {self.judges!r}")
         if not isinstance(self.per_criterion, Mapping):
-            raise ArgumentError(f"per_criterion={self.per_criterion!r}: give thresholds by name of criterion")
+            raise ArgumentError(f"per_criterion must map names to thresholds; got {self.per_criterion!r}")
         _check_threshold("threshold", self.threshold)
         for name, threshold in self.per_criterion.items():
             _check_threshold(f"per_criterion[{name!r}]", threshold)
 
 
 def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
-    """Check that every criterion with a threshold of its own is there.
+    """Check that every criterion with its own threshold is in a rubric.
 
     Args:
-        per_criterion: The thresholds, by name.
-        rubrics: The rubrics; read only until all names are found.
+        per_criterion: The thresholds by criterion name.
+        rubrics: The rubrics; iterated only until all names are found.
 
     Raises:
-        ArgumentError: If no rubric has a criterion of that name.
+        ArgumentError: If a name is not in any rubric.
     """
     unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
     remaining = iter(rubrics)
@@ -61,11 +61,11 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
         return
     more = f" and {len(known) - _MOST_TOLD} more" if len(known) > _MOST_TOLD else ""
     raise ArgumentError(
-        f"per_criterion: no criterion is called {', '.join(map(repr, unknown))}; "
-        f"there are {', '.join(map(repr, list(known)[:_MOST_TOLD]))}{more}"
+        f"per_criterion: unknown criterion {', '.join(map(repr, unknown))}; "
+        f"available: {', '.join(map(repr, list(known)[:_MOST_TOLD]))}{more}"
     )
 
 
 def _check_threshold(name: str, threshold: object) -> None:
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
-        raise ArgumentError(f"{name} {threshold!r}: give a confidence on [0, 1]")
+        raise ArgumentError(f"{name} must be a number between 0 and 1; got {threshold!r}")

@@ -1,4 +1,4 @@
-"""Few-shot examples: judged texts from training data, the same for every item except the item itself."""
+"""Few-shot examples from training data: the same for all items, except that no item is its own example."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from autorubric.values import Submission
 
 
 class FewShotConfig(BaseModel):
-    """How few-shot examples are drawn.
+    """Settings for drawing few-shot examples.
 
     Attributes:
         n_examples: Number of examples for each criterion.
-        balance_verdicts: Whether the answers alternate, so that all are shown about equally often.
-        include_reason: Whether to show the reasons of the training data; never those of comparisons, which
-            may name the candidates that judges know by letters.
+        balance_verdicts: Whether examples alternate between answers, so that all answers are shown about
+            equally often.
+        include_reason: Whether to show the reasons in the training data. Reasons of comparisons are never
+            shown, because they may name candidates that judges see only as letters.
         seed: Seed of the draw; None means 0.
     """
 
@@ -48,7 +49,7 @@ class _Labelled:
 
 
 class ExamplePool:
-    """Examples by criterion name, in the order in which they are used.
+    """A pool of few-shot examples by criterion name, in the order in which they are used.
 
     Raises:
         ArgumentError: If the training data has no labelled text.
@@ -61,8 +62,8 @@ class ExamplePool:
         }
         if not self._shuffled:
             raise ArgumentError(
-                f"training_data has {len(training_data)} items and no labelled text among them; give items "
-                "with a submission and ground_truth or ratings"
+                f"training_data has {len(training_data)} items, but no labelled text; pass items with a "
+                "submission and ground_truth or ratings"
             )
 
     @property
@@ -84,14 +85,14 @@ class ExamplePool:
         return found.reason if self.config.include_reason else ""
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
-        """Return the first examples of a criterion that differ from the item in id and text."""
+        """Return the first examples of a criterion, excluding those with the item's id or text."""
         others = [
             found
             for found in self._shuffled.get(criterion_name, ())
             if not _same_texts(found.submission, task.submission)
             and not (task.item_id and found.item_id == task.item_id)
         ]
-        # Turns are taken after the item itself is gone: it would leave its label one example short.
+        # Labels alternate after the item itself is excluded; otherwise its label would lack one example.
         taken = _taking_turns(others) if self.config.balance_verdicts else others
         return tuple(
             Example(text=found.text, answer=found.label, reason=self._reason(found))
@@ -100,7 +101,7 @@ class ExamplePool:
 
 
 def _bare(submission: Submission) -> set[str]:
-    """Return the texts without differences in white space and case."""
+    """Return the submission's texts with normalized white space and case."""
     texts = submission.candidates.values() or [submission.text or ""]
     return {" ".join(text.split()).casefold() for text in texts}
 

@@ -1,4 +1,4 @@
-"""All votes on a task: stored ones are reused, and the others are requested."""
+"""Collects all votes on a task: reuses stored votes and requests the others."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from autorubric.types import JudgeVote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging(Planner):
-    """How a panel is asked, and in which order.
+    """Requests the votes of a panel.
 
     Attributes:
-        policy: How votes become decisions and scores.
-        per_request: Criteria in one request; 0 for all of an item.
-        warm_prefix: Whether one request of each item goes first to each model.
+        policy: The rules that turn votes into decisions and scores.
+        per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
+        warm_prefix: Whether one request of each item is sent to each model before the others.
     """
 
     policy: GradingPolicy
@@ -63,7 +63,7 @@ class Judging(Planner):
         return votes
 
     def requests(self, task: GradingTask, stored: Votes) -> list[list[JudgeCall]]:
-        """Return the requests that the votes on a task take at most; see `CriterionGrader.requests`."""
+        """Return all requests that grading a task may need; see `CriterionGrader.requests`."""
         calls = self.plan(task)
         known = self._known(calls, stored)
         return batches_of([call for call in calls if call.key not in known], self.per_request)
@@ -71,7 +71,7 @@ class Judging(Planner):
     async def first_votes(
         self, task: GradingTask, stored: Votes, listener: Listener | None
     ) -> dict[str, list[JudgeVote]]:
-        """Return the votes of one request to each model; see `CriterionGrader.first_votes`."""
+        """Send one request to each model and return the votes; see `CriterionGrader.first_votes`."""
         escalated_to = self.policy.escalation.judges if self.policy.escalation is not None else ()
         first: dict[str, list[JudgeCall]] = {}
         for batch in self.requests(task, stored):
@@ -86,5 +86,5 @@ class Judging(Planner):
         return votes
 
     def _known(self, calls: Sequence[JudgeCall], stored: Votes) -> dict[VoteKey, JudgeVote]:
-        # Where a failure raises, a stored one is worth another try.
+        # If failures raise, votes that are stored as failed are requested again.
         return known_votes(calls, stored, retry_failed=self.policy.aggregation.on_failure == "raise")

@@ -17,7 +17,7 @@ from autorubric.reporting import GradingTask
 from autorubric.types import JudgeVote
 
 VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
-"""What tells a vote on a task from the others: criterion, judge, sample, order."""
+"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
 _CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
 
@@ -26,9 +26,9 @@ class JudgeCall(NamedTuple):
     """One vote to be cast.
 
     Attributes:
-        seat: By whom.
-        request: On what.
-        key: Identifies the vote on the task.
+        seat: The judge that casts the vote, in its seat.
+        request: The request to the judge.
+        key: Key of the vote on the task.
     """
 
     seat: Seat
@@ -37,12 +37,12 @@ class JudgeCall(NamedTuple):
 
     @classmethod
     def of(cls, seat: Seat, request: JudgeRequest) -> JudgeCall:
-        """Return the call that puts a request to a judge."""
+        """Create the call that sends a request to a judge."""
         key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
         return cls(seat, request, key)
 
     def left_out(self) -> JudgeVote:
-        """Return the vote that is recorded if the call is not made."""
+        """Return the `not_asked` vote that is recorded if the call is skipped."""
         return JudgeVote(
             judge_id=self.seat.judge_id,
             sample=self.request.sample,
@@ -55,15 +55,15 @@ class JudgeCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """How a panel is asked.
+    """Plans the votes of a panel.
 
     Attributes:
-        seats: The panel.
-        examples: Where few-shot examples come from; None for none.
+        seats: The judges of the panel.
+        examples: Pool of few-shot examples; None for no examples.
         system_prompt: Replaces the system prompt for all kinds of criterion.
-        multi_choice_system_prompt: Replaces it for criteria with options.
-        shuffle: Whether options are shown in an order drawn from the seed.
-        seed: Seed of all draws.
+        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
+        shuffle: Whether options are shown in random order.
+        seed: Seed of all random draws.
     """
 
     seats: tuple[Seat, ...]
@@ -77,7 +77,7 @@ class Planner:
         """Yield every vote to be cast on a task.
 
         Raises:
-            ArgumentError: If a criterion compares with a reference that is not there.
+            ArgumentError: If a criterion needs a reference that is missing.
         """
         self._demand_reference(task)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
@@ -103,13 +103,13 @@ class Planner:
         examples: tuple[Example, ...],
         seeds: Seeds,
     ) -> Iterator[JudgeCall]:
-        """Yield the times that a judge is shown a criterion: for each sample, in each order asked for."""
+        """Yield a judge's calls for one criterion: one for each sample and order of presentation."""
         name, system_prompt = criterion.name or "", self._system_prompt(criterion)
         for sample in range(task.first_sample, task.first_sample + seat.samples):
             seed = seeds.of(name, seat.judge_id, sample)
             rng = random.Random(seed) if self.shuffle and criterion.is_shuffled else None
             orders = criterion.presentations(task.submission, rng)
-            # A check is one function of one text: it sees no order.
+            # A check is a function of one text, so the order does not matter.
             for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):
                 request = JudgeRequest(
                     criterion=criterion,
@@ -129,11 +129,10 @@ class Planner:
                 yield JudgeCall(seat, request, (name, seat.judge_id, sample, order))
 
     def _demand_reference(self, task: GradingTask) -> None:
-        """Before anything is spent; a check sees the text alone and needs none.
+        """Check that all required references exist, before any request is sent; checks require none.
 
         Raises:
-            ArgumentError: If a criterion compares with a reference, and neither the task nor some judge on it
-                has one.
+            ArgumentError: If the task has no reference, but a criterion and one of its judges need one.
         """
         if not is_blank(task.reference_submission):
             return
@@ -142,7 +141,7 @@ class Planner:
         if lacking:
             item = f"item {task.item_id!r}" if task.item_id else "the submission"
             raise ArgumentError(
-                f"{', '.join(lacking)} compares with a reference, and {item} has none; give "
+                f"{', '.join(lacking)} requires a reference, but {item} has none; pass "
                 "reference_submission=…, or use mode='absolute'"
             )
 

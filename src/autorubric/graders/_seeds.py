@@ -1,4 +1,4 @@
-"""Seeds that depend only on the question, so that a rerun or another order gives the same."""
+"""Seeds that depend only on the question, so that they do not change in a rerun or in another order."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import lru_cache
 
 
 class Seeds:
-    """64-bit seeds from parts of which the first ones are the same.
+    """Derives 64-bit seeds from parts, of which the first ones are shared.
 
     Args:
-        parts: The first ones.
+        parts: The shared first parts.
     """
 
     __slots__ = ("_begun",)
@@ -19,14 +19,14 @@ class Seeds:
         self._begun = hashlib.blake2b(_written(*parts), digest_size=8)
 
     def of(self, *parts: int | str) -> int:
-        """Return the seed from the first parts and these."""
+        """Return the 64-bit seed for the shared parts followed by these parts."""
         begun = self._begun.copy()
         begun.update(_written_once(*parts))
         return int.from_bytes(begun.digest(), "big")
 
 
 def derive_seed(*parts: int | str) -> int:
-    """Return a 64-bit seed from the parts."""
+    """Return the 64-bit seed for the parts."""
     return Seeds(*parts).of()
 
 

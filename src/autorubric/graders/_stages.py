@@ -1,8 +1,8 @@
-"""In which order the planned votes are asked for, and which need not be: rounds and the cascade.
+"""Stages of requesting the planned votes: rounds with early stopping, and the cascade.
 
-Early stopping asks in rounds: as many votes on a criterion at once as could settle it at the soonest, and
-after their answers as many more. That takes as many rounds as judges disagree, where asking all at once
-takes one, so it trades time for calls.
+Early stopping requests votes in rounds: each round has the fewest votes on a criterion that could settle it.
+Disagreement among judges leads to more rounds, where requesting all votes at once takes a single round, so
+early stopping saves calls but takes more time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from autorubric.types import JudgeVote
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """Asks for the planned votes of one task.
+    """Requests the planned votes on one task in stages.
 
     Attributes:
         task: The task to grade.
-        policy: How votes become decisions and scores.
-        per_request: Criteria in one request; 0 for all of an item.
-        gate: Says which requests wait for others; None for none.
-        listener: Hears of each vote as it arrives, and of each that is left out.
-        skipped_before: Votes that a stored run left out; they are not reported again.
-        known: The votes that are there; grows.
+        policy: The rules that turn votes into decisions and scores.
+        per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
+        gate: Decides which requests wait for others; None if no request waits.
+        listener: Notified of each vote as it arrives, and of each skipped vote.
+        skipped_before: Keys of votes that a stored run skipped, which are not reported again.
+        known: The votes collected so far.
     """
 
     task: GradingTask
@@ -42,7 +42,7 @@ class Stages:
     known: dict[VoteKey, JudgeVote] = field(default_factory=dict)
 
     async def run(self, calls: Sequence[JudgeCall]) -> dict[VoteKey, JudgeVote]:
-        """Return the votes on all calls, those left out as such.
+        """Return the votes of all calls; skipped calls have the status `not_asked`.
 
         Raises:
             JudgeError: If a vote failed and the policy raises failures.
@@ -54,7 +54,7 @@ class Stages:
             return self.known
         strong = set(rule.judges)
         first = [call for call in calls if call.seat.judge_id not in strong]
-        # All of these are asked: how far they agree is what says whether to escalate.
+        # All first judges vote, because their agreement decides whether to escalate.
         await self._ask(first, stops=False)
         unsure = self._unsure(first)
         second = [call for call in calls if call.seat.judge_id in strong]
@@ -65,7 +65,7 @@ class Stages:
         return self.known
 
     def _unsure(self, calls: Sequence[JudgeCall]) -> set[str]:
-        """Return names of the criteria that the first judges are unsure of."""
+        """Return the names of the criteria that the first judges are unsure of."""
         return {
             name
             for name, own in _by_criterion(calls).items()
@@ -89,7 +89,7 @@ class Stages:
         self._leave_out([call for own in criteria for call in own if call.key not in self.known])
 
     def _next(self, calls: Sequence[JudgeCall]) -> Sequence[JudgeCall]:
-        """Return the fewest calls that could settle a criterion's verdict; none if it is settled."""
+        """Return the fewest calls that could settle a criterion's verdict; empty if it is settled."""
         criterion, policy = calls[0].request.criterion, self.policy.aggregation
         cast = [self.known[call.key] for call in calls if call.key in self.known]
         open_calls = [call for call in calls if call.key not in self.known]

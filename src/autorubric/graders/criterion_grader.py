@@ -1,4 +1,4 @@
-"""The grader: one judge is a panel of one, and each (criterion, judge, sample) is a vote."""
+"""The grader: a panel of one or more judges that cast votes on each criterion."""
 
 from __future__ import annotations
 
@@ -40,33 +40,32 @@ LLMCalls = Literal["per_criterion", "per_item"] | int
 
 
 class CriterionGrader(Grader):
-    """Grades texts by asking each judge about each criterion and aggregating the votes.
+    """Grades submissions by asking each judge about each criterion and aggregating the votes.
 
     Args:
-        llm_config: A model, as an `LLMConfig` or a name, for a panel of one. Give this or `judges`.
-        judges: The panel: `JudgeSpec`s, judges, models, names of models, functions of a `JudgeRequest`.
-        aggregation: Aggregation of binary votes.
-        ordinal_aggregation: Aggregation of votes on ordered scales and numbers.
-        nominal_aggregation: Aggregation of votes on unordered choices.
-        ranking_aggregation: Aggregation of votes that compare candidates.
+        llm_config: A model, as an `LLMConfig` or a name, for a panel of one. Pass either this or `judges`.
+        judges: The panel: `JudgeSpec`s, judges, models, model names, or functions of a `JudgeRequest`.
+        aggregation: Aggregation method for binary votes.
+        ordinal_aggregation: Aggregation method for votes on ordered scales and numbers.
+        nominal_aggregation: Aggregation method for votes on unordered choices.
+        ranking_aggregation: Aggregation method for votes that compare candidates.
         training_data: Labelled items from which few-shot examples are drawn.
-        few_shot_config: How they are drawn; the default configuration if only `training_data` is given.
-        system_prompt: Replaces the system prompt for all kinds of criterion, for models given as names or
+        few_shot_config: Settings for the draw; the defaults apply if only `training_data` is passed.
+        system_prompt: Replaces the system prompt for all kinds of criterion, for models passed as names or
             configs; a critic's model uses it as its system prompt. Other judges keep their own.
-        multi_choice_system_prompt: Replaces it for criteria with options.
+        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
         length_penalty: Penalty for the length of a submission.
         normalize: Whether to scale the score to [0, 1].
-        cannot_assess_config: How criteria without a judgment count.
+        cannot_assess_config: Treatment of criteria without a judgment.
         shuffle_options: Whether options are shown in random order, drawn for each judge and call.
         llm_calls: One request per criterion, one per item, or one per given number of criteria of an item.
-        on_failure: Whether an unreadable reply counts as the conservative answer, is left out, or raises.
-        seed: Seed of all draws; None means 0.
-        escalation: A cascade: criteria of which `judges` are not certain go to a second panel, which decides
-            on them alone.
-        stop_when_decided: Whether to leave out votes that can no longer change a criterion's verdict. Votes
-            are then requested in rounds, the judges with most weight first: fewer calls, and more time.
-            Methods that take means or medians need all votes.
-        warm_prefix: Whether one request of each item goes first to each model, and the others after its
+        on_failure: Whether an unreadable reply counts as the conservative answer, is excluded, or raises.
+        seed: Seed of all random draws; None means 0.
+        escalation: A second panel for criteria that `judges` are unsure of; its votes alone then decide.
+        stop_when_decided: Whether to skip votes that can no longer change a criterion's verdict. Votes are
+            then requested in rounds, starting with the judges of greatest weight; this saves calls but takes
+            longer. Methods based on means or medians need all votes.
+        warm_prefix: Whether to send one request of each item to each model first, and the others after its
             answer, so that they find their shared prefix in the provider's cache.
 
     Raises:
@@ -122,14 +121,14 @@ class CriterionGrader(Grader):
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _criteria_per_call(llm_calls)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-            raise ArgumentError(f"seed {seed!r}: give a whole number, or None")
+            raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
         self.seed = seed or 0
         self._system_prompts = (system_prompt, multi_choice_system_prompt)
         warn_of_equal_samples(self.seats)
 
     @cached_property
     def _judging(self) -> Judging:
-        # Late, as all that only grading needs: whoever goes on with a finished run grades nothing.
+        # Imported late, because resuming a finished run grades nothing.
         from autorubric.graders._judging import Judging
 
         system_prompt, multi_choice_system_prompt = self._system_prompts
@@ -146,11 +145,11 @@ class CriterionGrader(Grader):
         )
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
-        """Return every vote needed for a task: by criterion, judge, sample and order of presentation.
+        """Return every vote needed for a task: one per criterion, judge, sample and order of presentation.
 
         Raises:
-            ArgumentError: If a criterion names an aggregation that its level does not have, or compares with
-                a missing reference.
+            ArgumentError: If a criterion's aggregation method does not suit its level, or it needs a
+                reference that is missing.
         """
         return self._judging.plan(task)
 
@@ -160,8 +159,8 @@ class CriterionGrader(Grader):
         """Return all votes on the task, by criterion name; votes in `stored` are not requested again.
 
         Raises:
-            ArgumentError: If a criterion names an aggregation that its level does not have or a check that is
-                not registered, or compares with a missing reference.
+            ArgumentError: If a criterion's aggregation method does not suit its level, its check is not
+                registered, or it needs a reference that is missing.
             JudgeError: If a vote failed and `on_failure` is `"raise"`.
             BudgetError: If the run's limit is reached.
         """
@@ -172,12 +171,12 @@ class CriterionGrader(Grader):
     ) -> dict[str, list[JudgeVote]]:
         """Send one request to each model that has a vote to cast on the task.
 
-        Models that a cascade escalates to are left out.
+        Models of the second panel of a cascade are excluded.
 
         Args:
             task: The submission and its rubric.
-            stored: Votes that are not cast again, by criterion name.
-            listener: Called with each vote as it arrives.
+            stored: Existing votes, by criterion name, which are not requested again.
+            listener: Notified of each vote as it arrives.
 
         Returns:
             The votes cast, failed ones included, by criterion name.
@@ -193,10 +192,10 @@ class CriterionGrader(Grader):
         return tuple(model for seat in self.seats for model in seat.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Refuse rubrics that lack a criterion for which the cascade has a threshold.
+        """Check that every criterion with its own threshold in the cascade is in a rubric.
 
         Raises:
-            ArgumentError: If none of them has it; the message lists the names.
+            ArgumentError: If a criterion is not in any rubric; the message lists the available names.
         """
         if self.policy.escalation is not None:
             from autorubric.graders._escalation import check_per_criterion
@@ -204,10 +203,10 @@ class CriterionGrader(Grader):
             check_per_criterion(self.policy.escalation.per_criterion, rubrics)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
-        """Return the requests that grading a task takes at most, each as the calls that share it.
+        """Return all requests that grading a task may need, each as a list of the calls that share it.
 
-        Votes in `stored` are not included. If votes may be left out, or criteria are escalated, grading may
-        take fewer.
+        Votes in `stored` are excluded. Early stopping or a cascade may reduce the number of requests that are
+        actually sent.
 
         Raises:
             ArgumentError: See `plan`.
@@ -215,13 +214,13 @@ class CriterionGrader(Grader):
         return self._judging.requests(task, stored or {})
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """Return the report that these votes give under this grader's policy."""
+        """Return the report for these votes under this grader's policy."""
         from autorubric.reporting import build_report
 
         return build_report(task, votes, self.policy)
 
     def describe(self) -> GraderDescription:
-        """Return this grader's entry in a manifest: what its votes depend on, and how they are aggregated."""
+        """Return the manifest entry: everything that the votes depend on, and the rules of aggregation."""
         asking: dict[str, Json] = {
             "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
             "prompts": prompt_digest(*self._system_prompts),
@@ -257,7 +256,7 @@ class CriterionGrader(Grader):
 def _one_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | None) -> Sequence[JudgeLike]:
     if (llm_config is None) == (judges is None):
         given = "both" if judges is not None else "neither"
-        raise ArgumentError(f"give exactly one of llm_config and judges; got {given}")
+        raise ArgumentError(f"pass exactly one of llm_config and judges; got {given}")
     if judges is not None:
         return judges
     return [llm_config] if llm_config is not None else []
@@ -269,7 +268,7 @@ def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> 
 
         return ExamplePool(training_data, config or FewShotConfig())
     if config is not None:
-        raise ArgumentError("few_shot_config without training_data: give the labelled items to draw from")
+        raise ArgumentError("few_shot_config requires training_data; pass the labelled items to draw from")
     return None
 
 
@@ -293,7 +292,7 @@ def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> Escalat
 
 
 def _criteria_per_call(llm_calls: LLMCalls) -> int:
-    """Return the number of criteria in one request; 0 for all of an item."""
+    """Return the number of criteria in one request; 0 for all criteria of an item."""
     if llm_calls == "per_criterion":
         return 1
     if llm_calls == "per_item":
@@ -301,17 +300,18 @@ def _criteria_per_call(llm_calls: LLMCalls) -> int:
     if isinstance(llm_calls, int) and not isinstance(llm_calls, bool) and llm_calls >= 1:
         return llm_calls
     raise ArgumentError(
-        f"llm_calls {llm_calls!r}: give 'per_criterion', 'per_item', or how many criteria go in one request"
+        "llm_calls must be 'per_criterion', 'per_item', or a positive number of criteria per request; "
+        f"got {llm_calls!r}"
     )
 
 
 def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None:
-    """Warn about models that are asked several times at temperature 0."""
+    """Warn about models that draw several samples at temperature 0."""
     for seat in seats:
         if seat.samples > 1 and seat.config is not None and seat.config.temperature == 0:
             warnings.warn(
-                f"judge {seat.judge_id!r} is asked for {seat.samples} samples at temperature 0: they will be "
-                "nearly all the same; set a temperature, or samples=1",
+                f"judge {seat.judge_id!r} draws {seat.samples} samples at temperature 0, which will be "
+                "nearly identical; set a higher temperature, or samples=1",
                 stacklevel=stacklevel,
             )
 

@@ -1,4 +1,4 @@
-"""Judges: who answers. Language models, functions, recorded votes, checks and offline baselines."""
+"""Judges: language models, functions, recorded votes, checks and offline baselines."""
 
 from typing import TYPE_CHECKING
 

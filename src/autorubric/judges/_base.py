@@ -1,4 +1,4 @@
-"""The contract of a judge: a request in, a reply out. A grader does not know the kind of judge."""
+"""The interface of judges, which turn a request into a reply; a grader needs nothing else of a judge."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from autorubric.values import Json, Submission
 
 CHECK_JUDGE_ID: Final = "check"
-"""Id of a criterion's own check among the judges."""
+"""Judge id of the votes by a criterion's own check."""
 
 
 def is_blank(reference: Any) -> bool:
-    """Return whether a reference is None or blank, so that nothing can be compared with it."""
+    """Return whether a reference is missing, that is, None or blank."""
     return reference is None or not str(reference).strip()
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """A question to a judge: one criterion of one item.
+    """A question to a judge about one criterion of one item.
 
     Attributes:
-        criterion: The criterion.
+        criterion: The criterion to judge.
         submission: The submission to judge.
         query: The prompt that the submission answers.
-        reference_submission: A good answer to compare with; a blank one becomes None.
+        reference_submission: A good answer to compare with; blank text becomes None.
         guidelines: The rubric's guidelines.
         item_id: Id of the item; empty if it has none.
         sample: Index of the sample, from 0.
         seed: Seed of this call, derived from the run's seed, item, criterion, judge and sample.
         shuffle: Whether options may be shown in an order drawn from the seed.
-        examples: Judged examples of the criterion.
-        order: Names of the candidates in the order to show, for a criterion that compares; otherwise empty.
+        examples: Few-shot examples of the criterion.
+        order: Names of the candidates in the order to show, for a comparative criterion; otherwise empty.
         presentation: Index of this order among those requested, from 0.
-        system_prompt: The grader's system prompt, for judges that take it from here (critics with a model).
+        system_prompt: The grader's system prompt, for judges that read it here (critics with a model).
     """
 
     criterion: BaseCriterion
@@ -66,7 +66,7 @@ class JudgeRequest:
     def __post_init__(self) -> None:
         if self.reference_submission is not None and is_blank(self.reference_submission):
             object.__setattr__(self, "reference_submission", None)
-        # Whoever reads a reply needs to know what is compared, and every judge reads through the criterion.
+        # Replies are parsed by the criterion, which must know the compared candidates.
         facing = self.criterion.facing(self.submission)
         if facing is not self.criterion:
             object.__setattr__(self, "criterion", facing)
@@ -75,22 +75,22 @@ class JudgeRequest:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """The answer of a judge.
+    """A judge's reply to a request.
 
     Attributes:
         answer: An evaluation, its dict, a bare label, a parsed `Answer`, or None if the judge abstains.
         reason: The reason for the answer.
-        confidence: Probability on [0, 1] that the answer is right, if the judge gives one.
-        usage: Tokens spent.
-        cost: US dollars spent.
-        model: The model that answered.
-        asked: False if the judge has nothing on this criterion, such as a recorded judge without a row.
-        exchanged: The messages sent and received, if a model was asked.
-        truncated: Whether the submission was cut to fit the model's context.
+        confidence: Probability on [0, 1] that the answer is right; None if the judge does not report it.
+        usage: Number of tokens used; None if unknown.
+        cost: Cost in US dollars; None if unknown.
+        model: Name of the model that answered; None if no model was called.
+        asked: False if the judge does not vote on this criterion, such as a recorded judge without a row.
+        exchanged: The messages sent and received, if a model was called.
+        truncated: Whether the submission was shortened to fit the model's context.
 
     Raises:
-        TypeError: If a field has a value of another type.
-        ReplyError: If the confidence is not a probability, or the cost is not an amount.
+        TypeError: If a field has a value of the wrong type.
+        ReplyError: If the confidence is not between 0 and 1, or the cost is negative or infinite.
     """
 
     answer: Any
@@ -104,26 +104,24 @@ class JudgeReply:
     truncated: bool = False
 
     def __post_init__(self) -> None:
-        # A value of another type would be written to a run's files, which could not be read again.
+        # A value of the wrong type would make the run's files unreadable.
         for name, (kinds, wanted) in _FIELDS.items():
             if not isinstance(getattr(self, name), kinds):
                 found = type(getattr(self, name)).__name__
-                raise TypeError(f"JudgeReply: {name} is a {found}; give {wanted}")
+                raise TypeError(f"JudgeReply: {name} must be {wanted}; got {found}")
         if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
-            raise ReplyError(
-                f"confidence {self.confidence!r} is not a probability; give one on [0, 1], or None"
-            )
+            raise ReplyError(f"confidence must be between 0 and 1, or None; got {self.confidence!r}")
         if self.cost is not None and not 0.0 <= self.cost < float("inf"):
-            raise ReplyError(f"cost {self.cost!r} is not an amount; give US dollars from 0 up, or None")
+            raise ReplyError(f"cost must be a non-negative number of US dollars, or None; got {self.cost!r}")
 
 
 _NONE = type(None)
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
-    "reason": ((str,), "a text"),
-    "confidence": ((float, int, _NONE), "a number on [0, 1], or None"),
+    "reason": ((str,), "a string"),
+    "confidence": ((float, int, _NONE), "a number between 0 and 1, or None"),
     "usage": ((TokenUsage, _NONE), "a TokenUsage, or None"),
-    "cost": ((float, int, _NONE), "US dollars, or None"),
-    "model": ((str, _NONE), "a text, or None"),
+    "cost": ((float, int, _NONE), "a number of US dollars, or None"),
+    "model": ((str, _NONE), "a string, or None"),
     "asked": ((bool,), "True or False"),
     "exchanged": ((Exchanged, _NONE), "an Exchanged, or None"),
     "truncated": ((bool,), "True or False"),
@@ -131,7 +129,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 
 
 def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:
-    """Return one error for several replies; the first of them carries the cost."""
+    """Return copies of an error for several requests; only the first one has the usage and cost."""
     unspent = copy.copy(error)
     unspent.usage = unspent.cost = None
     return [error, *(unspent for _ in range(count - 1))]
@@ -139,18 +137,18 @@ def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]
 
 @runtime_checkable
 class Judge(Protocol):
-    """A judge: it answers one criterion about one submission."""
+    """A judge, which answers questions about one criterion of one submission."""
 
     @property
     def judge_id(self) -> str:
-        """Name of the judge in votes and metrics."""
+        """The judge's name in votes and metrics."""
         ...
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the judge's answer.
 
         Raises:
-            JudgeError: If it cannot answer; a `ReplyError` if the answer cannot be read.
+            JudgeError: If the judge cannot answer; a `ReplyError` if its answer cannot be read.
         """
         ...
 
@@ -164,32 +162,32 @@ class BatchJudge(Judge, Protocol):
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return one reply or error for each request, in order.
 
-        A `BudgetError` is returned for requests that the budget does not allow, so that other answers are
-        kept.
+        For requests that the budget does not allow, a `BudgetError` is returned, so that the other answers
+        are kept.
         """
         ...
 
 
 @runtime_checkable
 class DescribedJudge(Judge, Protocol):
-    """A judge that describes, for a run's manifest, what its answers depend on."""
+    """A judge that describes its settings for a run's manifest."""
 
     def describe(self) -> Mapping[str, Json]:
-        """Return its description without secrets; equal descriptions mean equal answers."""
+        """Return a description without secrets; judges with equal descriptions give equal answers."""
         ...
 
 
 @runtime_checkable
 class ModelAsker(Judge, Protocol):
-    """A judge that asks models and can return its prompts before it sends them."""
+    """A judge that calls models and can return its prompts without sending them."""
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that it asks, without their fallbacks; empty if it asks none."""
+        """The models that the judge calls, without their fallbacks; empty if it calls none."""
         ...
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """Return the prompt for these requests together; None if nothing would be sent."""
+        """Return the shared prompt for these requests; None if no prompt would be sent."""
         ...
 
 
@@ -198,7 +196,7 @@ class ClosableJudge(Judge, Protocol):
     """A judge that holds connections or files."""
 
     async def aclose(self) -> None:
-        """Close them; asking again reopens them."""
+        """Close the connections and files; the next request reopens them."""
         ...
 
 
@@ -207,25 +205,25 @@ class ReferenceJudge(Judge, Protocol):
     """A judge that may have its own reference."""
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Return whether a criterion that needs a reference needs it from the request.
+        """Return whether the request must provide the reference for a criterion that needs one.
 
-        False if the judge has a reference itself, or has nothing on this criterion.
+        False if the judge has its own reference, or does not vote on this criterion.
         """
         ...
 
 
 @runtime_checkable
 class SeatableJudge(Judge, Protocol):
-    """A judge that may not work in every panel."""
+    """A judge that checks whether it can vote in a panel."""
 
     def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
-        """Check, before anything is asked, that it can vote in a panel; warn about settings that it ignores.
+        """Check, before any request, that the judge can vote in a panel; warn about settings it ignores.
 
         Args:
-            judge_id: Its name in the panel.
-            few_shot: Names of the criteria with judged examples.
+            judge_id: Name of the judge in the panel.
+            few_shot: Names of the criteria with few-shot examples.
 
         Raises:
-            ArgumentError: If it would fail on every item.
+            ArgumentError: If the judge would fail on every item.
         """
         ...

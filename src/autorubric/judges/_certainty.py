@@ -1,4 +1,4 @@
-"""The probability that a model gives its own verdict, from the log-probabilities of its tokens."""
+"""A model's confidence in its verdict, computed from the log-probabilities of its tokens."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from autorubric.criteria import BaseCriterion, TextField
 def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
     """Return the probability, on [0, 1], of a reply's answer tokens; None if unknown.
 
-    That is the product of the probabilities of the tokens which overlap the JSON value of the field that
-    decides. What the model reasoned before counts as given. Of several such values the last counts, as it
-    does for the answer itself: models draft before they answer.
+    It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
+    conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
+    for the answer itself, because models draft before they answer.
 
     Args:
-        criterion: The criterion; one of several deciding fields has no such probability.
+        criterion: The criterion; the probability is unknown if it has several deciding fields.
         tokens: The tokens of the whole reply with their log-probabilities.
     """
     deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]

@@ -13,7 +13,7 @@ from autorubric.values import Answer
 
 @dataclass(frozen=True, slots=True)
 class CheckJudge:
-    """Judges each criterion by the criterion's own `check`."""
+    """A judge that runs the criterion's own `check`."""
 
     judge_id: str = CHECK_JUDGE_ID
 
@@ -23,10 +23,10 @@ class CheckJudge:
         Raises:
             ArgumentError: If no check of that name is registered.
             JudgeError: If there is no text, the criterion has no check, or the check raised.
-            ReplyError: If the check returned something that is no answer to the criterion.
+            ReplyError: If the check returned a value that is not a valid answer to the criterion.
         """
         if request.submission.text is None:
-            raise JudgeError(f"{request.criterion.name}: there is no text for the check to look at")
+            raise JudgeError(f"{request.criterion.name}: the submission has no text for the check")
         if request.criterion.check is None:
             raise JudgeError(f"{request.criterion.name}: the criterion has no check")
         check = find_check(request.criterion.check)
@@ -34,7 +34,7 @@ class CheckJudge:
             found = check(request.submission.text)
         except JudgeError:
             raise
-        # A check is its author's code, not ours: whatever it raises is that check's failure.
+        # Checks are user code, so any exception counts as a failure of the check.
         except Exception as error:
             raise JudgeError(
                 f"{request.criterion.name}: the check raised {type(error).__name__}: {error}"
@@ -46,7 +46,7 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
     reason = ""
     if isinstance(found, tuple):
         if len(found) != 2 or not isinstance(found[1], str):
-            raise ReplyError(f"{criterion.name}: the check returned {found!r}; a pair is (answer, reason)")
+            raise ReplyError(f"{criterion.name}: the check returned {found!r}; expected (answer, reason)")
         found, reason = found
     if found is None:
         return JudgeReply(answer=None, reason=reason)
@@ -56,12 +56,12 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
 
 
 def _placed(criterion: BaseCriterion, value: float) -> Any:
-    """Return the declared answer at a value on [0, 1]; on an ordered scale the nearest one."""
+    """Return the declared answer with a value on [0, 1], or the nearest one on an ordered scale."""
     declared = [answer for answer in criterion.answers() if answer.value is not None]
     if not declared:
         return value
     if not 0.0 <= value <= 1.0:
-        raise ReplyError(f"{criterion.name}: the check returned {value:g}; a number is on [0, 1]")
+        raise ReplyError(f"{criterion.name}: the check returned {value:g}; a number must be between 0 and 1")
     if criterion.level == "ordinal":
         return _nearest(criterion, declared, value)
     exact = [answer for answer in declared if answer.value == value]

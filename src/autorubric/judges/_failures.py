@@ -1,4 +1,4 @@
-"""Converts what a judge's own code returns or raises to a reply or a failure."""
+"""Converts the return values and exceptions of judges to replies and errors."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError,
 
 
 async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
-    """Return the judge's reply; any other value is its answer, and None an abstention.
+    """Return the judge's reply; any other returned value becomes the answer, and None an abstention.
 
     Args:
-        judge: The judge.
-        request: The request.
+        judge: The judge to ask.
+        request: The request to send.
         judge_id: The judge's id in the panel.
 
     Raises:
-        JudgeError: If the judge raised it, or any other exception; the message names judge and exception.
+        JudgeError: If the judge raised it or any other exception; the message names judge and exception.
         ArgumentError: If a check is not registered.
-        BudgetError: If the run may spend no more.
+        BudgetError: If the run's budget is spent.
         MissingDependencyError: If the judge needs a package that is not installed.
     """
     return reply_of(await _answered(judge.ask, request, judge_id))
@@ -40,9 +40,9 @@ async def ask_judge_many(
     """Return the judge's replies in the order of the requests; see `ask_judge`.
 
     Raises:
-        JudgeError: If as in `ask_judge`; or there is not one reply for each request.
-        ArgumentError: If as in `ask_judge`, and so are the next two.
-        BudgetError: If the run may spend no more.
+        JudgeError: If the judge failed, or did not return one reply per request.
+        ArgumentError: If a check is not registered.
+        BudgetError: If the run's budget is spent.
         MissingDependencyError: If the judge needs a package that is not installed.
     """
     found = await _answered(judge.ask_many, requests, judge_id)
@@ -53,12 +53,12 @@ async def ask_judge_many(
 
 
 def reply_of(returned: Any) -> JudgeReply:
-    """Return a judge's result as a reply."""
+    """Return a judge's result as a `JudgeReply`."""
     return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
 
 
 def failure_of(judge_id: str, error: Exception) -> JudgeError:
-    """Return the judge's failure for an exception that its own code raised; a `JudgeCodeError` for a bug."""
+    """Return the error for an exception raised by a judge's code: a `JudgeCodeError` for a bug."""
     message = f"judge {judge_id!r} raised {type(error).__name__}: {_text_of(error)}"
     if not isinstance(error, _PROGRAMMING_ERRORS):
         return JudgeError(message)
@@ -81,7 +81,7 @@ def _text_of(error: Exception) -> str:
     try:
         return str(error)
     except Exception:
-        return "(an exception whose text cannot be shown)"
+        return "(an exception without a readable message)"
 
 
 async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:
@@ -91,6 +91,6 @@ async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:
             return await outcome if inspect.isawaitable(outcome) else outcome
     except (JudgeError, ArgumentError, BudgetError, MissingDependencyError):
         raise
-    # A judge may be its user's code, and one item that it cannot judge is no reason to lose the others.
+    # A judge may be user code, and its failure on one item must not affect the others.
     except Exception as error:
         raise failure_of(judge_id, error) from error

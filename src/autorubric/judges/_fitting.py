@@ -1,4 +1,4 @@
-"""Submissions that are too long for a model, cut until it takes them."""
+"""Shortens submissions that are too long for a model until they fit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ReadT = TypeVar("ReadT")
 Submissions: TypeAlias = tuple[Submission, ...]
 
 _SHORTEST_CUT = 200
-"""Characters below which a submission is not cut any further: what is left would not be the text."""
+"""Number of characters below which a text is not shortened further, because too little would remain."""
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
-    """Check that a request has a text to judge.
+    """Check that a request has text to judge.
 
     Raises:
-        JudgeError: If there is none.
+        JudgeError: If the submission has no text.
     """
     if request.submission.text is None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
@@ -35,17 +35,17 @@ async def ask_fitting(
     *,
     compared: bool,
 ) -> tuple[Exchange[ReadT], bool]:
-    """Return the exchange, and whether a text had to be cut for it to fit the model's context.
+    """Return the exchange, and whether a text was shortened to fit the model's context.
 
     Args:
-        ask: Asks about the submissions, shortened or not.
+        ask: Sends the question about the submissions, which may have been shortened.
         submissions: The submissions in one request.
-        policy: Which part of a text to leave out; None to leave out nothing.
-        compared: Whether their candidates are shown, not their text.
+        policy: The part of a text to remove; None to remove nothing.
+        compared: Whether the candidates of the submissions are shown rather than their text.
 
     Raises:
-        ContextLengthError: If the text may not be cut, or not any further.
-        JudgeError: If as `ask`.
+        ContextLengthError: If the texts are too long and may not be shortened further.
+        JudgeError: If `ask` raises it.
     """
     truncated = False
     while True:
@@ -59,7 +59,7 @@ async def ask_fitting(
 
 
 class _Shown(NamedTuple):
-    """A text that is shown: of which submission, and of which candidate."""
+    """A text in the prompt, with the position of its submission and the name of its candidate."""
 
     place: int
     name: str
@@ -67,10 +67,7 @@ class _Shown(NamedTuple):
 
 
 def _shortened(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
-    """Return the submissions with a third of a text left out, or None if it is not to be cut further.
-
-    It is the longest text, so that none is cut while another is longer.
-    """
+    """Return the submissions without a third of the longest text; None if it may not be shortened."""
     texts = [
         _Shown(place, name, text)
         for place, one in enumerate(submissions)
@@ -96,5 +93,5 @@ def _cut(text: str, policy: TruncatePolicy | None) -> str | None:
         cut = text[:keep] + "\n[…]"
     else:
         cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
-    # The mark of the cut may be longer than what it stands for, and cutting would never end.
+    # The mark may be longer than the removed text, and shortening would never end.
     return cut if len(cut) < len(text) else None

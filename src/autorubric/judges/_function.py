@@ -14,16 +14,16 @@ from autorubric.judges._base import JudgeReply, JudgeRequest
 from autorubric.judges._failures import failure_of, reply_of
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
-"""Takes a `JudgeRequest`; returns (or awaits to) a `JudgeReply` or a bare answer."""
+"""Takes a `JudgeRequest` and returns a `JudgeReply` or a bare answer, or an awaitable of either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionJudge:
-    """A function as a judge. A synchronous one runs in a thread, so it may block.
+    """A judge that calls a function. A synchronous function runs in a thread, so it may block.
 
     Attributes:
-        function: The function.
-        judge_id: Its name as a judge.
+        function: The function, called with each `JudgeRequest`.
+        judge_id: Name of the judge in votes and metrics.
     """
 
     function: JudgeFunction
@@ -33,8 +33,8 @@ class FunctionJudge:
         """Return the function's answer.
 
         Raises:
-            JudgeError: If the function raised it, or any other exception, which the message names; a
-                `JudgeCodeError` for a programming error.
+            JudgeError: If the function raised it or any other exception, which the message names. A
+                programming error raises a `JudgeCodeError`.
         """
         try:
             if inspect.iscoroutinefunction(self.function):
@@ -45,7 +45,7 @@ class FunctionJudge:
                     answer = await answer
         except (JudgeError, BudgetError):
             raise
-        # The function is its author's code, not ours: whatever it raises is that judge's failure.
+        # The function is user code, so any exception counts as a failure of this judge.
         except Exception as error:
             raise failure_of(self.judge_id, error) from error
         return reply_of(answer)
@@ -53,7 +53,7 @@ class FunctionJudge:
     def _call(self, request: JudgeRequest) -> Any:
         try:
             return self.function(request)
-        # No future can carry this one out of a thread: whoever awaits it would wait for ever.
+        # A future cannot carry StopIteration out of a thread; awaiting it would never end.
         except StopIteration as error:
             raise failure_of(self.judge_id, error) from error
 

@@ -1,4 +1,4 @@
-"""A zero-shot judge that compares words: a floor for real judges."""
+"""A zero-shot judge that compares words: a baseline for real judges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.judges._base import JudgeReply, JudgeRequest
 from autorubric.values import Answer, Json
 
 LOOKED_AT: Final = 100_000
-"""Characters of a text that are looked at; the rest is cut, and the reply says so."""
+"""Maximum number of characters read of a text; replies about longer texts are marked as truncated."""
 
 _LONGEST_SENTENCE, _LONGEST_QUOTE = 1_000, 120
 _HALF, _SLOPE = 0.5, 4.0  # the curve from strength to probability
@@ -44,7 +44,7 @@ _SUFFIXES = """izations isations ization isation ations ation itions ition ments
     ances ance ences ence able ible ally ying ious ized ised izes ises ize ise ies ied ings ing ions ion ive
     ity ful ous ers est ed er es ly al s y e"""
 
-# What a requirement names by its kind shows by its form: a text that gives a weekday never says "weekday".
+# Things that a requirement names but a text shows by their form: "weekday" appears as "Monday".
 _DAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _FORMS = {
@@ -62,7 +62,7 @@ _FORMS = {
     "example": r"\b(?:for example|for instance|e\.g\.|such as)",
 }
 
-# Scripts that put no space between words are read in pairs of characters.
+# Scripts without spaces between words are split into pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _TOKEN = rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*"
 _QUOTED = re.compile(r"[\"“„«`]([^\"”“»`]{2,80})[\"”“»`]")
@@ -71,14 +71,14 @@ _CLAUSE_END = re.compile(r"[,;:.]\s")
 
 
 class _Reading(NamedTuple):
-    """A text in sentences; `places` has, by stem and sentence, the word and whether it is negated."""
+    """A text split into sentences; `places` has, by stem and sentence, the word and whether it is negated."""
 
     sentences: tuple[str, ...]
     places: Mapping[str, Mapping[int, tuple[str, bool]]]
 
 
 class _Cue(NamedTuple):
-    """Something to look for: a stem, or with `form` a pattern."""
+    """Something to look for: a stem, or the pattern in `form`."""
 
     stem: str
     weight: float = 1.0
@@ -86,7 +86,7 @@ class _Cue(NamedTuple):
 
 
 class _Finding(NamedTuple):
-    """The sentence that shows most of some cues: 0 is nothing of them, 1 as much as can be hoped for."""
+    """The sentence that matches most cues; a strength of 0 is no match, 1 the best match expected."""
 
     strength: float = 0.0
     sentence: str = ""
@@ -98,10 +98,10 @@ class Weighing:
     """The evidence in a text for the answers of a criterion.
 
     Attributes:
-        odds: A probability for each declared answer, in order; they sum to 1.
+        odds: Probabilities of the declared answers, in order; they sum to 1.
         best: Position of the most probable answer; None if no answer has more evidence than another.
         strength: Share of the requirement that the best sentence matches, on [0, 1].
-        reason: The matching words, and the sentence.
+        reason: The matching words and their sentence.
     """
 
     odds: tuple[float, ...]
@@ -112,17 +112,17 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class LexicalJudge:
-    """A judge that compares words: no training, no model, no network.
+    """A judge that compares words, without training, a model or network access.
 
-    It works on any criterion with declared answers. It looks for the sentence that shares most with the
-    requirement: stems, similar spellings, quoted phrases, and forms of things that a requirement names (a
-    date, a price, a link). On a scale, the strength of that sentence and the words that distinguish the
-    options decide; an NA option is chosen if almost nothing is shared. Among unordered options it abstains if
-    no word distinguishes them. The confidence is the probability of the chosen answer on a fixed curve: it
-    orders answers, but is not calibrated.
+    It works on any criterion with declared answers. It finds the sentence that has most in common with the
+    requirement: word stems, similar spellings, quoted phrases, and patterns of things that a requirement
+    names (a date, a price, a link). On an ordered scale, the answer depends on the strength of this match and
+    on the words that distinguish the options; an NA option is chosen if almost nothing matches. Among
+    unordered options, the judge abstains if no word distinguishes them. The confidence is the probability of
+    the chosen answer on a fixed curve; it ranks answers but is not calibrated.
 
-    It is a floor that a real judge must exceed. It knows no synonyms and no irony, takes a claim for the
-    fact, recognises a negation only next to the word, and is fooled by a text that repeats the requirement.
+    Use it as a baseline that a real judge must exceed. It does not recognise synonyms or irony, accepts
+    claims as facts, detects negation only near the word, and is fooled by text that repeats the requirement.
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.
@@ -131,14 +131,14 @@ class LexicalJudge:
     judge_id: str = "lexical"
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the answer with most evidence; the reason has the matching words and quotes the sentence.
+        """Return the answer with the most evidence; the reason lists the matching words and their sentence.
 
         Raises:
             JudgeError: If there is no text, or the criterion has no declared answers.
         """
         criterion, text = request.criterion, request.submission.text
         if text is None:
-            raise JudgeError(f"{criterion.name}: there is no text to compare words with")
+            raise JudgeError(f"{criterion.name}: the submission has no text to compare words with")
         weighing = weigh(criterion, text)
         best, cut = weighing.best, len(text) > LOOKED_AT
         if best is None:
@@ -147,12 +147,12 @@ class LexicalJudge:
         return JudgeReply(answer=answer, reason=weighing.reason, confidence=confidence, truncated=cut)
 
     def describe(self) -> dict[str, Json]:
-        """Return its entry in a run's manifest; the version increases when its answers may change."""
+        """Return the judge's entry in a manifest; the version increases when answers may change."""
         return {"judge": "lexical", "version": 1}
 
 
 def chooses(criterion: BaseCriterion) -> bool:
-    """Return whether a criterion is answered by one of a few declared answers."""
+    """Return whether a criterion is answered with one of several declared answers."""
     return criterion.level in ("binary", "ordinal", "nominal") and bool(criterion.answers())
 
 
@@ -164,8 +164,8 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     """
     if not chooses(criterion):
         raise JudgeError(
-            f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) declares no answers that "
-            "words can be compared with; use a model or a function as the judge"
+            f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) has no declared answers to "
+            "compare words with; use a model or a function as the judge"
         )
     answers, reading = criterion.answers(), _read(text[:LOOKED_AT])
     requirement = criterion.requirement or criterion.name or ""
@@ -188,7 +188,7 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
 
 
 def _places(answers: Sequence[Answer], shown: float) -> list[float]:
-    """Return how near each answer's place on the scale is to what is shown, on (0, 1]."""
+    """Return the closeness, on (0, 1], of each answer's place on the scale to the strength shown."""
     ranks = sorted({answer.value or 0.0 for answer in answers if not answer.na})
     steps = [0.0 if a.na else ranks.index(a.value or 0.0) / max(1, len(ranks) - 1) for a in answers]
     return [math.exp(-(((step - shown) / _SPREAD) ** 2) / 2) for step in steps]
@@ -206,22 +206,22 @@ def _weighing(weights: Sequence[float], strength: float, finding: _Finding) -> W
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes: on one line, shortened, without lone surrogates and controls."""
+    """Return a text in quotes, on one line, shortened and without unprintable characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_QUOTE]).split())
     return f'"{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"}"'
 
 
 def _inverted(requirement: str) -> bool:
-    """Return whether the requirement asks for an absence, as "contains no jargon"."""
+    """Return whether the requirement asks for an absence, such as "contains no jargon"."""
     return bool(_INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])))
 
 
 @lru_cache(maxsize=1024)
 def _requirement_cues(requirement: str) -> tuple[tuple[_Cue, ...], float]:
-    """Return the cues to look for, and the weight of them that one sentence can show at most.
+    """Return the cues to look for, and the largest weight that one sentence is expected to match.
 
-    A sentence on what does not count is left out. A long requirement names details and alternatives that no
-    sentence shows all of: what can be hoped for grows slower than its weight, and every "or" shrinks it.
+    Sentences about things that do not count are excluded. No single sentence matches all details of a long
+    requirement, so the expected weight grows more slowly than the total, and every "or" reduces it.
     """
     kept = " ".join(part for part in _SENTENCE_END.split(requirement) if not _EXCLUDING.search(part))
     cues = _cues(kept or requirement)
@@ -243,10 +243,10 @@ def _cues(text: str) -> tuple[_Cue, ...]:
 
 @lru_cache(maxsize=1024)
 def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue, ...], ...]:
-    """Return the distinguishing words of each option: from its label, and its gloss in the requirement.
+    """Return the distinguishing words of each option, from its label and its gloss in the requirement.
 
-    A clause that begins to speak of an option, as "curt is short and without courtesy", glosses it, and so do
-    the clauses after it up to the next option's.
+    A clause that names a single option, such as "curt is short and without courtesy", and the clauses after
+    it up to the next option are the gloss of that option.
     """
     own = [{stem for _, stem in _words(label)} for label in labels]
     marks = [stems - set().union(*(own[:i] + own[i + 1 :])) for i, stems in enumerate(own)]
@@ -263,7 +263,7 @@ def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue,
 
 
 def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
-    """Return the sentence with the largest sum of cues; one that `n` sentences show weighs `n ** -0.5`."""
+    """Return the sentence with the largest sum of cues; a cue in `n` sentences has weight `n ** -0.5`."""
     shown = [_showing(cue, reading) for cue in cues]
     sums: dict[int, float] = {}
     for cue, places in zip(cues, shown, strict=True):
@@ -277,7 +277,7 @@ def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
 
 
 def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
-    """Return the sentences that show a cue, by position: how far, on (0, 1], and by which words."""
+    """Return the sentences that match a cue, by position: the strength on (0, 1] and the words."""
     if cue.form is not None:
         matches = ((place, cue.form.search(sentence)) for place, sentence in enumerate(reading.sentences))
         return {place: (1.0, match[0].strip()) for place, match in matches if match}
@@ -290,7 +290,7 @@ def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
 
 
 def _similar(stem: str, vocabulary: Mapping[str, object]) -> dict[str, float]:
-    """Return the stems of a text that match a given one by shared trigrams (Dice)."""
+    """Return the stems of a text that are similar to a stem, by their Dice similarity of trigrams."""
     near = {stem: 1.0} if stem in vocabulary else {}
     if len(stem) < 5:
         return near
@@ -324,7 +324,7 @@ def _read(text: str) -> _Reading:
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
     """Yield each word, in lower case, and its stem."""
-    # Compiled at its first use, which `re` keeps: it takes longer than all others that an import meets.
+    # Compiled at first use and cached by `re`, because compiling it would slow down the import.
     for match in re.finditer(_TOKEN, text.casefold()):
         token = match[0]
         if match[1]:
@@ -354,5 +354,5 @@ def _stop_stems() -> frozenset[str]:
 
 @cache
 def _forms() -> dict[str, re.Pattern[str]]:
-    """Return the forms by the stem of their kind."""
+    """Return the patterns in `_FORMS` by the stem of their name."""
     return {_stem(kind): re.compile(form, re.I) for kind, form in _FORMS.items()}

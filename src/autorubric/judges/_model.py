@@ -1,4 +1,4 @@
-"""A language model as a judge: prompt, ask, read; per criterion or several criteria in one request."""
+"""A judge that calls a language model, about one criterion or several criteria per request."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ModelJudge:
     Attributes:
         judge_id: Name of the judge in votes and metrics.
         client: The model's client.
-        system_prompt: Replaces the system prompt; None for the built-in one.
-        multi_choice_system_prompt: Replaces it for criteria with options.
+        system_prompt: Replaces the built-in system prompt; None keeps it.
+        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
     """
 
     judge_id: str
@@ -48,10 +48,10 @@ class ModelJudge:
         return {**asked_of(self.client.config), **own}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the model's answer; a refusal is an abstention with its reason.
+        """Return the model's answer; a refusal becomes an abstention, with the refusal as its reason.
 
         Raises:
-            ReplyError: If replies arrived and none could be read.
+            ReplyError: If replies arrived, but none could be read.
             ProviderError: If no reply arrived.
         """
         shown = _show(request)
@@ -77,8 +77,9 @@ class ModelJudge:
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return answers to several criteria of one item from one request.
 
-        A criterion that is missing or unreadable in the reply is asked again alone; if the budget does not
-        allow it, the error is returned. The first reply carries the tokens and cost of the shared request.
+        If a criterion is missing from the reply or unreadable, the model is asked about it separately; if the
+        budget does not allow that, the error is returned. The first reply has the usage and cost of the
+        shared request.
         """
         keyed = _keyed(requests)
         if not keyed:
@@ -103,11 +104,11 @@ class ModelJudge:
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The model."""
+        """The config of the judge's model, as the only element."""
         return (self.client.config,)
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """Return the prompt for one criterion, or for several of one item together."""
+        """Return the prompt for one criterion, or the shared prompt for several criteria of one item."""
         first = requests[0]
         keyed = _keyed(requests) if len(requests) > 1 else {}
         if not keyed:
@@ -130,13 +131,13 @@ class ModelJudge:
         return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
 
     async def aclose(self) -> None:
-        """Close the model's connections; asking again reopens them."""
+        """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
 
     async def _each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
-        """Return the replies found, and those of the other criteria asked on their own."""
+        """Return the replies found, and the replies to separate requests about the other criteria."""
         missing = [request for request in requests if (request.criterion.name or "") not in found]
         alone = dict(
             zip(
@@ -162,11 +163,11 @@ class ModelJudge:
         prompt_for: Callable[[Submission], Prompt],
         read: Callable[[Any], ReadT],
     ) -> Awaitable[tuple[Exchange[ReadT], bool]]:
-        """Return the exchange, and whether the submission had to be cut for it to fit the model's context."""
+        """Return the exchange, and whether the submission was shortened to fit the model's context."""
         demand_text(self.judge_id, request)
         parse = parse_reply if request.criterion.takes_bare else parse_json
 
-        # No coroutine of its own: thousands of calls wait at a time, and each keeps its frames.
+        # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
         def ask(submissions: tuple[Submission, ...]) -> Awaitable[Exchange[ReadT]]:
             prompt = prompt_for(submissions[0])
             return self.client.ask_text(
@@ -188,7 +189,7 @@ class ModelJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spent:
-    """Tokens and cost of a request that no reply came of."""
+    """Tokens and cost of a request without a usable reply."""
 
     usage: TokenUsage | None = None
     cost: float | None = None
@@ -211,12 +212,11 @@ _PACE = frozenset(
         *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
     }
 )
-"""Parameters of a model's config that say how fast, how often and at what price it is asked, not what it
-answers."""
+"""Parameters of a model's config that affect speed, retries, caching and price, but not answers."""
 
 
 def asked_of(config: LLMConfig) -> dict[str, Json]:
-    """Return what answers depend on in a model's config, without pace, retries, caching and price."""
+    """Return the parameters of a model's config on which its answers depend."""
     said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
         # Votes that were stored before the parameter existed stay valid.
@@ -246,9 +246,9 @@ def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Ma
 
 
 def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
-    """Requests by opaque id, each with how its criterion is shown.
+    """Return the requests by opaque id, each with the presentation of its criterion.
 
-    Left out are those that cannot be shown, and those that show other candidates, or in another order.
+    Requests that cannot be shown, or show other candidates or another order than the first, are omitted.
     """
     ids = opaque_ids(len(requests), random.Random(requests[0].seed))
     shown = {
@@ -261,7 +261,7 @@ def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Sh
 
 
 def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
-    """Answer by id; ids that are unknown, repeated or unreadable are left out.
+    """Return the answers by id, without ids that are unknown, repeated or unreadable.
 
     Raises:
         ReplyError: If no criterion's answer could be read.

@@ -1,4 +1,4 @@
-"""From texts, as a command line has them, to judges: models, offline baselines and recorded votes."""
+"""Creates judges from command-line arguments: models, offline baselines and recorded votes."""
 
 from __future__ import annotations
 
@@ -32,23 +32,22 @@ def named_judges(
     samples: int | None = None,
     option: str = "--judge",
 ) -> list[JudgeLike]:
-    """Return the judges that texts describe, in order.
+    """Return the judges described by command-line arguments, in order.
 
     Args:
-        given: The texts: a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
-            optionally after `name=`, the judge's name in votes and reports.
+        given: The arguments: a model name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
+            optionally preceded by `name=`, the judge's name in votes and reports.
         api_base: Address of the models' API.
         api_key_env: Name of the environment variable that holds the models' key; None for the usual one.
         cache_dir: Folder of the models' reply cache; None for no cache.
-        temperature: Sampling temperature of the models, 0 to 2; None for the provider's.
-        samples: Votes that each model casts per criterion, at least 1; None for 1.
-        option: Where the texts were given, for errors.
+        temperature: Sampling temperature of the models, 0 to 2; None for the provider's default.
+        samples: Number of votes that each model casts per criterion, at least 1; None for 1.
+        option: Name of the command-line option, for errors.
 
     Raises:
-        ArgumentError: If a text describes no judge, two judges have one name, there is no model for
-            `temperature`, `samples` or `api_key_env` to apply to, or models of several providers would get
-            the key of one.
-        FileError: If a file named in a text cannot be read or has errors.
+        ArgumentError: If an argument does not describe a judge or is repeated, `temperature`, `samples` or
+            `api_key_env` is set without a model, or one key would be sent to several providers.
+        FileError: If a file named in an argument cannot be read or has errors.
     """
     settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
     if cache_dir is not None:
@@ -59,41 +58,41 @@ def named_judges(
     providers = {prefix_of(model) or "openai" for model in models}
     if api_key_env is not None and api_base is None and len(providers) > 1:
         raise ArgumentError(
-            f"--api-key-env {api_key_env}: the models have several providers ({', '.join(models)}), and "
+            f"--api-key-env {api_key_env}: the models belong to several providers ({', '.join(models)}), but "
             "a key is sent to one provider only; set api_key_env for each judge in a run file"
         )
     repeated = [text for position, text in enumerate(given) if text in given[:position]]
     if repeated:
         raise ArgumentError(
-            f"{option} {repeated[0]!r} is given twice; give each a name: {option} a={repeated[0]} "
+            f"{option} {repeated[0]!r} is given twice; name each of them: {option} a={repeated[0]} "
             f"{option} b={repeated[0]}"
         )
     return judges
 
 
 def split_name(text: str) -> tuple[str | None, str]:
-    """Return the name before `=` in a text, None if there is none, and the text after it."""
+    """Split `name=judge` into its parts; the name is None if the text has no `=`."""
     found = _NAMED.fullmatch(text)
     return (found[1].strip(), found[2]) if found else (None, text)
 
 
 def demand_models(models: Collection[str], **options: object) -> None:
-    """Check that there is a model for the options that only apply to models.
+    """Check that options that apply only to models are used with a model.
 
     Args:
-        models: The models' names.
-        **options: The options' values by name; None for an option that is not given.
+        models: Names of the models.
+        **options: Values of the options by name; None for an option that is not set.
 
     Raises:
-        ArgumentError: If an option is given and there is no model.
+        ArgumentError: If an option is set but there is no model, or the key's variable is not set or empty.
     """
     variable = options.get("api_key_env")
     if variable is not None and not os.environ.get(str(variable), "").strip():
-        raise ArgumentError(f"--api-key-env {variable}: the environment variable is not set, or empty")
+        raise ArgumentError(f"--api-key-env {variable}: the environment variable is not set or is empty")
     given = [name for name, value in options.items() if value is not None]
     if given and not models:
         option = f"--{given[0].replace('_', '-')}"
-        raise ArgumentError(f"{option} applies to models, and no judge is a model; leave it out")
+        raise ArgumentError(f"{option} applies only to models, but no judge is a model; omit the option")
 
 
 def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str) -> JudgeLike:
@@ -112,16 +111,16 @@ def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str
 
 
 def names_model(text: str) -> bool:
-    """Return whether a text names a model, and not one of the built-in judges.
+    """Return whether a text names a model rather than a built-in judge.
 
     Raises:
-        ArgumentError: If it is nearly the name of a built-in judge, or lacks its file.
+        ArgumentError: If the text is similar to the name of a built-in judge, or its file is missing.
     """
     kind, colon, rest = text.partition(":")
     if text == "lexical" or (kind in ("supervised", "recorded") and rest):
         return False
     if kind in _OWN:
-        raise ArgumentError("give lexical, supervised:TRAIN or recorded:CSV#RATER")
+        raise ArgumentError("a built-in judge must be lexical, supervised:TRAIN or recorded:CSV#RATER")
     if not colon:
         _refuse_slip(text)
     return True
@@ -132,10 +131,11 @@ def builtin_judge(text: str, folder: Path = Path()) -> Judge:
 
     Args:
         text: `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`.
-        folder: The folder that relative paths start from.
+        folder: The folder that relative paths are resolved against.
 
     Raises:
-        ArgumentError: If the table of votes does not have the rater, or has several and none is named.
+        ArgumentError: If the rater is not in the table of votes, or the table has several raters and none is
+            named.
         FileError: If the file cannot be read or has errors.
     """
     kind, _, rest = text.partition(":")
@@ -155,10 +155,10 @@ def _split_rater(rest: str, folder: Path) -> tuple[Path, str | None]:
 
 
 def _refuse_slip(text: str) -> None:
-    """Refuse a name that is nearly one of our own: no provider has such a model."""
+    """Reject a name that is similar to a built-in judge, because no provider has such a model."""
     near = get_close_matches(text.lower(), _OWN, n=1, cutoff=0.8)
     if near:
-        raise ArgumentError(f"there is no model {text!r}; did you mean {near[0]!r}?")
+        raise ArgumentError(f"unknown model {text!r}; did you mean {near[0]!r}?")
 
 
 def _first_fault(error: ValueError) -> str:

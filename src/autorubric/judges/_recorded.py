@@ -1,4 +1,4 @@
-"""Recorded votes as judges: one rater of a long table of labels."""
+"""Judges that replay recorded votes: one rater of a table of labels."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[str, str, float | None]]
 class RecordedJudge:
     """A judge that answers from recorded votes, matched by item id, criterion name and sample.
 
-    A value that is not one of the criterion's labels (such as `INVALID`) is a failed vote. `NA` is the
-    criterion's NA option if it has one, and otherwise an abstention.
+    A value that is not one of the criterion's labels (such as `INVALID`) becomes a failed vote. `NA` selects
+    the criterion's NA option if it has one, and is otherwise an abstention.
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.
-        votes: Value, reason and confidence by (item id, criterion, sample); for pairs recorded in both
-            orders, those in the declared order.
+        votes: Value, reason and confidence by (item id, criterion, sample). For pairs recorded in both
+            orders, these are the votes in the declared order.
         missing: Meaning of an absent row: `"not_asked"`, or the label to use.
-        swapped: Votes on pairs shown in the other order; None if the order is not recorded and each pair has
-            one vote.
+        swapped: Votes on pairs shown in the reverse order; None if the order is not recorded and each pair
+            has one vote.
     """
 
     judge_id: str
@@ -55,17 +55,17 @@ class RecordedJudge:
 
         Args:
             path: A CSV file with the columns `item_id, criterion, rater, value` and optionally `rater_type,
-                sample, reason, confidence`, or with a column for each person.
-            rater: The rater; may be omitted if the file has one rater.
-            judge_id: Name of the judge; by default the rater's.
+                sample, reason, confidence`, or with one column per person.
+            rater: Name of the rater; may be omitted if the file has only one.
+            judge_id: Name of the judge; by default the rater's name.
             labels: Labels by raw value, such as `{"Yes": "MET"}`.
             missing: Meaning of an absent row: `"not_asked"`, or a label such as `"UNMET"`.
             orders: For pairs, the rater of each order: `{"ab": rater, "ba": rater}`, where `ba` is the
-                reverse of the declared order. The values name the same candidates in both.
+                reverse of the declared order. A value refers to the same candidate in both orders.
 
         Raises:
-            DatasetError: If the file is not such a table.
-            ArgumentError: If the file has several raters and none is named, or the named one is not in it.
+            DatasetError: If the file is not a valid table of labels.
+            ArgumentError: If the file has several raters and none is named, or lacks the named rater.
         """
         rows = read_long_table(path)
         raters = list(dict.fromkeys(row.rater for row in rows))
@@ -79,10 +79,10 @@ class RecordedJudge:
                 swapped=_votes(str(path), own[second], labels or {}),
             )
         if rater is None and len(raters) != 1:
-            raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; name one with rater=")
+            raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; pass rater=…")
         chosen = raters[0] if rater is None else rater
         if chosen not in raters:
-            raise ArgumentError(f"{path} has no rater {chosen!r}; it has: {', '.join(raters)}")
+            raise ArgumentError(f"{path} has no rater {chosen!r}; available: {', '.join(raters)}")
         return cls(
             judge_id=judge_id or chosen,
             votes=_votes(str(path), [row for row in rows if row.rater == chosen], labels or {}),
@@ -102,14 +102,14 @@ class RecordedJudge:
         """Create one judge for each rater of the file, in the order of their first rows.
 
         Args:
-            path: See `from_csv`.
-            raters: The raters; by default all of `rater_type`.
-            rater_type: Type of the raters; None for any. If the file has no types, all raters match.
-            labels: See `from_csv`.
-            missing: See `from_csv`.
+            path: A CSV file; see `from_csv`.
+            raters: Names of the raters; by default all raters of `rater_type`.
+            rater_type: Type of the raters; None for any type. If the file has no types, all raters match.
+            labels: Labels by raw value; see `from_csv`.
+            missing: Meaning of an absent row; see `from_csv`.
 
         Raises:
-            DatasetError: If the file is not such a table.
+            DatasetError: If the file is not a valid table of labels.
             ArgumentError: If a named rater is not in the file, or no rater has the type.
         """
         rows = read_long_table(path)
@@ -122,7 +122,7 @@ class RecordedJudge:
         absent = [name for name in chosen if name not in there]
         if absent or not chosen:
             raise ArgumentError(
-                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; it has: {', '.join(there)}"
+                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; available: {', '.join(there)}"
             )
         by_rater: dict[str, list[LongRow]] = {name: [] for name in chosen}
         for row in rows:
@@ -134,12 +134,12 @@ class RecordedJudge:
         ]
 
     def describe(self) -> dict[str, str]:
-        """Return a digest of the votes."""
+        """Return the judge's entry in a run's manifest, with a digest of the votes."""
         told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
         return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Return False: the recorded rater had the reference."""
+        """Return False, because the recorded rater already had the reference."""
         return False
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
@@ -177,11 +177,12 @@ def _both_orders(
 ) -> tuple[str, str]:
     if set(orders) != {"ab", "ba"} or rater is not None:
         raise ArgumentError(
-            f"orders={dict(orders)!r}, rater={rater!r}: give orders={{'ab': rater, 'ba': rater}} and no rater"
+            "orders must be {'ab': rater, 'ba': rater}, without the argument rater; "
+            f"got orders={dict(orders)!r}, rater={rater!r}"
         )
     absent = [who for who in orders.values() if who not in raters]
     if absent:
-        raise ArgumentError(f"{path} has no rater {', '.join(absent)}; it has: {', '.join(raters)}")
+        raise ArgumentError(f"{path} has no rater {', '.join(absent)}; available: {', '.join(raters)}")
     return orders["ab"], orders["ba"]
 
 
@@ -210,7 +211,7 @@ def _votes(
             faults.append(
                 Fault(
                     path=f"{row.item_id}/{row.criterion}/{row.rater}",
-                    message=f"sample {row.sample} appears twice; a rater gives one value per sample",
+                    message=f"sample {row.sample} appears twice; a rater must have one value per sample",
                 )
             )
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)

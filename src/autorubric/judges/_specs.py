@@ -1,4 +1,4 @@
-"""Conversion of `judges=[...]` into judges with weights and samples."""
+"""Converts the entries of `judges=[...]` to judges with weights and samples."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class JudgeSpec:
 
     Attributes:
         llm_config: The judge: an `LLMConfig`, a model name, a `Judge`, or a function.
-        judge_id: Its name in votes and metrics; by default that of the model, judge or function.
-        weight: Its weight in weighted aggregations; not negative.
+        judge_id: Name in votes and metrics; by default the name of the model, judge or function.
+        weight: Weight in weighted aggregation methods; at least 0.
         samples: Number of votes per criterion; at least 1.
     """
 
@@ -48,22 +48,22 @@ class JudgeSpec:
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight < float("inf"):
-            raise ArgumentError(f"JudgeSpec weight {self.weight!r}: give a number from 0 up")
+            raise ArgumentError(f"JudgeSpec: weight must be a non-negative number; got {self.weight!r}")
         if self.samples < 1 or int(self.samples) != self.samples:
-            raise ArgumentError(f"JudgeSpec samples {self.samples!r}: give a whole number from 1 up")
+            raise ArgumentError(f"JudgeSpec: samples must be a positive integer; got {self.samples!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """A judge in a panel, ready to be asked.
+    """A judge in a panel, with its name, weight and number of samples.
 
     Attributes:
-        judge: The judge.
-        judge_id: Its name in votes.
-        weight: Its weight.
+        judge: The judge that votes.
+        judge_id: Name of the judge in votes.
+        weight: Weight in weighted aggregation methods.
         samples: Number of votes per criterion.
-        config: The configuration of its model, if a model answers.
-        logged: Locations of the programming errors whose traceback is in the log.
+        config: The config of the judge's model; None if the judge is not a model.
+        logged: Locations of programming errors whose traceback has been logged.
     """
 
     judge: Judge
@@ -75,21 +75,21 @@ class Seat:
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that it asks; empty if it asks none."""
+        """The models that the judge calls; empty if it calls none."""
         return self.judge.models if isinstance(self.judge, ModelAsker) else ()
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is known to need no network: recorded votes, checks, and the built-in judges."""
+        """Whether the judge is known to need no network: recorded votes, checks and built-in baselines."""
         return _is_offline(type(self.judge))
 
     @property
     def counts_as_call(self) -> bool:
-        """Whether asking it counts as one call in a budget; for models, requests count instead."""
+        """Whether each use of the judge counts as one call in a budget; for models, requests count."""
         return self.config is None and not self.is_offline and not self.models
 
     def to_dict(self) -> dict[str, Json]:
-        """Return its entry in a run's manifest, without secrets."""
+        """Return the judge's entry in a run's manifest, without secrets."""
         if isinstance(self.judge, DescribedJudge):
             who = dict(self.judge.describe())
         else:
@@ -109,7 +109,7 @@ class Seat:
 
 @cache
 def _is_offline(kind: type) -> bool:
-    # By the modules' names: a judge that a panel does not have need not be imported.
+    # Compares module names, so that judges that a panel does not have are not imported.
     return any(base.__module__ in _OFFLINE for base in kind.__mro__)
 
 
@@ -123,21 +123,21 @@ def seat_judges(
     """Return the seats of the panel, in order.
 
     Args:
-        judges: The judges.
-        system_prompt: Replaces the system prompt of models that are given as names or configs.
-        multi_choice_system_prompt: Replaces it for criteria with options.
-        few_shot: Names of the criteria with judged examples.
+        judges: The judges of the panel.
+        system_prompt: Replaces the system prompt of models that are passed as names or configs.
+        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
+        few_shot: Names of the criteria with few-shot examples.
 
     Raises:
-        ArgumentError: If there are no judges, an entry is not a judge, two judges have the same id, or one
-            cannot vote in a panel.
+        ArgumentError: If there are no judges, an entry is not a judge, two judges have the same id, or a
+            judge cannot vote in a panel.
     """
     if not isinstance(judges, (list, tuple)) and not _is_several(judges):
-        raise ArgumentError(f"judges={judges!r} is not a list; give a list, or one model as llm_config")
+        raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
     seats = tuple(_seat(spec, prompts) for spec in judges)
     if not seats:
-        raise ArgumentError("judges=[] is empty; give at least one judge")
+        raise ArgumentError("judges is empty; pass at least one judge")
     _check_ids([seat.judge_id for seat in seats])
     for seat in seats:
         if isinstance(seat.judge, SeatableJudge):
@@ -154,15 +154,15 @@ def _is_several(judges: object) -> bool:
 def _check_ids(ids: Sequence[object]) -> None:
     unnamed = [one for one in ids if not isinstance(one, str) or not one]
     if unnamed:
-        raise ArgumentError(f"a judge has the judge_id {unnamed[0]!r}; give a text that is not empty")
+        raise ArgumentError(f"judge_id must be a non-empty string; got {unnamed[0]!r}")
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
     if repeated:
         raise ArgumentError(
-            f"several judges have the name {', '.join(repeated)}; give each its own: --judge NAME=MODEL "
-            "(judge_id of a JudgeSpec)"
+            f"several judges have the name {', '.join(repeated)}; use a different name for each: "
+            "--judge NAME=MODEL (judge_id of a JudgeSpec)"
         )
     if CHECK_JUDGE_ID in ids:
-        taken = f"{CHECK_JUDGE_ID!r} is the id of a criterion's own check"
+        taken = f"judge_id {CHECK_JUDGE_ID!r} is reserved for a criterion's own check"
         raise ArgumentError(f"{taken}; choose another judge_id")
 
 
@@ -182,9 +182,9 @@ def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
 
 
 def _as_config(who: Any) -> LLMConfig | None:
-    """Return the config of a model given as a config or a name."""
+    """Return the config of a model passed as a config or a name; None for other judges."""
     if not isinstance(who, str) and (callable(who) or isinstance(who, Judge)):
-        # Models are loaded late, here and below: a panel of functions or recorded votes sends nothing.
+        # Imported late, here and below, because panels of functions or recorded votes call no model.
         return None
     from autorubric.llm import LLMConfig
 
@@ -208,7 +208,7 @@ def _model_seat(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, s
 
 
 def _config_of(judge: Judge) -> LLMConfig | None:
-    """Return the config of a judge that is one model."""
+    """Return the config of a judge that is a single model; None for other judges."""
     if not isinstance(judge, ModelAsker):
         return None
     from autorubric.judges._model import ModelJudge
@@ -225,6 +225,6 @@ def _as_judge(who: Any, judge_id: str | None) -> Judge:
         name = judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
         return FunctionJudge(function=who, judge_id=name)
     raise ArgumentError(
-        f"{who!r} is not a judge; give a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
+        f"{who!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
         "async ask(request), or a function of the request"
     )

@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SupervisedJudge:
-    """A judge of one classifier per criterion, trained on labelled items; create it with `fit`.
+    """A judge with one classifier per criterion, trained on labelled items; create it with `fit`.
 
-    Each classifier is a logistic regression on TF-IDF of words and parts of words and on the evidence that
-    `LexicalJudge` finds. An NA option is an answer like any other; CANNOT_ASSESS labels are left out. The
-    confidence is the probability of the chosen answer, with a temperature fitted on held-out predictions and
-    Laplace smoothing, so that it stays low after few texts. A criterion with one answer in training always
-    gets that answer.
+    Each classifier is a logistic regression on TF-IDF features of words and parts of words, and on the
+    evidence found by `LexicalJudge`. An NA option is treated like any other answer; CANNOT_ASSESS labels are
+    excluded. The confidence is the probability of the chosen answer. It is calibrated by a temperature fitted
+    on held-out predictions, and Laplace smoothing keeps it low if there are few training texts. A criterion
+    with only one answer in training always gets that answer.
 
-    It is a floor that a real judge must exceed: it knows only the words of the training texts. On a text that
-    it was trained on, it would repeat the label; the reason then says "seen in training", and there is no
-    confidence.
+    Use it as a baseline that a real judge must exceed: it knows only the words of the training texts. For a
+    training text it repeats the label, without a confidence, and the reason begins with "seen in training".
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.
@@ -43,20 +42,20 @@ class SupervisedJudge:
 
     @classmethod
     def fit(cls, dataset: RubricDataset, *, seed: int | None = None) -> SupervisedJudge:
-        """Train a judge on a dataset's labels: its ground truth, or else the majority of its ratings.
+        """Train a judge on a dataset's labels: the ground truth, or otherwise the majority of the ratings.
 
-        Criteria are matched by name. Criteria without declared answers (numbers, texts, rankings) are not
-        learned.
+        Criteria are matched by name. Criteria without declared answers (numbers, texts, rankings) are
+        ignored.
 
         Args:
-            dataset: Labelled items: at least two, and dozens for a useful judge. Leave out the items to be
+            dataset: Labelled items: at least two, and dozens for a useful judge. Exclude the items to be
                 judged.
-            seed: Seed of the folds in which the confidence is calibrated; None means 0.
+            seed: Seed of the folds used to calibrate the confidence; None means 0.
 
         Raises:
-            ArgumentError: If fewer than two items have a text and a label, or their texts have no words.
+            ArgumentError: If there are fewer than two different labelled texts, or they contain no words.
         """
-        # scikit-learn takes a second to load: only those who train pay for it.
+        # Imported late, because scikit-learn takes a second to load.
         from autorubric.judges import _supervised_model as learning
 
         labels = list(_labels(dataset))
@@ -81,41 +80,42 @@ class SupervisedJudge:
 
     @property
     def criterion_names(self) -> tuple[str, ...]:
-        """Names of the criteria that it was trained on."""
+        """Names of the criteria that the judge was trained on."""
         return tuple(self._models)
 
     def describe(self) -> dict[str, Json]:
-        """Return its entry in a run's manifest, with a fingerprint of its training labels."""
+        """Return the judge's entry in a run's manifest, with a fingerprint of its training labels."""
         return dict(self._description)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the most probable answer; the reason lists the words with most weight for it.
+        """Return the most probable answer; the reason lists the words with the greatest weight for it.
 
         Raises:
-            JudgeError: If there is no text, the criterion was not trained, or it lacks the learned answer.
+            JudgeError: If there is no text, the judge was not trained on the criterion, or the criterion does
+                not have the learned answer.
         """
         criterion, text = request.criterion, request.submission.text
         if text is None:
-            raise JudgeError(f"{criterion.name}: there is no text to classify")
+            raise JudgeError(f"{criterion.name}: the submission has no text to classify")
         model = self._models.get(criterion.name or "")
         if model is None or not chooses(criterion):
             trained = ", ".join(self._models)
             raise JudgeError(
-                f"{criterion.name}: the supervised judge was not trained on it; trained: {trained}"
+                f"{criterion.name}: the supervised judge was not trained on this criterion, only on {trained}"
             )
         prediction = model.predict(self._features, criterion, text)
         seen = model.has_seen(text)
         reason = _reason(prediction, model, criterion, text)
         return JudgeReply(
             answer=_answer(criterion, prediction.code),
-            reason=f"seen in training, so no independent judgment; {reason}" if seen else reason,
+            reason=f"seen in training, so not an independent judgment; {reason}" if seen else reason,
             confidence=None if seen else prediction.probability,
             truncated=len(text) > LOOKED_AT,
         )
 
 
 def _labels(dataset: RubricDataset) -> Iterator[tuple[str, BaseCriterion, str, str]]:
-    """Criterion name, criterion, text and answer code for each label that can be learnt."""
+    """Yield criterion name, criterion, text and answer code of each label that can be learned."""
     for position, item in enumerate(dataset.items):
         text = Submission.parse(item.submission).text
         truth = dataset.item_truth(position)
@@ -133,11 +133,11 @@ def _check_enough(labels: Sequence[tuple[str, BaseCriterion, str, str]]) -> None
     texts = {text for _, _, text, _ in labels}
     if len(texts) < 2:
         raise ArgumentError(
-            f"SupervisedJudge.fit: {len(texts)} different texts have a label that can be learnt; give two at "
-            "least, better some dozens: items with a submission and ground_truth or ratings"
+            f"SupervisedJudge.fit: got {len(texts)} different labelled texts; pass at least two, preferably "
+            "dozens, of items with a submission and ground_truth or ratings"
         )
     if not any(re.search(r"\w", text[:LOOKED_AT]) for text in texts):
-        raise ArgumentError("SupervisedJudge.fit: the labelled texts have no words to learn from")
+        raise ArgumentError("SupervisedJudge.fit: the labelled texts contain no words to learn from")
 
 
 def _answer(criterion: BaseCriterion, code: str) -> Answer:
@@ -146,8 +146,8 @@ def _answer(criterion: BaseCriterion, code: str) -> Answer:
             return answer
     allowed = ", ".join(str(answer.code) for answer in criterion.answers())
     raise JudgeError(
-        f"{criterion.name}: the supervised judge learnt the answer {code!r}, which the criterion does not "
-        f"have ({allowed}); train it on items with the same answers"
+        f"{criterion.name}: the supervised judge learned the answer {code!r}, which the criterion does not "
+        f"have ({allowed}); train the judge on items with these answers"
     )
 
 
@@ -158,5 +158,5 @@ def _reason(prediction: Prediction, model: CriterionModel, criterion: BaseCriter
     parts = [weigh(criterion, text).reason] if prediction.lexical else []
     if prediction.terms:
         parts.append(f"relies on {', '.join(quoted(term) for term in prediction.terms)}")
-    spoken = "; ".join(parts) or "no word of the text speaks for it more than for the others"
+    spoken = "; ".join(parts) or "no word of the text favours this answer over the others"
     return f"{spoken} (p = {prediction.probability:.2f}, {size})"

@@ -1,4 +1,4 @@
-"""From labelled texts to calibrated classifiers: features, training, calibration, prediction."""
+"""Calibrated text classifiers: features, training, calibration and prediction."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _FOLDS = 5
 _ENOUGH_TO_CALIBRATE = 10
 _TEMPERATURES = (0.25, 10.0)
 _INVERSE_PENALTY = 30.0
-_LEXICAL_SCALE = 2.0  # beside rows of unit length, so that a small training set can lean on it
+_LEXICAL_SCALE = 2.0  # large next to rows of unit length, for small training sets
 _MOST_TERMS = 50_000
 _VECTORS_KEPT = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A labelled text.
+    """A training text with its label.
 
     Attributes:
         text: The labelled text.
-        criterion: By which criterion.
+        criterion: The criterion that the label belongs to.
         code: The label's answer code, as text.
     """
 
@@ -56,9 +56,9 @@ class Prediction:
 
     Attributes:
         code: The most probable answer code.
-        probability: Its calibrated probability.
-        terms: Words of the text that speak most for it, the strongest first.
-        lexical: Whether words shared with the criterion speak for it more than any of the terms.
+        probability: The calibrated probability of that answer.
+        terms: Words of the text with the greatest weight for the answer, in descending order.
+        lexical: Whether words shared with the criterion have more weight than any of the terms.
     """
 
     code: str
@@ -69,12 +69,12 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """TF-IDF of words and pairs of words, and of pieces of words; the last texts' rows are kept.
+    """TF-IDF features of words, word pairs and parts of words; rows of recent texts are cached.
 
     Attributes:
-        words: Fitted on words and pairs of words.
-        pieces: Fitted on runs of three to five characters within words.
-        terms: The names of the word features, which come first.
+        words: Vectorizer of words and word pairs.
+        pieces: Vectorizer of sequences of three to five characters within words.
+        terms: Names of the word features, which precede the other features.
     """
 
     words: Any
@@ -83,7 +83,7 @@ class TextFeatures:
     _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
 
     def row(self, text: str) -> Any:
-        """Return the text's sparse row, `(1, n_terms + n_pieces)`."""
+        """Return the text's sparse feature row, of shape `(1, n_terms + n_pieces)`."""
         text = text[:LOOKED_AT]
         if text in self._kept:
             self._kept.move_to_end(text)
@@ -94,7 +94,7 @@ class TextFeatures:
         return row
 
     def make_row(self, text: str) -> Any:
-        """Return the same, computed again."""
+        """Compute the text's feature row without the cache."""
         return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
 
 
@@ -104,12 +104,12 @@ class CriterionModel:
 
     Attributes:
         codes: The answer codes seen in training, sorted.
-        n_train: Labelled texts that it learnt from.
-        n_answers: Answers that the criterion declares.
+        n_train: Number of labelled texts in training.
+        n_answers: Number of answers that the criterion declares.
         regression: The fitted logistic regression; None if only one code was seen.
-        temperature: Divisor of its logits, fitted on held-out texts.
+        temperature: Divisor of the logits, fitted on held-out texts.
         lexical_means: Means of the lexical features in training.
-        seen: Digests of the texts that it learnt from.
+        seen: Digests of the training texts.
     """
 
     codes: tuple[str, ...]
@@ -121,7 +121,7 @@ class CriterionModel:
     seen: frozenset[str] = field(default=frozenset(), repr=False)
 
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
-        """Return the most probable answer, its probability and what speaks for it."""
+        """Return the most probable answer, its probability and the evidence for it."""
         if self.regression is None:
             return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
         row = _full_row(features.row(text), criterion, text, self.codes)
@@ -133,18 +133,18 @@ class CriterionModel:
         )
 
     def has_seen(self, text: str) -> bool:
-        """Return whether it learnt from this text; case and white space do not count."""
+        """Return whether the text is in the training data, ignoring case and white space."""
         return _digest(text) in self.seen
 
     def _smoothed(self, probability: float) -> float:
-        """Laplace's rule: `n` texts warrant no more certainty than `(n + 1) / (n + answers)`."""
+        """Apply Laplace's rule: `n` texts allow a probability of at most `(n + 1) / (n + answers)`."""
         return (self.n_train * probability + 1) / (self.n_train + self.n_answers)
 
     def _evidence(self, names: Sequence[str], row: Any, best: int) -> tuple[tuple[str, ...], bool]:
         coefficients = self.regression.coef_
         towards = coefficients[best] if len(coefficients) > 1 else coefficients[0] * (1 if best else -1)
         gains = {int(i): float(towards[i] * x) for i, x in zip(row.indices, row.data, strict=True)}
-        # What the lexical judge finds is never nothing: it speaks by how far it is from its training mean.
+        # Lexical evidence is never zero, so only its difference from the training mean counts.
         usual = zip(towards[-len(self.codes) :], self.lexical_means, strict=True)
         columns = range(len(towards) - len(self.codes), len(towards))
         lexical = sum(gains.get(i, 0.0) for i in columns) - sum(float(t) * mean for t, mean in usual)
@@ -158,17 +158,17 @@ class CriterionModel:
 
 
 class Learnt(NamedTuple):
-    """The fitted state of a judge: features of texts, and a model for each criterion name."""
+    """The fitted state of a judge: the text features, and one model per criterion name."""
 
     features: TextFeatures
     models: dict[str, CriterionModel]
 
 
 def learn(examples: Mapping[str, Sequence[Example]], seed: int) -> Learnt:
-    """Features and models from examples by criterion name; at least one of the texts has a word."""
+    """Fit features and models on examples by criterion name; at least one text must contain a word."""
     texts = list(dict.fromkeys(one.text[:LOOKED_AT] for own in examples.values() for one in own))
-    # Vectors of some thousand numbers are too short to share among threads, and one thread adds them up in
-    # the same order on every machine.
+    # The vectors are too short to benefit from several threads, and a single thread adds them up in the same
+    # order on every machine.
     with threadpool_limits(limits=1):
         words = _fit_tfidf(texts, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
         pieces = _fit_tfidf(texts, ngram_range=(3, 5), analyzer="char_wb")
@@ -182,16 +182,15 @@ def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
     try:
         return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS, min_df=2).fit(texts)
     except ValueError:
-        # A handful of texts may have no term in common; then those of a single text have to do.
+        # A few texts may have no term in common; terms of a single text are used then.
         return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS).fit(texts)
 
 
 def _fit_criterion(examples: Sequence[Example], text_rows: Mapping[str, Any], seed: int) -> CriterionModel:
-    """Return a classifier that learnt from these examples of one criterion, with its calibration.
+    """Fit and calibrate a classifier on the examples of one criterion.
 
-    Rare answers weigh more in training, so that they are not drowned. The temperature is chosen on
-    predictions for texts held out in turn; with fewer than ten such texts it stays 1, and Laplace's rule
-    alone keeps the probabilities modest.
+    Rare answers have a greater weight in training. The temperature is fitted on predictions for held-out
+    texts; with fewer than ten such texts it is 1, and only Laplace's rule limits the probabilities.
     """
     truth = [example.code for example in examples]
     codes = tuple(sorted(set(truth)))
@@ -217,7 +216,7 @@ def _fit_criterion(examples: Sequence[Example], text_rows: Mapping[str, Any], se
 
 
 def fingerprint(examples: Mapping[str, Sequence[Example]]) -> str:
-    """SHA-256 of the labelled texts by criterion, in order."""
+    """Return the SHA-256 of the labelled texts by criterion, in order."""
     digests = [
         (name, example.code, example.criterion.requirement, example.text)
         for name, own in examples.items()
@@ -245,7 +244,7 @@ def _fit_regression(rows: Any, numbers: npt.NDArray[np.int64]) -> Any:
 
 
 def _logits(regression: Any, rows: Any) -> Floats:
-    """Logits, `(n_texts, n_codes)`."""
+    """Return the logits, of shape `(n_texts, n_codes)`."""
     scores = np.asarray(regression.decision_function(rows), dtype=np.float64)
     return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
 
@@ -256,9 +255,9 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _temperature(rows: Any, numbers: npt.NDArray[np.int64], seed: int) -> float:
-    """Return the temperature of highest likelihood on held-out labels (Guo et al. 2017, §4.2)."""
+    """Return the temperature with the highest likelihood of held-out labels (Guo et al. 2017, §4.2)."""
     counts = Counter(numbers.tolist())
-    # A code that stands once cannot be both learnt and held out: it is learnt in every fold.
+    # A code that occurs once cannot be held out, so it is learned in every fold.
     held = np.array([i for i, number in enumerate(numbers) if counts[int(number)] > 1], dtype=np.int64)
     if len(held) < _ENOUGH_TO_CALIBRATE:
         return 1.0

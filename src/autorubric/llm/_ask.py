@@ -13,7 +13,7 @@ from autorubric.llm._transport import Message, ModelReply
 T = TypeVar("T")
 
 _MOST_ASKED: Final = 3
-"""The first request and two more if the reply cannot be read."""
+"""Maximum number of requests for one question: the first one, and two more if replies cannot be read."""
 
 
 async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchange[T]:
@@ -21,8 +21,8 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
 
     Args:
         route: The route to the model.
-        question: The question.
-        tally: Counts every reply received.
+        question: The question to send.
+        tally: The counter to which every reply is added.
 
     Raises:
         ReplyError: If no reply could be read.

@@ -37,7 +37,7 @@ class Spend:
     async def _within(self, budget: Budget, request: ModelRequest) -> ModelReply:
         reserved = self._estimate(request) if budget.counts_cost else 0.0
         await budget.reserve(reserved)
-        # A request that was given up may have been answered, and paid for, all the same.
+        # A request that timed out may still have been answered and charged.
         cost: float | None = reserved
         try:
             reply = await self._inner.send(request)
@@ -64,8 +64,8 @@ class Spend:
         price = self._known.price
         if price is None:
             raise BudgetError(
-                f"max_cost cannot be kept: {self._known.model} has no known price ({self._known.reason}); "
-                f"{PRICE_IT}, or use max_calls",
+                f"max_cost cannot be enforced: {self._known.model} has no known price "
+                f"({self._known.reason}); {PRICE_IT}, or use max_calls",
                 limit="max_cost",
             )
         allowed = request.params.get("max_tokens")

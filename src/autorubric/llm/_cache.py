@@ -55,10 +55,10 @@ class CacheStats:
     Attributes:
         path: Path of the cache file; empty if there is no cache.
         entries: Number of cached replies.
-        size_bytes: Their approximate size in bytes.
+        size_bytes: Approximate size of the cached replies in bytes.
         max_bytes: Size in bytes above which the least recently used replies are removed.
         hits: Lookups by this client that found a reply.
-        misses: Lookups by this client that found none.
+        misses: Lookups by this client that found no reply.
     """
 
     path: str = ""
@@ -78,7 +78,7 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
 
     Args:
         request: The whole request.
-        endpoint: The endpoint and what is sent to it in addition to the request; no secrets.
+        endpoint: The endpoint and any data sent to it in addition to the request, without secrets.
     """
     schema = request.schema
     whole = {
@@ -145,7 +145,7 @@ class ReplyCache:
         return reply
 
     def put(self, key: str, reply: ModelReply) -> None:
-        """Store a reply that was read successfully."""
+        """Store a reply under the key, unless the reply exceeds the maximum size of the cache."""
         body = _to_json(reply)
         size = len(body.encode("utf-8")) + _ROW_BYTES
         if size > self._max_bytes or self._stopped_writing:
@@ -160,7 +160,7 @@ class ReplyCache:
                 database.execute("COMMIT")
 
     def clear(self) -> int:
-        """Remove all replies and return how many there were."""
+        """Remove all cached replies and return their number."""
         removed = 0
         with self._database() as database:
             if database is not None:
@@ -169,7 +169,7 @@ class ReplyCache:
         return removed
 
     def stats(self) -> CacheStats:
-        """Return the size of the cache and the hits and misses of this object."""
+        """Return the size of the cache, and the hits and misses of this object."""
         entries = size = 0
         with self._database() as database:
             if database is not None:
@@ -195,7 +195,7 @@ class ReplyCache:
         _, size = _total_of(database)
         if size <= self._max_bytes:
             return
-        # A little below the bound, so that not every further reply drops one.
+        # Slightly below the limit, so that not every new reply evicts another one.
         wanted = self._max_bytes * 99 // 100
         while size > wanted:
             found = database.execute("SELECT key FROM replies ORDER BY used LIMIT ?", (_EVICTED_AT_ONCE,))
@@ -249,7 +249,7 @@ class ReplyCache:
         except BaseException:
             connection.close()
             raise
-        # One that came here by a fork is the parent's: it is dropped and not closed.
+        # A connection inherited through a fork belongs to the parent: it is dropped, not closed.
         self._connection, self._process = connection, os.getpid()
         self._opened = _identity_of(self.path)
         return connection
@@ -267,12 +267,12 @@ class ReplyCache:
             self._set_aside(error)
         elif not _is_busy(error) and not self._stopped_writing:
             self._stopped_writing = True
-            _warn(f"the reply cache {self.path} cannot be written ({error}); it is only read from now on")
+            _warn(f"the reply cache {self.path} cannot be written ({error}); it is read-only from now on")
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         self._disconnect()
         if self._opened != _identity_of(self.path):
-            # Another process was faster, and there is a new file by now.
+            # Another process was faster, and there is already a new file.
             return
         kept = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
         try:
@@ -284,7 +284,7 @@ class ReplyCache:
             # Another process was faster in this very moment.
             return
         except OSError as fault:
-            self._give_up(f"{error}, and it cannot be renamed: {fault.strerror}")
+            self._give_up(f"{error}, and the file cannot be renamed: {fault.strerror}")
         else:
             _warn(f"the reply cache {self.path} is damaged ({error}); it was renamed to {kept.name}")
 
@@ -329,7 +329,7 @@ def _demand_numbers(*values: object) -> None:
         sqlite3.DatabaseError: If a value is not a number.
     """
     if not all(isinstance(value, int | float) for value in values):
-        raise sqlite3.DatabaseError("a number in it is missing")
+        raise sqlite3.DatabaseError("a numeric value is missing")
 
 
 def _warn(message: str) -> None:

@@ -28,12 +28,12 @@ _NO_NAME_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class LLMClient:
-    """A client for the model of a config; connections open at first use, in the event loop that is running.
+    """A client for one model; connections open at first use, in the running event loop.
 
     Args:
-        config: The config, or a model name.
+        config: The model's config, or a model name.
         transport: Transport to use instead of the provider's own; retries, limits, fallbacks and the cache
-            still apply on top of it.
+            still apply.
     """
 
     def __init__(self, config: LLMConfig | str, *, transport: Transport | None = None) -> None:
@@ -54,20 +54,20 @@ class LLMClient:
         schema: ReplySchema | None = None,
         sample: int = 0,
     ) -> Exchange[T]:
-        """Send a question and return the exchange, with the answer that `read` makes or a refusal.
+        """Send a question and return the exchange, which has either an answer made by `read` or a refusal.
 
-        If the reply is not JSON object, or `read` rejects it with a `ReplyError`, the model is asked again
+        If the reply is not a JSON object, or `read` rejects it with a `ReplyError`, the model is asked again
         with the error message, at most twice. If a provider fails permanently, fallbacks are tried in order.
 
         Args:
             messages: The conversation.
-            read: Converts the JSON object to the answer; raises `ReplyError` if it cannot.
+            read: Converts the JSON object to the answer; raises `ReplyError` if the object is invalid.
             schema: JSON schema of the reply; added to the prompt if the provider does not support schemas.
-            sample: Index of the sample, from 0; equal requests with different indices get separate replies.
+            sample: Index of the sample, from 0; identical requests with different indices get new replies.
 
         Raises:
-            ReplyError: If no reply could be read; `usage`, `cost` and `replies` contain what was spent.
-            ProviderError: If no model sent a reply; it has the same attributes.
+            ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
+            ProviderError: If no model sent a reply; it has the same attributes as the `ReplyError`.
         """
         return await self._converse(
             Question(
@@ -132,11 +132,11 @@ class LLMClient:
         return exchange.answer
 
     def clear_cache(self) -> int:
-        """Remove all replies from the config's cache and return how many there were."""
+        """Remove all replies from the cache and return their number."""
         return sum(route.cache.clear() for route in self._routes if route.cache is not None)
 
     def cache_stats(self) -> CacheStats:
-        """Return the statistics of the config's cache for this client; all zeros if the cache is off."""
+        """Return the cache statistics of this client; all values are zero if the cache is disabled."""
         cache = self._routes[0].cache
         return cache.stats() if cache is not None else CacheStats()
 
@@ -157,7 +157,7 @@ class LLMClient:
 
     async def _converse(self, question: Question[T]) -> Exchange[T]:
         if not question.messages:
-            raise ArgumentError("messages is empty; give at least one message")
+            raise ArgumentError("messages is empty; pass at least one message")
         tally = Tally()
         failures: list[ProviderError] = []
         for route in self._routes:
@@ -198,7 +198,7 @@ def _reader(kind: type[M]) -> Callable[[Json], M]:
 
 
 def _schema_of(kind: type[BaseModel]) -> ReplySchema:
-    # Any class may be given, and strict decoding takes only some schemas.
+    # Callers may pass any class, but strict decoding supports only some schemas.
     name = _NO_NAME_CHARACTER.sub("_", kind.__name__)[:64]
     return ReplySchema(name=name, schema=kind.model_json_schema(), strict=False)
 
@@ -225,12 +225,12 @@ async def generate(
 async def generate(
     system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M] | None = None
 ) -> str | M:
-    """Return a model's text, or an instance of `response_format` if it is set; opens and closes a client.
+    """Return a model's text, or an instance of `response_format` if it is set, using a temporary client.
 
     Args:
         system_prompt: The system message; omitted if empty.
         user_prompt: The user message.
-        model: The model's name or its config.
+        model: The model's name or config.
         response_format: Pydantic class that the reply must follow.
 
     Raises:
@@ -258,7 +258,7 @@ def generate_sync(
 def generate_sync(
     system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M] | None = None
 ) -> str | M:
-    """Call `generate` from synchronous code; safe inside a running event loop.
+    """Call `generate` from synchronous code, even inside a running event loop.
 
     Args:
         system_prompt: The system message; omitted if empty.

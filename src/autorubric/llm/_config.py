@@ -1,4 +1,4 @@
-"""Model configs: frozen data that specify which model is asked, how, and within which limits."""
+"""Model configs: frozen data with a model's name, request parameters and limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _RESERVED_PARAMS: Final = frozenset(
 
 
 class ThinkingLevel(StrEnum):
-    """How much a model should reason before it answers."""
+    """The amount of reasoning that a model does before it answers."""
 
     NONE = "none"
     LOW = "low"
@@ -65,7 +65,7 @@ class ThinkingConfig(Spec):
     """Options for a model's reasoning before it answers.
 
     Attributes:
-        level: Effort; `none` asks the model not to reason.
+        level: Amount of reasoning; `none` asks the model not to reason.
         budget_tokens: Maximum number of reasoning tokens; if set, it is sent instead of the level.
     """
 
@@ -93,51 +93,50 @@ _LENGTH_PARAMS = frozenset(
 
 
 class LLMConfig(Spec):
-    """Config of a model: its name, request parameters and limits; data only, connections open at first use.
+    """Configuration of a model: its name, request parameters and limits.
 
     Attributes:
         model: Model name, with a provider prefix if it needs one: `gpt-6-luna`,
             `anthropic/claude-sonnet-5-5`, `hosted_vllm/Qwen/Qwen3-8B`.
-        temperature: Sampling temperature, 0 to 2; None uses the provider's default, as for every None here.
-        max_tokens: Maximum number of tokens in a reply, including reasoning. None: if the reply's schema
-            bounds its length and the model is not known to reason, a limit is derived from the schema; a
-            reply that is still cut off is requested again without a limit.
-        max_reason_chars: Maximum number of characters in a judge's reason, as `maxLength` in the reply's
+        temperature: Sampling temperature, 0 to 2; None uses the provider's default.
+        max_tokens: Maximum number of tokens in a reply, including reasoning. If None, a limit is derived from
+            the reply's schema, provided that the schema bounds the length and the model is not known to
+            reason; a reply that is still cut off is requested again without a limit.
+        max_reason_chars: Maximum number of characters in a judge's reason, sent as `maxLength` in the reply's
             schema; None for no bound. Omitted for providers whose schemas do not support it, such as OpenAI
             and Anthropic.
-        top_p: Nucleus sampling mass, above 0 and at most 1.
+        top_p: Probability mass of nucleus sampling, above 0 and at most 1.
         timeout: Maximum number of seconds for one request, from connecting to the last byte.
-        max_retries: Retries after a failure that a retry may resolve, counted separately for each class of
-            failure (`ServerError`, `ProviderConnectionError`, `ProviderTimeoutError`). If the provider asks
-            to wait (429, or 503 with `Retry-After`), this uses up no retries during the first
-            `max_retries * retry_max_wait` seconds, and uses them up afterwards; 0 disables retries. A
-            `Retry-After` that ends later than that fails the call at once, and so does an address that has
-            never been reached.
-        retry_min_wait: Shortest wait before a retry, in seconds; a 429 alone does not require a wait.
-        retry_max_wait: Longest wait before a retry, in seconds, unless the provider asks for more.
+        max_retries: Maximum number of retries after a temporary failure, counted separately for each class of
+            failure (`ServerError`, `ProviderConnectionError`, `ProviderTimeoutError`); 0 disables retries.
+            Waits requested by the provider (429, or 503 with `Retry-After`) use up no retries during the
+            first `max_retries * retry_max_wait` seconds. The call fails at once if a `Retry-After` ends later
+            than that, or if the address has never been reached.
+        retry_min_wait: Minimum wait before a retry, in seconds; it does not apply after a 429.
+        retry_max_wait: Maximum wait before a retry, in seconds, unless the provider asks for more.
         max_parallel_requests: Maximum number of concurrent requests to the provider; None means 512.
         requests_per_minute: Maximum number of requests to the provider in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        cache_enabled: Whether to cache readable replies and answer equal requests from the cache.
+        cache_enabled: Whether to cache readable replies and answer identical requests from the cache.
         cache_dir: Folder of the reply cache.
         cache_ttl: Seconds for which a cached reply is valid; None for no expiry.
-        api_key: The provider's key. Never shown, written or cached. None: the key in `api_key_env`; without
-            it, `litellm` uses the provider's environment variable, and the direct transport uses
-            `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for every other one.
-        api_key_env: Name of the environment variable with the key; read when the model is first used.
+        api_key: The provider's API key; never shown, written or cached. If None, the key in `api_key_env` is
+            used. If both are None, `litellm` uses the provider's environment variable, and the direct
+            transport uses `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for any other.
+        api_key_env: Name of the environment variable that holds the key; read when the model is first used.
         api_base: Address of the API, such as `http://localhost:8000/v1`.
-        transport: `litellm`, `openai_compatible` (direct; needs `api_base`), or `auto`: the direct one if
-            `api_base` is set and the model's prefix is an OpenAI-compatible one or absent.
-        fallbacks: Models to ask, in order, if this one fails permanently. A plain name takes the settings of
-            this config except its prices; address, key and headers only if it has the same provider prefix.
-        thinking: How much the model reasons; the name of a level is also accepted.
+        transport: `litellm`, `openai_compatible` (direct; requires `api_base`), or `auto`, which is direct if
+            `api_base` is set and the model's prefix is OpenAI-compatible or absent, and otherwise `litellm`.
+        fallbacks: Models to try, in order, if this one fails permanently. A plain name inherits this config
+            except its prices; it inherits address, key and headers only if its provider prefix is the same.
+        thinking: Reasoning options; the name of a level is also accepted.
         prompt_caching: Whether to mark the shared start of prompts for providers that require such a mark.
         seed: Sampling seed, for providers that support one.
         extra_headers: Additional HTTP headers. Their values are never shown; manifests contain their digests.
         extra_params: Additional request parameters in the provider's format. Those whose names indicate a
             secret (`accessToken`, `x_key`, `password`) are treated like headers and never cached.
-        truncate: Part to remove from a submission that is too long for the model: its `end` or its
-            `middle`; None raises a `ContextLengthError` for such a request. Applied and marked by the judge.
+        truncate: Part to remove from a submission that is too long for the model: its `end` or its `middle`.
+            The judge marks the cut. None raises a `ContextLengthError` instead.
         input_cost_per_token: Cost of a token sent, in US dollars, at least 0, such as 0.15e-6 for 15 cents
             per million; overrides litellm's price list and must be set together with `output_cost_per_token`.
         output_cost_per_token: Cost of a token received, including reasoning, in US dollars, at least 0.
@@ -215,7 +214,7 @@ class LLMConfig(Spec):
         if not text:
             return None
         if _CONTROL.search(text) or not text.isascii():
-            raise ValueError("the key has line breaks, control or non-ASCII characters; give it alone")
+            raise ValueError("the key has line breaks, control or non-ASCII characters; pass only the key")
         return SecretStr(text)
 
     @field_validator("api_key_env")
@@ -249,12 +248,12 @@ class LLMConfig(Spec):
     def _check_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not a header name; letters, digits and - are allowed")
+                raise ValueError(f"{name!r} is not a valid header name; use letters, digits and -")
             if _CONTROL.search(value.get_secret_value()):
                 raise ValueError(f"the value of header {name!r} has line breaks or control characters")
             if is_digest(value.get_secret_value()):
                 raise ValueError(
-                    f"the value of header {name!r} is a manifest's digest; give the value itself"
+                    f"the value of header {name!r} is a digest from a manifest; pass the value itself"
                 )
         return headers
 
@@ -264,19 +263,19 @@ class LLMConfig(Spec):
         reserved = sorted(_RESERVED_PARAMS & set(params))
         if reserved:
             raise ValueError(
-                f"extra_params has {', '.join(reserved)}, which the library sets itself; "
-                "use the parameter of that name where there is one"
+                f"extra_params must not contain {', '.join(reserved)}, which the library sets itself; "
+                "use the config's own parameter if it has one"
             )
         digests = sorted(name for name, value in params.items() if is_digest(value))
         if digests:
             raise ValueError(
-                f"extra_params has manifests' digests as {', '.join(digests)}; give the values themselves"
+                f"extra_params has manifest digests as {', '.join(digests)}; pass the values themselves"
             )
         try:
             json.dumps(params, allow_nan=False)
         except (TypeError, ValueError, RecursionError):
             raise ValueError(
-                "extra_params must be plain JSON: None, bool, numbers, texts, lists, dicts"
+                "extra_params must be plain JSON: None, bool, numbers, strings, lists, dicts"
             ) from None
         return params
 
@@ -284,21 +283,23 @@ class LLMConfig(Spec):
         """Reject parameters that contradict each other."""
         if self.retry_max_wait < self.retry_min_wait:
             raise ValueError(
-                f"retry_max_wait is {self.retry_max_wait} and retry_min_wait {self.retry_min_wait}; "
-                "the longest wait is at least the shortest"
+                "retry_max_wait must be at least retry_min_wait; "
+                f"got {self.retry_max_wait} and {self.retry_min_wait}"
             )
         if self.transport == "openai_compatible" and self.api_base is None:
-            raise ValueError("transport 'openai_compatible' needs api_base, as 'https://api.openai.com/v1'")
+            raise ValueError(
+                "transport 'openai_compatible' requires api_base, such as 'https://api.openai.com/v1'"
+            )
         if self.api_key is not None and self.api_key_env is not None:
-            raise ValueError("api_key and api_key_env are both given; give one of them")
+            raise ValueError("api_key and api_key_env are both set; set only one of them")
         if (self.input_cost_per_token is None) != (self.output_cost_per_token is None):
             raise ValueError(
-                f"input_cost_per_token is {self.input_cost_per_token} and output_cost_per_token "
-                f"{self.output_cost_per_token}; give both, 0 for what is free, or neither"
+                f"input_cost_per_token is {self.input_cost_per_token}, but output_cost_per_token is "
+                f"{self.output_cost_per_token}; set both (0 if free) or neither"
             )
         nested = [f.model for f in self.fallbacks if isinstance(f, LLMConfig) and f.fallbacks]
         if nested:
-            raise ValueError(f"fallback {nested[0]!r} has fallbacks itself; list all of them here, in order")
+            raise ValueError(f"fallback {nested[0]!r} has its own fallbacks; list all models here, in order")
 
     @field_serializer("extra_params")
     def _public_params(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -369,7 +370,7 @@ class LLMConfig(Spec):
         return {name: value.get_secret_value() for name, value in self.extra_headers.items()}
 
     def public_headers(self) -> dict[str, str]:
-        """Return the extra headers, with empty values for those that hold a secret."""
+        """Return the extra headers, with empty values for headers that hold a secret."""
         return {name: "" if is_secret_name(name) else value for name, value in self.headers().items()}
 
     def key(self) -> str | None:
@@ -385,7 +386,7 @@ class LLMConfig(Spec):
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
             raise AuthenticationError(
-                f"{self.model}: the variable {self.api_key_env}, named by api_key_env, is not set",
+                f"{self.model}: environment variable {self.api_key_env} (api_key_env) is not set or empty",
                 model=self.model,
             )
         if _CONTROL.search(key) or not key.isascii():
@@ -396,7 +397,7 @@ class LLMConfig(Spec):
         return key
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every secret in the config, so that they can be masked in texts."""
+        """Return all secrets in the config, so that they can be masked in texts."""
         held = self.api_key.get_secret_value() if self.api_key else None
         if held is None and self.api_key_env is not None:
             held = os.environ.get(self.api_key_env, "").strip()
@@ -404,7 +405,7 @@ class LLMConfig(Spec):
         return (*key, *self.headers().values(), *texts_in(self.secret_params()))
 
     def fallback_configs(self) -> tuple[LLMConfig, ...]:
-        """Return the fallbacks as configs, in order; a key is never sent to a provider it was not set for."""
+        """Return the fallbacks as configs, in order; keys are passed on only within the same provider."""
         return tuple(self._fallback(one) if isinstance(one, str) else one for one in self.fallbacks)
 
     def _fallback(self, model: str) -> LLMConfig:
@@ -426,7 +427,7 @@ class LLMConfig(Spec):
 def _model_name(model: str) -> str:
     name = model.strip()
     if not name or _CONTROL.search(name) or " " in name:
-        raise ValueError(f"{model!r} is not a model name; give one as 'gpt-6-luna' or 'ollama/llama3.2'")
+        raise ValueError(f"{model!r} is not a model name; use a name such as 'ollama/llama3.2'")
     return name
 
 
@@ -438,10 +439,10 @@ def _address(base: str) -> str:
         parts, port_is_fine = urlsplit(""), False
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(
-            "api_base has a user, query or fragment; give credentials by api_key or extra_headers"
+            "api_base must not have a user, query or fragment; pass credentials as api_key or extra_headers"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-        raise ValueError(f"{base!r} is not an http(s) address; give one as 'http://localhost:8000/v1'")
+        raise ValueError(f"{base!r} is not an http(s) URL; use a URL such as 'http://localhost:8000/v1'")
     if _CONTROL.search(base.strip()) or " " in base.strip():
-        raise ValueError(f"{base!r} has blanks or control characters")
+        raise ValueError(f"{base!r} contains spaces or control characters")
     return base.strip().rstrip("/")

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Deadlines:
-    """Deadlines of blocks in one event loop, all with the same timeout.
+    """The deadlines of blocks in one event loop, all with the same timeout.
 
     Because all timeouts are equal, the oldest deadline always expires first.
 
@@ -36,7 +36,7 @@ class Deadlines:
         """Return the running task."""
         task = asyncio.current_task(self._loop)
         if task is None:
-            raise RuntimeError("a deadline is kept by cancelling its task, and this runs in none")
+            raise RuntimeError("a deadline requires a running asyncio task")
         return task
 
     def stop(self, deadline: Deadline) -> None:
@@ -61,7 +61,7 @@ class Deadlines:
 
 
 class Deadline:
-    """A block with a timeout: when it expires, the task is cancelled and the block raises.
+    """A context manager with a timeout: when it expires, the block is cancelled and raises an error.
 
     Args:
         deadlines: The collection that this deadline belongs to.
@@ -70,7 +70,7 @@ class Deadline:
         at: Loop time at which the block expires.
 
     Raises:
-        TimeoutError: If the block took too long.
+        TimeoutError: If the block took longer than the timeout.
     """
 
     __slots__ = ("_cancelling", "_deadlines", "_expired", "_task", "at")

@@ -24,8 +24,8 @@ class Exchange(NamedTuple, Generic[T]):
         answer: The parsed answer; None if the model refused.
         refusal: The refusal text; None if the model answered.
         model: The model that answered, as named by the provider.
-        usage: Tokens of all attempts together; None if none were counted.
-        cost: US dollars of all attempts together; None if a price is unknown, 0 for a cached reply.
+        usage: Tokens of all attempts together; None if no tokens were counted.
+        cost: Cost of all attempts in US dollars; None if a price is unknown, 0 for a cached reply.
         reasoning: The model's reasoning for the last reply, if the provider returns it.
         replies: Raw replies, oldest first; all but the last were unreadable.
         messages: The conversation as first sent.
@@ -33,7 +33,7 @@ class Exchange(NamedTuple, Generic[T]):
         dropped_params: Parameters that were omitted because the provider does not support them.
         asked: Number of requests that were answered; 0 for a cached reply.
         request_id: The provider's id of the last reply, if any.
-        attempted: Models asked, in order; the last one answered.
+        attempted: Models that were called, in order; the last one answered.
         tokens: Tokens of the last reply with their log-probabilities, if they were requested and returned.
     """
 
@@ -54,11 +54,11 @@ class Exchange(NamedTuple, Generic[T]):
 
 
 class Question(NamedTuple, Generic[T]):
-    """A question, and how to convert its reply to an answer.
+    """A question, with a function that converts its reply to an answer.
 
     Attributes:
         messages: The conversation.
-        decode: Reads the text of a reply; raises `ReplyError` if it cannot.
+        decode: Converts the text of a reply to an answer; raises `ReplyError` if the text is invalid.
         schema: JSON schema of the reply.
         sample: Index of the sample.
     """
@@ -89,7 +89,7 @@ class Tally:
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
     def fill(self, error: JudgeError, question: Question[T]) -> None:
-        """Add the question and the usage and cost so far to the error."""
+        """Add the question, and the usage and cost so far, to the error."""
         error.messages = tuple((message.role, message.content) for message in question.messages)
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None

@@ -47,7 +47,7 @@ _QUOTA: Final = re.compile(r"insufficient_quota|exceeded your current quota|bill
 _FILTER: Final = re.compile(r"content_filter|content_policy|content management policy", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 _LONGEST: Final = 400
-_CHECK_KEY: Final = "the key is missing or refused; check api_key or the provider's environment variable"
+_CHECK_KEY: Final = "the key is missing or rejected; check api_key or the provider's environment variable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Failure:
     """A failed response from a provider.
 
     Attributes:
-        model: The model that was asked.
+        model: The model that was called.
         status: HTTP status.
         text: The provider's message, complete and unchanged.
         retry_after: Seconds to wait, if the provider specifies them.
@@ -77,7 +77,7 @@ def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> P
 
 
 def unreachable(model: str, message: str, mask: Mask) -> ProviderConnectionError:
-    """Return the error for a provider that cannot be connected to."""
+    """Return the error for a failed connection to a provider."""
     error = ProviderConnectionError(f"{model}: {brief(mask.error(message))}", model=model)
     error.connected = False
     return error
@@ -92,18 +92,18 @@ def error_of(failure: Failure, mask: Mask) -> ProviderError:
 
 
 def refusal_of(failure: Failure, mask: Mask) -> ModelReply:
-    """Return the refusal for a request that was stopped by a content filter."""
+    """Return the refusal for a request that was blocked by a content filter."""
     refusal = brief(mask.error(failure.text))
     return ModelReply(text="", model=failure.model, finish_reason="content_filter", refusal=refusal)
 
 
 def is_filtered(failure: Failure) -> bool:
-    """Return whether the provider's content filter stopped the request, which counts as a refusal."""
+    """Return whether the provider's content filter blocked the request, which counts as a refusal."""
     return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
 
 
 def asks_to_wait(error: TransientError) -> bool:
-    """Return whether the provider is overloaded: 429, or 503 with the time of the next attempt."""
+    """Return whether the provider asks to wait: status 429, or 503 with a `Retry-After`."""
     return isinstance(error, RateLimitError) or (error.status == 503 and error.retry_after is not None)
 
 
@@ -120,20 +120,20 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
         kind, advice = _refused(failure)
         return (ServerError, "the provider failed") if kind is RequestRefusedError else (kind, advice)
     if status == 404 and failure.had_schema and _SCHEMA.search(text) and not _NO_MODEL.search(text):
-        return SchemaRefusedError, "the endpoint does not take the response format"
+        return SchemaRefusedError, "the endpoint does not support the response format"
     if status == 429 and _QUOTA.search(text):
         return RequestRefusedError, "the account's quota is used up; add credit or ask another model"
     by_status: dict[int, tuple[type[ProviderError], str]] = {
         401: (AuthenticationError, failure.key or _CHECK_KEY),
         402: (RequestRefusedError, "the account's credit is used up; add credit or ask another model"),
-        403: (AuthenticationError, failure.key or "the key may not use this model; check its rights"),
+        403: (AuthenticationError, failure.key or "the key has no permission to use this model"),
         404: (ModelNotFoundError, "no such model or endpoint; check model and api_base"),
         405: (ModelNotFoundError, "the address does not accept POST requests; check api_base"),
-        408: (ProviderTimeoutError, "the provider gave up waiting"),
+        408: (ProviderTimeoutError, "the provider timed out waiting for the request"),
         409: (TransientError, "the provider reports a conflict"),
         425: (TransientError, "the provider asks to try again later"),
-        429: (RateLimitError, "too many requests or tokens for now"),
-        504: (ProviderTimeoutError, "a gateway gave up waiting for the provider"),
+        429: (RateLimitError, "the rate limit for requests or tokens is exceeded"),
+        504: (ProviderTimeoutError, "a gateway timed out waiting for the provider"),
     }
     if status in by_status:
         return by_status[status]
@@ -152,7 +152,7 @@ def _refused(failure: Failure) -> tuple[type[ProviderError], str]:
             "the request is longer than the model's context; shorten it or set truncate",
         )
     if failure.had_schema and _SCHEMA.search(text):
-        return SchemaRefusedError, "the provider does not take the response format"
+        return SchemaRefusedError, "the provider does not support the response format"
     if says_key_is_wrong(text):
         return AuthenticationError, failure.key or _CHECK_KEY
     if _NO_MODEL.search(text):
@@ -167,7 +167,7 @@ def brief(text: str) -> str:
 
 
 def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds, 0 or more, that the headers ask to wait; None if they do not say.
+    """Return the number of seconds, 0 or more, that the headers ask to wait; None if they specify no wait.
 
     `Retry-After` is read as a number of seconds or as a date, `Retry-After-Ms` as milliseconds. Negative
     numbers and past dates become 0; a value that is neither a number nor a date, including NaN, is ignored.

@@ -31,7 +31,7 @@ class _Wanted(NamedTuple):
 
 _QUOTED_OBJECT: Final = _Wanted(dict, "object", re.compile(r'\{\s*(?:"|\})'))
 _OBJECT: Final = _QUOTED_OBJECT._replace(may_differ=False)
-# An object is passed over whole: a list inside it is no answer.
+# An object is skipped as a whole: a list inside it is not an answer.
 _LIST: Final = _Wanted(
     list, "list", re.compile(r'\{\s*(?:"|\})|\[\s*(?:["\[\]{\-0-9]|true\b|false\b|null\b)')
 )
@@ -91,7 +91,7 @@ def _parse(text: str, wanted: _Wanted) -> Json:
     try:
         return _parse_body(body, wanted)
     except _Unreadable as error:
-        # Some servers leave out the tag that opens the block.
+        # Some servers omit the tag that opens the block.
         ended = _THINK_END.search(body)
         if not ended:
             raise ReplyError(str(error), reply=text) from None
@@ -107,12 +107,12 @@ def parse_reply(text: str) -> Json:
     Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are removed.
 
     Raises:
-        ReplyError: If it is neither.
+        ReplyError: If the reply is neither.
     """
     try:
         return parse_json(text)
     except ReplyError:
-        # A number may begin with a point or a sign, and a word with neither: only what decorates is left out.
+        # A number may begin with a point or a sign, so only decoration is removed.
         word = _THINK_END.split(text)[-1].strip().lstrip(_DECORATION).rstrip(_DECORATION + ".!")
         if not _WORD.fullmatch(word):
             raise
@@ -152,7 +152,7 @@ def _find(text: str, wanted: _Wanted) -> Any:
         except json.JSONDecodeError as error:
             if repaired:
                 raise _explain(error, wanted) from None
-            # Strings are told from the rest by their quotes, so the repair begins where JSON begins.
+            # Strings are recognised by their quotes, so the repair starts where JSON starts.
             text, repaired = _without_trailing_commas(text[start.start() :]), True
             start = wanted.start.match(text)
             continue

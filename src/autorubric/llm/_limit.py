@@ -13,12 +13,12 @@ _REPLY_TOKENS = 200
 
 
 class Limit:
-    """A transport that sends a request when the limits allow it, per provider and event loop.
+    """A transport that delays each request until the provider's rate limits allow it.
 
     Args:
         inner: The transport that sends requests.
-        provider: The provider's name or its address.
-        limits: The limits.
+        provider: The provider's name or address.
+        limits: The configured limits, which apply to all requests to the provider in an event loop.
     """
 
     def __init__(self, inner: Transport, provider: str, limits: Limits) -> None:
@@ -51,7 +51,7 @@ class Limit:
 
 
 def _estimate(request: ModelRequest) -> int:
-    """Estimate the request's tokens; always needed, as other configs may limit the same provider."""
+    """Estimate the request's tokens; always needed, because other configs may limit the same provider."""
     characters = 0
     for message in request.messages:
         characters += len(message.content)

@@ -77,7 +77,7 @@ class LiteLLMTransport:
         self._refused_params: set[str] = set()
         self._fixed: dict[str, Any] | None = None
         self._supported: frozenset[str] | None = None
-        # Reasoning would count into a limit on the reply's tokens.
+        # Reasoning would count towards a limit on the reply's tokens.
         self._reasons = True
         self._provider = ""
 
@@ -86,7 +86,7 @@ class LiteLLMTransport:
 
         Raises:
             ProviderError: If there is no usable reply; the subclass gives the reason.
-            MissingDependencyError: If litellm is not installed, or its version must not be used.
+            MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
         """
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
         await close_with_loop(litellm)
@@ -122,7 +122,7 @@ class LiteLLMTransport:
     async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
         """Return litellm's response or its error; raising the error would chain it, including any keys.
 
-        A `ProviderError` means that the answer was too large.
+        A `ProviderError` means that the response was too large.
         """
         # Loads httpx.
         from autorubric.llm._litellm_sizes import SizeLimit, limited
@@ -133,10 +133,10 @@ class LiteLLMTransport:
                 async with asyncio.timeout(self._config.timeout):
                     return await litellm.acompletion(**arguments)
         except Exception as error:
-            # A hundred providers' clients end here, with whatever their own code raises.
+            # The clients of many providers end here, and may raise any exception.
             if not limit.exceeded:
                 return error
-            message = f"the answer has over {LARGEST_ANSWER:,} bytes"
+            message = f"the response exceeds {LARGEST_ANSWER:,} bytes"
             return failed(ServerError, self._config.model, message, self._mask)
 
     async def aclose(self) -> None:
@@ -156,21 +156,21 @@ class LiteLLMTransport:
         if key is None and config.api_base is None and not (config.secret_params() or config.headers()):
             self._demand_key(litellm, name)
         if key is None and is_foreign and provider in _TAKES_OPENAI_KEY:
-            # Else litellm sends OPENAI_API_KEY to whoever is behind the address.
+            # Otherwise litellm sends OPENAI_API_KEY to any address.
             key = "none"
         given = {"api_key": key, "api_base": config.api_base, "extra_headers": config.headers() or None}
         return {
             "model": name,
             "num_retries": 0,
             "max_retries": 0,
-            # Ours is the one that fires; this one tells litellm not to stop before it.
+            # Our own timeout fires first; this one keeps litellm from stopping earlier.
             "timeout": config.timeout + 5.0,
             **{argument: value for argument, value in given.items() if value is not None},
             **config.secret_params(),
         }
 
     def _demand_key(self, litellm: Any, name: str) -> None:
-        """Raise an error if a key is known to be missing, because the provider's answer may take long."""
+        """Raise an error if a key is known to be missing, because the provider's response may take long."""
         if missing_variables(litellm, name, self._provider):
             self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
 
@@ -192,7 +192,7 @@ class LiteLLMTransport:
         prefixes = ", ".join(sorted(OPENAI_COMPATIBLE - _UNKNOWN_TO_LITELLM))
         self._fail(
             ModelNotFoundError,
-            "no provider is known by this name; start it with a prefix, as 'anthropic/…', "
+            "the name has no known provider; add a prefix, such as 'anthropic/…', "
             f"or set api_base for your own server (prefixes: {prefixes})",
         )
 
@@ -201,7 +201,7 @@ class LiteLLMTransport:
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
         unsupported = {name for name in request.params if name in _DROPPABLE and not self._takes(name)}
         if request.schema is not None and not self._takes("response_format"):
-            self._fail(SchemaRefusedError, "the provider takes no response format")
+            self._fail(SchemaRefusedError, "the provider does not support response formats")
         params = {name: value for name, value in request.params.items() if name not in unsupported}
         arguments = {**params, **fixed, "messages": self._messages(request)}
         if request.schema is not None:
@@ -235,7 +235,7 @@ class LiteLLMTransport:
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
         reply = reply_of(_envelope(response), request.model)
         if reply is None:
-            self._fail(ServerError, "the answer is not a chat completion")
+            self._fail(ServerError, "the response is not a chat completion")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
         known = float(cost) if isinstance(cost, int | float) else None
         return self._mask.reply(reply)._replace(cost=known, dropped_params=dropped)
@@ -251,7 +251,7 @@ class LiteLLMTransport:
         is_filter = isinstance(error, litellm.ContentPolicyViolationError)
         failure = Failure(
             model=request.model,
-            # A key that is missing is found before anything is sent, and often told as a broken connection.
+            # litellm detects a missing key before it sends anything, and often reports a broken connection.
             status=401 if is_connection and says_key_is_wrong(text) else _status_of(error),
             text=text,
             retry_after=retry_after_of(_headers_of(error)),
@@ -264,7 +264,7 @@ class LiteLLMTransport:
         if (is_connection and failure.status != 401) or "Connection error" in text:
             if not was_sent(error):
                 raise unreachable(self._config.model, f"the request could not be sent: {text}", self._mask)
-            self._fail(ProviderConnectionError, f"no connection, or it broke: {text}")
+            self._fail(ProviderConnectionError, f"the connection failed: {text}")
         if failure.status == 0:
             self._fail(RequestRefusedError, f"{type(error).__name__}: {text}")
         raise error_of(failure, self._mask)
@@ -275,12 +275,12 @@ class LiteLLMTransport:
 
 @cache
 def listed_price(model: str) -> tuple[float, float] | None:
-    """Return US dollars per token sent and received from litellm's price list; None for an unknown model.
+    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model.
 
     Raises:
-        MissingDependencyError: If litellm is not installed, or its version must not be used.
+        MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
     """
-    # Not by litellm's own look-up, which asks local servers over the network.
+    # litellm's own lookup is not used, because it queries local servers over the network.
     listed = _litellm().model_cost
     entry = listed.get(model)
     if entry is None and prefix_of(model):
@@ -305,8 +305,8 @@ def _litellm() -> Any:
         ) from None
     if found in _STOLEN_VERSIONS:
         raise MissingDependencyError(
-            f"litellm {found} was published by an attacker and steals credentials: it is not imported. "
-            "Install another version, and change the keys that this environment could read"
+            f"litellm {found} was published by an attacker and steals credentials, so it is not imported. "
+            "Install another version, and replace all keys that this environment has access to"
         )
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
@@ -315,7 +315,7 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True
     for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    # These log headers and addresses, and keys are in both.
+    # These loggers write headers and addresses, which may contain keys.
     for name in ("httpcore", "httpx", "openai"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return litellm
@@ -328,7 +328,7 @@ def _supported_params(litellm: Any, name: str) -> frozenset[str] | None:
 
 
 def _reasons(litellm: Any, name: str) -> bool:
-    """Whether the model reasons, by litellm's table; litellm's own function queries a hub for some models."""
+    """Return whether litellm's table says that the model reasons; litellm's own function uses the network."""
     known = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2]) or {}
     return bool(known.get("supports_reasoning"))
 

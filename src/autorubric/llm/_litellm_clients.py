@@ -20,7 +20,7 @@ async def close_with_loop(litellm: Any) -> None:
     loop = asyncio.get_running_loop()
     if loop in _KEEPERS:
         return
-    # A generator knows its loop, and would keep the entry of a closed one alive.
+    # A generator references its loop, and would keep the entry of a closed loop alive.
     for reference in _KEEPERS.keyrefs():
         other = reference()
         if other is not None and other.is_closed():
@@ -51,7 +51,7 @@ async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> 
         for key, client in _clients(litellm):
             cache.cache_dict.pop(key, None)
             cache.ttl_dict.pop(key, None)
-            # The loop is at its end: whatever one client's closing meets, the others are closed too.
+            # The loop ends: an error while closing one client must not keep the others open.
             with suppress(Exception):
                 await client.aclose()
 

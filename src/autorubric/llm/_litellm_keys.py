@@ -59,10 +59,10 @@ _NO_CONNECTION: Final = re.compile(
 
 
 def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
-    """Return the environment variables whose key the provider needs; empty if none is known to be missing.
+    """Return the environment variables of missing keys; empty if no key is known to be missing.
 
-    Sends no request. A key that litellm gets from elsewhere, such as a secret manager, is not missing, and
-    neither is one in a variable named after the provider in a different way.
+    No request is sent. A key that litellm gets from elsewhere, such as a secret manager, or from another
+    variable whose name begins with the provider's name, is not missing.
 
     Args:
         litellm: The litellm module.
@@ -79,7 +79,7 @@ def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...
 
 
 def key_advice(litellm: Any, model: str, provider: str) -> str:
-    """Return advice for a missing key: which environment variable to set."""
+    """Return advice for a missing key, with the environment variable to set."""
     names = _ALIASES.get(provider, ()) or _named(litellm, model, provider)
     secret = [name for name in names if _SECRET.search(name) or name.startswith("AWS_")]
     shown = secret or names or (f"{re.sub(r'[^A-Z0-9]', '_', provider.upper())}_API_KEY",)
@@ -91,12 +91,12 @@ def key_advice(litellm: Any, model: str, provider: str) -> str:
 
 
 def says_key_is_missing(text: str) -> bool:
-    """Return whether litellm reports a missing key before it sends anything."""
+    """Return whether an error of litellm reports that a key is missing."""
     return _NO_KEY.search(text) is not None
 
 
 def never_connected(error: BaseException) -> bool:
-    """Return whether the error, or one of its causes, is a connection that could not be established."""
+    """Return whether the error or one of its causes reports that no connection could be established."""
     chain = list(_chain(error))
     return any(type(one).__name__ in _NOT_CONNECTED for one in chain) or any(
         _NO_CONNECTION.search(str(one)) for one in chain

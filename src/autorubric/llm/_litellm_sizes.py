@@ -1,4 +1,4 @@
-"""A size limit for the answers that litellm reads, because its HTTP clients decompress and keep them whole.
+"""A size limit for responses, because litellm's HTTP clients decompress them and keep them in memory.
 
 litellm has no such limit. Every asynchronous HTTP client that it creates is stored in its client cache, so
 the limit is attached there, as event hooks. It applies only inside `limited`: other users of litellm in the
@@ -23,11 +23,11 @@ _HOOKED: Final = "_autorubric_limits_answers"
 
 @dataclass(slots=True)
 class SizeLimit:
-    """Maximum size of an answer.
+    """The maximum size of a response.
 
     Attributes:
-        bytes: Maximum number of bytes of the answer, after decompression.
-        exceeded: Whether an answer was larger; litellm's own errors do not report this.
+        bytes: Maximum number of bytes of a response, after decompression.
+        exceeded: Whether a response was larger; litellm's own errors do not report this.
     """
 
     bytes: int
@@ -39,7 +39,7 @@ _LIMIT: ContextVar[SizeLimit | None] = ContextVar("_LIMIT", default=None)
 
 @contextmanager
 def limited(litellm: Any, limit: SizeLimit) -> Iterator[None]:
-    """Limit the size of every answer that litellm reads inside the block, and in tasks started there."""
+    """Limit the size of every response that litellm reads inside the block, and in tasks started there."""
     _hook_cache(litellm.in_memory_llm_clients_cache)
     token = _LIMIT.set(limit)
     try:
@@ -50,7 +50,7 @@ def limited(litellm: Any, limit: SizeLimit) -> Iterator[None]:
 
 def http_client_in(kept: Any) -> AsyncClient | None:
     """Return the HTTP client in an entry of litellm's cache; None for an entry without one."""
-    # litellm's handlers have it as `client`, the clients of the providers' libraries as `_client`.
+    # litellm's handlers store it as `client`, the clients of the providers' libraries as `_client`.
     for held in (kept, getattr(kept, "client", None), getattr(kept, "_client", None)):
         if isinstance(held, AsyncClient):
             return held
@@ -112,7 +112,7 @@ class _LimitedStream(AsyncByteStream):
                 self._size += len(piece)
                 if self._size > self._limit.bytes:
                     self._limit.exceeded = True
-                    raise DecodingError(f"the answer has over {self._limit.bytes:,} bytes")
+                    raise DecodingError(f"the response exceeds {self._limit.bytes:,} bytes")
                 yield piece
 
     async def aclose(self) -> None:
@@ -120,7 +120,7 @@ class _LimitedStream(AsyncByteStream):
 
 
 def _decoder(encoding: str) -> Any:
-    """Return the decompressor for the encoding; None if nothing is compressed."""
+    """Return the decompressor for the encoding; None for uncompressed responses."""
     match encoding:
         case "" | "identity":
             return None
@@ -129,7 +129,7 @@ def _decoder(encoding: str) -> Any:
         case "deflate":
             return zlib.decompressobj()
         case _:
-            raise DecodingError(f"the answer is encoded as {encoding[:40]!r}; {_ACCEPTED} are accepted")
+            raise DecodingError(f"the response has the encoding {encoding[:40]!r}; supported: {_ACCEPTED}")
 
 
 def _pieces(decoder: Any, chunk: bytes) -> Iterator[bytes]:

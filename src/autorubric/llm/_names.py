@@ -29,25 +29,25 @@ _OPENAI_HOST: Final = "api.openai.com"
 
 
 def prefix_of(model: str) -> str:
-    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`); empty if it has none."""
+    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`), or an empty string."""
     prefix, slash, _ = model.partition("/")
     return prefix if slash else ""
 
 
 def wire_name(model: str) -> str:
-    """Return the model's name for an OpenAI-compatible server: without a provider prefix."""
+    """Return the model's name for an OpenAI-compatible server, without the provider prefix."""
     return model.partition("/")[2] if prefix_of(model) in OPENAI_COMPATIBLE else model
 
 
 def speaks_openai(model: str) -> bool:
-    """Return whether the name may belong to an OpenAI-compatible server: it has such a prefix, or none."""
+    """Return whether the name has the prefix of an OpenAI-compatible server, or no prefix."""
     return prefix_of(model) in OPENAI_COMPATIBLE or "/" not in model
 
 
 def completions_url(api_base: str, model: str) -> str:
-    """Return the URL for posting chat completions.
+    """Return the URL to which chat completion requests are posted.
 
-    Servers that are usually given by host alone (Ollama, LM Studio) get the `/v1` that they need.
+    For servers whose address is usually only a host (Ollama, LM Studio), `/v1` is added.
     """
     base = api_base.rstrip("/")
     if base.endswith("/chat/completions"):
@@ -58,11 +58,11 @@ def completions_url(api_base: str, model: str) -> str:
 
 
 def is_openai_itself(api_base: str) -> bool:
-    """Whether the endpoint is OpenAI's own, over TLS: the only one that uses `OPENAI_API_KEY` by default."""
+    """Return whether the endpoint is OpenAI's own, over TLS, where `OPENAI_API_KEY` is the default key."""
     parts = urlsplit(api_base)
     return parts.scheme == "https" and parts.hostname == _OPENAI_HOST and parts.port in (None, 443)
 
 
 def provider_of(model: str, api_base: str | None) -> str:
-    """Return the name under which limits are shared: the endpoint, or the provider if there is none."""
+    """Return the name under which limits are shared: the endpoint, or the provider if none is set."""
     return api_base.rstrip("/") if api_base else prefix_of(model) or "openai"

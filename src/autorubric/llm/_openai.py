@@ -50,7 +50,7 @@ _NO_JSON: Final = object()
 class OpenAITransport:
     """A transport that posts chat completions to `{api_base}/chat/completions`.
 
-    Each event loop has one session, closed by `aclose`, or at the latest with the loop.
+    Each event loop has one session, which is closed by `aclose` or, at the latest, when the loop ends.
 
     Args:
         config: The model's config; `api_base` is required.
@@ -61,7 +61,7 @@ class OpenAITransport:
 
     def __init__(self, config: LLMConfig) -> None:
         if config.api_base is None:
-            raise ArgumentError(f"{config.model}: the direct transport needs api_base; got None")
+            raise ArgumentError(f"{config.model}: the direct transport requires api_base; got None")
         self._config = config
         self._url = completions_url(config.api_base, config.model)
         self._key_note = ""
@@ -94,9 +94,9 @@ class OpenAITransport:
             await session.keeper.aclose()
 
     async def _opened(self, pool: _Pool) -> _Session:
-        # A session knows its loop, and would keep the entry of a closed one alive.
+        # A session references its loop, and would keep the entry of a closed loop alive.
         self._pools.forget(lambda loop: loop.is_closed())
-        # Late, so that a grader can be made and costs estimated without a key.
+        # Read late, so that a grader can be created and costs estimated without a key.
         key, self._key_note = _key_of(self._config)
         self._mask = Mask((*self._config.secrets(), key or ""))
         keeper = _kept_session(self._config, key)
@@ -108,13 +108,13 @@ class OpenAITransport:
         aiohttp = _aiohttp()
         try:
             with Deadline(session.deadlines):
-                # Made here, it need not be found out what the bytes are to be sent as.
+                # An explicit payload saves aiohttp from looking up the type of the data.
                 data = aiohttp.BytesPayload(body)
                 async with session.http.post(self._url, data=data, allow_redirects=False) as response:
                     return response.status, response.headers, await _read_bounded(response)
         except (aiohttp.ClientError, OSError, UnicodeError, _TooLargeError) as error:
             failure = self._failure_of(error)
-        # Lower errors carry the request's headers; out here they are not chained.
+        # Raised here, because the original errors contain the request's headers and must not be chained.
         raise failure
 
     def _failure_of(self, error: Exception) -> ProviderError:
@@ -125,18 +125,18 @@ class OpenAITransport:
                     ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
                 )
             case _TooLargeError():
-                return self._failed(ServerError, f"the answer from {url} has over {LARGEST_ANSWER:,} bytes")
+                return self._failed(ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes")
             case aiohttp.ClientPayloadError():
-                return self._failed(ProviderConnectionError, f"the answer from {url} broke off: {error}")
+                return self._failed(ProviderConnectionError, f"the response from {url} was cut off: {error}")
             case aiohttp.InvalidURL() | UnicodeError():
-                return self._failed(RequestRefusedError, f"{url} is not an address to post to: {error}")
+                return self._failed(RequestRefusedError, f"{url} is not a valid address: {error}")
             case aiohttp.ClientConnectorError():
                 reason = getattr(error.os_error, "strerror", None) or error.os_error
                 why = f"cannot connect to {url}: {reason}; check api_base and that the server is running"
                 return unreachable(self._config.model, why, self._mask)
             case _:
                 said = f"{type(error).__name__}: {error}"
-                return self._failed(ProviderConnectionError, f"no connection to {url}, or it broke: {said}")
+                return self._failed(ProviderConnectionError, f"the connection to {url} failed: {said}")
 
     def _failed(self, kind: type[ProviderError], message: str) -> ProviderError:
         return failed(kind, self._config.model, message, self._mask)
@@ -145,14 +145,14 @@ class OpenAITransport:
         envelope = _json(raw)
         if envelope is _NO_JSON:
             start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
-            raise self._failed(ServerError, f"the answer from {self._url} is not JSON: {start!r}")
+            raise self._failed(ServerError, f"the response from {self._url} is not JSON: {start!r}")
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
         reply = reply_of(envelope, request.model)
         if reply is None:
             raise self._failed(
-                ServerError, f"the answer from {self._url} is not a chat completion; check api_base"
+                ServerError, f"the response from {self._url} is not a chat completion; check api_base"
             )
         return self._mask.reply(reply)
 
@@ -193,7 +193,7 @@ class _Pool:
 
 
 class _TooLargeError(Exception):
-    """Raised if an answer has more bytes than any completion."""
+    """Raised if a response is larger than any completion."""
 
 
 def _aiohttp() -> ModuleType:
@@ -210,7 +210,7 @@ async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[Cl
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_headers(config, key),
-        # The deadlines keep the time: one of aiohttp's is a timer for each request.
+        # The deadlines enforce the timeout; aiohttp's would set a timer for each request.
         timeout=aiohttp.ClientTimeout(total=None),
     )
     try:
@@ -232,15 +232,15 @@ def _key_of(config: LLMConfig) -> tuple[str | None, str]:
     key = config.key()
     if key is not None:
         origin = f"from the environment variable {config.api_key_env}" if config.api_key_env else "in api_key"
-        return key, f"the key {origin} was sent to {address} and refused"
+        return key, f"the key {origin} was sent to {address} and rejected"
     variable = "OPENAI_API_KEY" if is_openai_itself(address) else DIRECT_KEY
     key = os.environ.get(variable, "").strip()
     if not key.isprintable():
         raise AuthenticationError(
-            f"the environment variable {variable} holds a line break or control character"
+            f"the environment variable {variable} contains a line break or control character"
         )
     if key:
-        return key, f"the key from the environment variable {variable} was sent to {address} and refused"
+        return key, f"the key from the environment variable {variable} was sent to {address} and rejected"
     why = f"because {variable} is not set"
     if variable == DIRECT_KEY and os.environ.get("OPENAI_API_KEY"):
         why += " (OPENAI_API_KEY is only sent to api.openai.com)"
@@ -267,6 +267,6 @@ def _json(raw: bytes) -> Json:
 
 
 def _error_text(raw: bytes) -> str:
-    """Return the message in an error's body: from the usual JSON, or else the text itself."""
+    """Return the message in the body of an error: from its JSON if possible, or the text itself."""
     fault = error_in(_json(raw)) if len(raw) <= _LARGEST_ERROR else None
     return fault[1] if fault else raw.decode("utf-8", "replace")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from autorubric.llm._config import LLMConfig
 
 CHARACTERS_PER_TOKEN: Final = 4
-"""Rule of thumb for English text; the models' own tokenizers differ by about a quarter either way."""
+"""Approximation for English text; the models' own tokenizers differ from it by about a quarter."""
 REPLY_TOKENS: Final = 200
 """Assumed number of tokens in a reply if nothing is known about it."""
-PRICE_IT: Final = "give its LLMConfig input_cost_per_token and output_cost_per_token"
+PRICE_IT: Final = "set input_cost_per_token and output_cost_per_token in its LLMConfig"
 """Advice for an unknown price."""
 
 
@@ -34,11 +34,11 @@ class Price:
     received: float
 
     def of(self, sent: float, received: float) -> float:
-        """Return the US dollars for these numbers of tokens sent and received."""
+        """Return the cost in US dollars of these numbers of tokens sent and received."""
         return self.sent * sent + self.received * received
 
     def of_usage(self, usage: TokenUsage) -> float:
-        """Return the US dollars for the tokens that a provider counted."""
+        """Return the cost in US dollars of the tokens counted by a provider."""
         return self.of(usage.prompt_tokens, usage.completion_tokens)
 
 
@@ -47,9 +47,9 @@ class Pricing:
     """A model's price, or the reason why it is unknown.
 
     Attributes:
-        model: The model.
-        price: Its price; None if unknown.
-        reason: Why the price is unknown; empty if it is known.
+        model: Name of the model.
+        price: Price of the model; None if unknown.
+        reason: Reason why the price is unknown; empty if it is known.
     """
 
     model: str
@@ -58,39 +58,38 @@ class Pricing:
 
 
 def own_price(config: LLMConfig) -> Price | None:
-    """Return the price set in the config; None if it sets none."""
+    """Return the price set in the config; None if no price is set."""
     sent, received = config.input_cost_per_token, config.output_cost_per_token
     return None if sent is None or received is None else Price(sent=sent, received=received)
 
 
 def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
-    """Return a model's price from its config, or else from litellm's list; sends no request.
+    """Return a model's price from its config, or otherwise from litellm's list, without sending a request.
 
     Args:
         config: The model's config.
-        direct: Whether the direct transport is used: a self-hosted server has no list price, whatever its
-            models are called.
+        direct: Whether the direct transport is used; servers other than OpenAI's own then have no list price.
 
     Raises:
-        MissingDependencyError: If the list is needed and litellm is not installed, or its version must not
-            be used.
+        MissingDependencyError: If the list is needed, but litellm is not installed or its version is known to
+            be malicious.
     """
     own = own_price(config)
     if own is not None:
         return Pricing(model=config.model, price=own)
     if direct and config.api_base is not None and not is_openai_itself(config.api_base):
-        return Pricing(model=config.model, reason=f"what the server at {config.api_base} costs is not known")
-    # Late: most that counts cost has prices of its own.
+        return Pricing(model=config.model, reason=f"the price of the server at {config.api_base} is unknown")
+    # Imported late, because most configs that count costs set their own prices.
     from autorubric.llm._litellm import listed_price
 
     listed = listed_price(config.model)
     if listed is None:
-        return Pricing(model=config.model, reason="litellm's price list does not have it")
+        return Pricing(model=config.model, reason="litellm's price list does not include the model")
     return Pricing(model=config.model, price=Price(sent=listed[0], received=listed[1]))
 
 
 class Priced:
-    """A transport that sets the cost of replies by a fixed price, if their tokens are counted.
+    """A transport that computes the cost of replies from a fixed price, if the provider counts tokens.
 
     Args:
         inner: The transport that sends requests.

@@ -18,13 +18,13 @@ from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often to retry and how long to wait.
+    """The number of retries and the waits between them.
 
     Attributes:
-        max_retries: Retries after a failure, counted separately for each class of error, because broken
-            connections say nothing about server errors.
-        min_wait: Shortest wait, in seconds.
-        max_wait: Longest wait, in seconds, unless the provider asks for more; see `patience`.
+        max_retries: Maximum number of retries after a failure, counted separately for each class of error,
+            because broken connections and server errors are independent.
+        min_wait: Minimum wait, in seconds.
+        max_wait: Maximum wait, in seconds, unless the provider asks for more; see `patience`.
     """
 
     max_retries: int = 3
@@ -33,7 +33,7 @@ class RetryPolicy:
 
     @property
     def patience(self) -> float:
-        """Return the seconds, from its first failure, during which a request waits as the provider asks."""
+        """Maximum number of seconds after its first failure that a request waits as the provider asks."""
         return self.max_retries * self.max_wait
 
 
@@ -61,14 +61,14 @@ class _Tries:
             self.failed[type(error)] += 1
             return self.failed[type(error)] <= policy.max_retries
         self.put_off += 1
-        # Being asked to wait says nothing against the request, so it is no try that is used up.
+        # Being asked to wait is not a failure of the request, so it uses up no retry.
         return self.put_off <= policy.max_retries or left > 0
 
 
 def _say_too_long(error: TransientError, asked: float, policy: RetryPolicy) -> None:
     error.args = (
-        f"{error}. Retry-After asks to wait {asked:.10g} s, which is more than is left of max_retries × "
-        f"retry_max_wait = {policy.max_retries} × {policy.max_wait:g} s; raise these, or try again later",
+        f"{error}. Retry-After asks to wait {asked:.10g} s, which exceeds the time left of max_retries × "
+        f"retry_max_wait = {policy.max_retries} × {policy.max_wait:g} s; increase these, or try again later",
     )
 
 
@@ -81,7 +81,7 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     Args:
         attempt: Number of attempts that failed in the same way, from 1.
         retry_after: Seconds that the provider asks to wait, if any.
-        policy: Shortest and longest wait.
+        policy: The minimum and maximum wait.
         rng: Source of the jitter.
     """
     ceiling = min(policy.max_wait, policy.min_wait * 2.0 ** min(attempt, 60))
@@ -90,11 +90,11 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
 
 
 def asked_seconds(retry_after: float | None, rng: random.Random) -> float:
-    """Return the seconds that the provider asks to wait, with jitter; 0 if it does not say how long.
+    """Return the seconds that the provider asks to wait, with jitter; 0 if it specifies no time.
 
-    A rejected request does not wait longer than that, because it then queues with the others under the limits
-    that its rejection lowered. The wait is extended by up to a tenth, so that waiting requests do not all
-    return at once.
+    A rejected request does not wait longer, because it then queues with the others under the limits that were
+    lowered by its rejection. The wait is extended by up to a tenth, so that waiting requests are not all sent
+    at once.
 
     Args:
         retry_after: Seconds that the provider asks to wait, if any.
@@ -108,7 +108,7 @@ _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LI
 
 @contextmanager
 def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[None]:
-    """Call a function with each error after which a request inside the block is sent again."""
+    """Call a function with each error that makes a request inside the block wait for a retry."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -119,14 +119,14 @@ def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[No
 class Retry:
     """A transport that resends requests after transient failures.
 
-    Waits requested by the provider use up no retries until the policy's patience has ended. A `Retry-After`
-    that would end after that fails the request at once. So does an address that cannot be connected to and
-    has never been reached, because it is more likely wrong than temporarily down.
+    Waits requested by the provider use up no retries until the policy's patience has ended. A request fails
+    at once if its `Retry-After` would end later than that, or if its address cannot be connected to and has
+    never been reached, because such an address is more likely wrong than temporarily unavailable.
 
     Args:
         inner: The transport that sends requests.
-        policy: How often to retry and how long to wait.
-        sleep: Waits for a number of seconds.
+        policy: The number of retries and the waits between them.
+        sleep: Function that waits for a number of seconds.
         rng: Source of the jitter.
         clock: A monotonic clock, in seconds.
     """

@@ -26,11 +26,11 @@ _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", r
 """Matches errors about the reply's token limit; the request is then sent again without the limit."""
 
 _DEFAULT_PARALLEL = 512
-"""Default number of concurrent requests to a provider: below the usual limit on open files."""
+"""Default maximum of concurrent requests to a provider, below the usual limit on open files."""
 
 
 def is_direct(config: LLMConfig) -> bool:
-    """Return whether the config's model is reached by the direct transport."""
+    """Return whether the direct transport is used for the config's model."""
     match config.transport:
         case "auto":
             return config.api_base is not None and speaks_openai(config.model)
@@ -55,19 +55,19 @@ def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
     """Return the prices of the config's model and of its fallbacks, in order.
 
     Raises:
-        MissingDependencyError: If a price must be looked up and litellm is not installed, or its version
-            must not be used.
+        MissingDependencyError: If a price must be looked up, but litellm is not installed or its version is
+            known to be malicious.
     """
     configs = (config, *config.fallback_configs())
     return tuple(pricing_of(one, direct=is_direct(one)) for one in configs)
 
 
 class Route:
-    """A route that asks one model and remembers which features its provider does not support.
+    """A route to one model, which remembers the features that its provider does not support.
 
     Args:
         config: The model's config.
-        transport: The provider's transport; None for the one that the config selects.
+        transport: The provider's transport; None for the transport selected by the config.
     """
 
     def __init__(self, config: LLMConfig, transport: Transport | None = None) -> None:
@@ -83,7 +83,7 @@ class Route:
         self._takes_schema = True
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
         self._takes_lengths = transport is not None or (is_direct(config) and not is_openai)
-        # OpenAI's own address has models that reason, and counts that into the limit.
+        # At OpenAI's own address, models reason, and the limit includes their reasoning.
         self._limits_tokens = not config.bounds_replies and not is_openai
 
     def request(self, question: Question[Any]) -> ModelRequest:
@@ -110,7 +110,7 @@ class Route:
         return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the reply to the request; if the provider rejects the schema, it is put into the prompt.
+        """Return the reply to the request; if the provider rejects the schema, it is moved into the prompt.
 
         Raises:
             ProviderError: If there is no reply.
@@ -137,7 +137,7 @@ class Route:
         """Return the request to send after a rejection, without the parts that may be unsupported.
 
         Raises:
-            RequestRefusedError: If the original error, if nothing can be removed.
+            RequestRefusedError: If nothing can be removed; this is the original error.
         """
         if sent.schema is None:
             raise error
@@ -153,7 +153,7 @@ class Route:
             raise error
         if not isinstance(error, ContextLengthError):
             self._limits_tokens = False
-        # Servers count the tokens of the reply into the context.
+        # Servers count the reply's tokens towards the context length.
         return request._replace(schema=replace(request.schema, max_chars=None))
 
     async def aclose(self) -> None:
@@ -176,5 +176,5 @@ def _composed(config: LLMConfig, provider: Transport) -> Transport:
     price = own_price(config)
     priced = provider if price is None else Priced(provider, price)
     limited = Limit(priced, provider_of(config.model, config.api_base), limits)
-    # Outside the limits: a request that waits for room in a budget holds no slot.
+    # The budget is outside the limits, so that a request that waits for it holds no slot.
     return Retry(Spend(limited, partial(pricing_of, config, direct=is_direct(config))), policy)

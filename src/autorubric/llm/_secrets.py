@@ -18,7 +18,7 @@ from autorubric.values import Json
 
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])")
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9]+")
-# `tokens` alone are counted, and what ends or pads a text is a token too.
+# Names such as `max_tokens` and `eos_token` refer to tokens of text, not to secrets.
 _SECRET_NAME: Final = re.compile(
     r"(?:^|_)(?:(?:access|account|api|auth|bearer|private|refresh|secret|subscription)_?(?:keys?|tokens?)"
     r"|(?<!bos_)(?<!eos_)(?<!pad_)(?<!stop_)(?<!special_)(?<!unk_)token|keys?|secrets?|credentials?|creds"
@@ -53,7 +53,7 @@ def is_secret_name(name: str) -> bool:
 def holds_secret(name: str, value: Json) -> bool:
     """Return whether a parameter is a secret or contains one.
 
-    Numeric parameters that refer to model tokens, such as `stop_token_ids` or `token_budget`, are no secrets.
+    Numeric parameters about model tokens, such as `stop_token_ids` or `token_budget`, are not secrets.
     """
     if is_secret_name(name):
         return "token_" not in _words(name) or not _is_numbers(value)
@@ -86,13 +86,13 @@ def texts_in(value: Json) -> Iterator[str]:
 
 
 def digest_of(value: Json) -> str:
-    """Return a digest that replaces a secret, so that a change is detected: `sha256:1a2b3c4d`."""
+    """Return a digest that replaces a secret, so that changes are detected: `sha256:1a2b3c4d`."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def is_digest(value: Json) -> bool:
-    """Return whether a value is a digest written by `digest_of`."""
+    """Return whether a value is a digest made by `digest_of`."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
@@ -152,7 +152,7 @@ class Mask:
     def reply(self, reply: ModelReply) -> ModelReply:
         """Return a reply without secrets.
 
-        Only strings that cannot be ordinary words are masked: a header `X-Team: blue` must not change texts.
+        Only secrets that cannot be ordinary words are masked, so the header `X-Team: blue` has no effect.
         """
         forms = self._forms_in_replies()
         texts = [one for one in _texts_of_reply(reply) if one]

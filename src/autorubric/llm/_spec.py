@@ -19,9 +19,9 @@ S = TypeVar("S", bound="Spec")
 
 
 class Spec(BaseModel):
-    """Frozen data whose errors do not show their input, and suggest the closest valid parameter."""
+    """Base class of frozen data whose errors hide their input and suggest the closest valid parameter."""
 
-    # Built when first used: a run whose judges are functions has no use for a model's config.
+    # Built at first use, because a run whose judges are functions needs no model config.
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False, defer_build=True
     )
@@ -45,7 +45,7 @@ class Spec(BaseModel):
         """Check parameters that depend on each other.
 
         Raises:
-            ValueError: If they contradict each other.
+            ValueError: If parameters contradict each other.
         """
 
 
@@ -57,13 +57,13 @@ def _explained(detail: ErrorDetails, known: Iterable[str]) -> InitErrorDetails:
 
 
 def _line(message: str, location: tuple[int | str, ...]) -> InitErrorDetails:
-    # A message may have braces, and is no template: it goes in as a value.
+    # A message may contain braces and is not a template, so it is passed as a value.
     fault = PydanticCustomError("spec_fault", "{message}", {"message": message})
     return InitErrorDetails(type=fault, loc=location, input=None)
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Return a message for an unknown key with the closest known key, or all of them."""
+    """Return the message for an unknown key, with the closest known key or all known keys."""
     return f"unknown parameter {key!r}; {nearest_key(key, sorted(known))}"
 
 
@@ -76,7 +76,7 @@ def read_spec(kind: type[S], path: str | Path) -> S:
     document = parse_structured(read_text(path), "yaml", source=str(path))
     faults = document.faults()
     if not isinstance(document.data, dict):
-        faults.add((), "must be a mapping of parameters, as 'model: gpt-6-luna'")
+        faults.add((), "must be a mapping of parameters, such as 'model: gpt-6-luna'")
         faults.raise_as(FileError)
     try:
         return kind.model_validate(document.data)
@@ -85,7 +85,7 @@ def read_spec(kind: type[S], path: str | Path) -> S:
             place = tuple(part for part in detail["loc"] if not str(part).startswith(UNION_TAG))
             faults.add(place, detail["msg"])
     faults.raise_as(FileError)
-    raise AssertionError("a failed validation has errors")
+    raise AssertionError("a failed validation must have errors")
 
 
 def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:

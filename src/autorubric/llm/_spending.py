@@ -14,11 +14,11 @@ from autorubric.errors import ArgumentError, BudgetError
 
 
 class Budget(Protocol):
-    """The budget of a run; every request that is actually sent reserves its share first.
+    """The budget of a run; every request reserves its cost before it is sent.
 
     Attributes:
-        counts_cost: Whether it needs the cost of requests.
-        stop_reason: Why no more requests are sent, even if there is room; None if it was not stopped.
+        counts_cost: Whether the budget needs the cost of requests.
+        stop_reason: Reason why no more requests are sent; None if the budget was not stopped.
     """
 
     counts_cost: bool
@@ -30,15 +30,15 @@ class Budget(Protocol):
         """Reserve one request, waiting until there is room for it.
 
         Args:
-            cost: Estimate of its cost in US dollars; 0 if cost is not counted.
+            cost: Estimated cost of the request in US dollars; 0 if cost is not counted.
 
         Raises:
-            BudgetError: If there is no room and there will be none.
+            BudgetError: If the budget is used up or was stopped.
         """
         ...
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the request's cost in US dollars; None if it was not sent."""
+        """Replace a reservation with the actual cost in US dollars; None if the request was not sent."""
         ...
 
 
@@ -50,8 +50,8 @@ class Spending(NamedTuple):
 
     Attributes:
         calls: Requests sent, and calls of judges that are functions or objects.
-        cost: Their cost, in US dollars.
-        reached: The limit that was reached; None if none was.
+        cost: Total cost of the calls, in US dollars.
+        reached: The limit that was reached; None if no limit was reached.
     """
 
     calls: int
@@ -81,8 +81,8 @@ class SpendingLimit:
             if limit is not None and (
                 isinstance(limit, bool) or not isinstance(limit, kinds) or not 0 < limit < inf
             ):
-                kind = "whole number" if kinds is int else "number"
-                raise ArgumentError(f"{name} {limit!r}: give a {kind} above 0, or None for no limit")
+                kind = "integer" if kinds is int else "number"
+                raise ArgumentError(f"{name} must be a positive {kind}, or None for no limit; got {limit!r}")
         self._max_calls = max_calls
         self._max_cost = max_cost
         self.counts_cost = max_cost is not None
@@ -93,7 +93,7 @@ class SpendingLimit:
         self._reserved = 0.0
         self._estimated, self._paid = 0.0, 0.0
         self._running = 0
-        # Functions in threads ask in event loops of their own, all within the one limit.
+        # Functions in threads use their own event loops, all under the same limit.
         self._lock = threading.Lock()
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -101,13 +101,13 @@ class SpendingLimit:
         """Reserve one request, waiting until there is room for it.
 
         Raises:
-            BudgetError: If there is no room and there will be none.
+            BudgetError: If the budget is used up or was stopped.
         """
         while (turn := self._reserved_or_turn(cost)) is not None:
             await turn
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the request's cost in US dollars; None if it was not sent."""
+        """Replace a reservation with the actual cost in US dollars; None if the request was not sent."""
         with self._lock:
             self._running -= 1
             self._reserved = self._reserved - reserved if self._running else 0.0
@@ -131,7 +131,7 @@ class SpendingLimit:
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean US dollars per call so far, estimated for those in flight; 0 before the first."""
+        """Mean cost per call in US dollars, with estimates for calls in flight; 0 before the first call."""
         return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
 
     def has_room(self, calls: int, cost: float) -> bool:
@@ -148,12 +148,12 @@ class SpendingLimit:
 
     @property
     def spending(self) -> Spending:
-        """Return the amount spent so far."""
+        """The amount spent so far."""
         return Spending(self.calls, self.cost, self.reached)
 
     @spending.setter
     def spending(self, told: Spending) -> None:
-        # Where another process keeps the budget, this one shows what stands there.
+        # If another process keeps the budget, this object shows the figures of that process.
         self.calls, self.cost, self.reached = told
 
     def _expected(self, estimate: float) -> float:
@@ -197,7 +197,7 @@ class SpendingLimit:
             if loop is _running_loop():
                 _end(turn)
             else:
-                # One that has been closed has nobody left who waits.
+                # Nothing waits in a loop that has been closed.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(_end, turn)
 
@@ -205,9 +205,9 @@ class SpendingLimit:
         if self.stop_reason is not None:
             return self.stop_reason
         if self.reached == "max_calls":
-            return f"max_calls {self._max_calls} is reached"
+            return f"the limit max_calls={self._max_calls} was reached"
         return (
-            f"max_cost {self._max_cost:g} US dollars leaves no room for another request: "
+            f"the limit max_cost={self._max_cost:g} US dollars does not allow another request: "
             f"{self.calls} requests cost {self.cost:g}"
         )
 
@@ -241,7 +241,7 @@ class _Both:
         """Reserve one request in both budgets, waiting until there is room.
 
         Raises:
-            BudgetError: If one of them has no room and will have none.
+            BudgetError: If one of the budgets is used up or was stopped.
         """
         await self.inner.reserve(cost)
         try:
@@ -283,7 +283,7 @@ class _OneCall:
         """Reserve one request; the first one takes the place of the call.
 
         Raises:
-            BudgetError: If there is no room and there will be none.
+            BudgetError: If the budget is used up or was stopped.
         """
         if not self.has_sent:
             self.has_sent = True
@@ -291,7 +291,7 @@ class _OneCall:
         await self._budget.reserve(cost)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the request's cost."""
+        """Replace a reservation with the request's cost."""
         await self._budget.settle(reserved, cost)
 
     @property
@@ -320,10 +320,10 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 @asynccontextmanager
 async def one_call() -> AsyncIterator[None]:
-    """Count the block, a call of a judge that is a function or object, as one call of the current budget.
+    """Count the block, which calls a judge that is a function or object, as one call of the current budget.
 
     Raises:
-        BudgetError: If there is no room and there will be none; the block is not entered.
+        BudgetError: If the budget is used up or was stopped; the block is not entered.
     """
     budget = _BUDGET.get()
     if budget is None:
@@ -349,7 +349,7 @@ def refuse_if_stopped() -> None:
     """Raise if the current budget was stopped after a call was reserved and before it was sent.
 
     Raises:
-        BudgetError: If it was stopped.
+        BudgetError: If the budget was stopped.
     """
     budget = _BUDGET.get()
     if budget is not None and budget.stop_reason is not None:

@@ -12,7 +12,7 @@ from autorubric.values import Json, TokenUsage
 Role = Literal["system", "user", "assistant"]
 
 LARGEST_ANSWER: Final = 32 << 20
-"""Maximum size in bytes of a provider's answer after decompression; a larger one is a `ServerError`."""
+"""Maximum size in bytes of a response after decompression; a larger one raises a `ServerError`."""
 
 
 class Message(NamedTuple):
@@ -49,7 +49,7 @@ class ReplySchema:
 
 
 class ModelRequest(NamedTuple):
-    """A complete request to a model; equal requests may share one cached reply.
+    """A complete request to a model; identical requests may share a cached reply.
 
     Attributes:
         model: Model name as the user wrote it.
@@ -73,11 +73,11 @@ class ModelReply(NamedTuple):
         text: The reply; may be empty.
         model: The model that answered, as named by the provider.
         usage: Token counts, if the provider reports them.
-        cost: US dollars, if the price is known.
+        cost: Cost in US dollars, if the price is known.
         reasoning: The model's reasoning, if the provider returns it.
-        finish_reason: Why it stopped: `stop`, `length`, `content_filter`, …
+        finish_reason: Reason why the reply ended: `stop`, `length`, `content_filter`, …
         refusal: The provider's or model's refusal text, if it refused.
-        cached: Whether it came from our own cache; then `cost` is 0 and `usage` is that of the first request.
+        cached: Whether the reply is from the reply cache; then `cost` is 0 and `usage` is the original usage.
         dropped_params: Parameters that were omitted because the provider does not support them.
         request_id: The provider's id of this reply, if any.
         tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
@@ -97,7 +97,7 @@ class ModelReply(NamedTuple):
 
 
 class Transport(Protocol):
-    """The interface that sends one request to a model; nothing else in the library awaits a provider."""
+    """The interface for sending a request to a model, through which all calls to providers go."""
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the model's reply.

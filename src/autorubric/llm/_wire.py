@@ -64,7 +64,7 @@ def _written(content: Json) -> bytes:
     try:
         return to_json(content)
     except ValueError:
-        # Lone surrogates have no UTF-8, and servers refuse them escaped.
+        # Lone surrogates have no UTF-8 encoding, and servers reject escaped ones.
         return _encode(content).encode("utf-8", "replace")
 
 
@@ -115,12 +115,12 @@ def _written_once(schema: ReplySchema) -> _Written:
 
 
 def token_limit(max_chars: int) -> int:
-    """Return the token limit for a reply of this length: at most one per character, plus some for escapes."""
+    """Return the token limit for a reply of this length: one per character, plus a reserve for escapes."""
     return max_chars + _SPARE_TOKENS
 
 
 def has_lengths(schema: ReplySchema) -> bool:
-    """Return whether the schema bounds the length of a text."""
+    """Return whether the schema bounds the length of any text."""
     return b'"maxLength"' in _written_once(schema).format
 
 
@@ -128,7 +128,7 @@ def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) 
     """Return the schema with another bound on the length of its texts.
 
     Args:
-        schema: The schema, its texts bounded by `REASON_LENGTH` characters or not at all.
+        schema: The schema, whose texts are bounded by `REASON_LENGTH` characters or unbounded.
         longest: Maximum number of characters of a text; None for no bound.
         enforced: Whether the bound is part of the schema; otherwise it only limits the reply's tokens.
     """
@@ -158,7 +158,7 @@ def _with_lengths(schema: Json, longest: int | None) -> Json:
 
 def error_in(envelope: Json) -> tuple[int | None, str] | None:
     """Return the status and text of an error in an envelope; None if there is no error."""
-    # JSON has no other mappings than dicts.
+    # Parsed JSON has no mappings other than dicts.
     error = envelope.get("error") if isinstance(envelope, dict) else None
     if not error:
         return None

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Authority(Protocol):
-    """The interface of an object that enforces the limits of several processes."""
+    """The interface of objects that enforce limits across several processes."""
 
     def gate(self, provider: str, limits: Limits) -> Gate:
         """Return a gate that hands out slots for requests to the provider under these limits."""
@@ -43,14 +43,14 @@ _authority: Authority | None = None
 
 
 def set_authority(authority: Authority | None) -> Authority | None:
-    """Set the authority that this process asks for slots (None: no authority); return the previous one."""
+    """Set the authority that grants slots to this process, or None; return the previous authority."""
     global _authority
     before, _authority = _authority, authority
     return before
 
 
 def limiter_for(provider: str, limits: Limits) -> Gate:
-    """Return the gate to the provider: from the process's authority, or else the event loop's own limiter."""
+    """Return the gate to a provider: from the process's authority, or otherwise the event loop's limiter."""
     return local_limiter(provider, limits) if _authority is None else _authority.gate(provider, limits)
 
 
@@ -64,7 +64,7 @@ def local_limiter(provider: str, limits: Limits) -> Limiter:
 
 
 def _begun(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
-    # A request that waits knows its loop, and would keep the entry of a closed one alive.
+    # A waiting request references its loop, and would keep the entry of a closed loop alive.
     _TRAFFIC.forget(lambda other: other.is_closed())
     return {}
 

@@ -6,8 +6,7 @@ otherwise the second.
 
 - The concurrency bound drops to the number of requests that were not rejected.
 - The rate bound drops to the rate of the last second, less a twentieth. Once known, it drops by a twentieth
-at
-  a time, and not below nine tenths of that rate.
+  at a time, and not below nine tenths of that rate.
 - Each answer to a request that a bound delayed raises the bound slightly, so that about a hundred answers
   offset one rejection; the increase is larger if the bound is a guess, or has not been reached for a while.
 - If a tenth of the requests are rejected after the first second, `LoadTest` checks whether rejections depend
@@ -29,7 +28,7 @@ _WIDER: Final = 0.0125
 """Concurrent requests added per answer."""
 _GUESSED_FASTER: Final = 0.02
 _GUESSED_WIDER: Final = 0.25
-"""The same for a bound that is a guess: one that has not been reached from below."""
+"""Concurrent requests added per answer for a bound that is a guess, not yet reached from below."""
 _CONFIRMING: Final = 4
 """Delayed requests that must be answered before a rejection to confirm the bound from below."""
 _FIRST_SECONDS: Final = 1.0
@@ -90,12 +89,12 @@ class Bound:
     Args:
         step: Increase per answer; a share of the bound if `is_share`.
         guess: Increase per answer if the bound is a guess.
-        is_share: Whether steps are shares.
-        learning: Minimum number of seconds for which it is a guess.
+        is_share: Whether `step` and `guess` are shares of the bound rather than absolute increases.
+        learning: Minimum number of seconds for which the bound is a guess.
 
     Attributes:
-        value: The bound; infinite if there is no evidence of one.
-        is_known: Whether it was reached from below.
+        value: The bound; infinite if there is no evidence of a limit.
+        is_known: Whether the bound was reached from below.
     """
 
     __slots__ = (
@@ -142,14 +141,14 @@ class Bound:
 
 
 class LoadTest:
-    """A test whether rejections depend on the load: the sequential probability ratio test of Wald (1945).
+    """A test of whether rejections depend on the load: the sequential probability ratio test of Wald (1945).
 
-    During the test, requests are sent at three quarters of the pace that got through. Rejections then are as
-    frequent as before if they are random, and at most a quarter as frequent if a limit causes them.
+    During the test, requests are sent at three quarters of the previously accepted rate. Rejections are then
+    as frequent as before if they are random, and at most a quarter as frequent if a limit causes them.
 
     Attributes:
-        is_running: Whether requests are sent at three quarters of the pace.
-        random_share: Share of requests that are rejected at random; 0 if none was found.
+        is_running: Whether the test is running.
+        random_share: Share of requests that are rejected at random; 0 if no random rejections were found.
     """
 
     __slots__ = ("_answers", "_evidence", "_first", "_rejections", "_share", "is_running", "random_share")
@@ -163,7 +162,7 @@ class LoadTest:
         self._evidence = 0.0
 
     def is_due(self, last: int) -> bool:
-        """Whether more requests are rejected than a known limit explains, or than were rejected at random.
+        """Return whether more requests are rejected than limits or the known random share explain.
 
         Args:
             last: Number of the last request sent.
@@ -183,7 +182,7 @@ class LoadTest:
 
     def count(self, number: int, last: int, *, is_rejected: bool) -> bool:
         """Count the outcome of a request and return whether the test ends with it."""
-        # Rejections come back sooner than answers: all of so many requests count, or none.
+        # Rejections arrive sooner than answers, so only a fixed set of requests is counted.
         if number <= self._first or (not self.is_running and number > self._first + _WATCHED):
             return False
         self._rejections += is_rejected
@@ -209,7 +208,7 @@ class LoadTest:
 
 
 class Learnt:
-    """Limits learned from the rejections of one provider; created at the first one.
+    """The limits learned from the rejections of one provider; created at the first rejection.
 
     Args:
         running: Number of requests in flight, including the rejected one.
@@ -276,7 +275,7 @@ class Learnt:
         self._answered_at = now
         self._lately.append((sent.number, sent.running, sent.rejections))
         if sent.number > self._paused_by:
-            # What was sent later got through: the provider is not closed.
+            # A later request was answered, so the provider is not closed.
             self._paused_until = self._asked_until = now
         self.ended(sent, last)
         if self._load_test.is_running:
@@ -314,7 +313,7 @@ class Learnt:
             return is_news
         fitted = self._fitted(sent.number, sent.running, sent.rejections)
         if fitted > self._usual:
-            # Of a burst, what was not turned away is what fits.
+            # The part of a burst that was not rejected fits.
             self.width.lower(max(left, fitted - 1, self._usual), now)
         elif sent.number > self._rate_epoch:
             self._rate_epoch = last
@@ -324,15 +323,15 @@ class Learnt:
     def pause(self, retry_after: float | None, number: int, now: float) -> None:
         """Pause after a rejection, unless a request sent after this one is answered.
 
-        Few rejections among answers cause no pause, since the bounds were lowered: only those requests wait.
+        A few rejections among answers cause no pause, because the lowered bounds are sufficient.
 
         Args:
             retry_after: Seconds that the provider asks to wait; None for increasing pauses.
-            number: The request's number among all to the provider.
+            number: The request's number among all requests to the provider.
             now: The current time.
         """
         self._unanswered += 1
-        # Where rejections come at random, several follow one another by chance.
+        # If rejections are random, several in a row may occur by chance.
         if self._unanswered < (_WATCHED if self._load_test.random_share else _CLOSED):
             return
         if retry_after is None:

@@ -22,7 +22,7 @@ class Slot(Protocol):
     """A request in flight, which reports its result to the limiter."""
 
     def spent(self, tokens: int) -> None:
-        """Replace the estimate by the tokens that the provider counted."""
+        """Replace the estimate with the number of tokens counted by the provider."""
         ...
 
     def throttled(self, retry_after: float | None) -> None:
@@ -31,25 +31,25 @@ class Slot(Protocol):
 
 
 class Gate(Protocol):
-    """The interface of objects that hand out slots for requests to one provider."""
+    """The interface of objects that assign slots to requests to one provider."""
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
         """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimate of its tokens.
+            tokens: Estimated number of tokens of the request.
         """
         ...
 
 
 class Traffic:
-    """The traffic to one provider in one event loop: in flight, in the last 60 seconds, and learned limits.
+    """The traffic to one provider in one event loop: current and recent requests, and learned limits.
 
     Attributes:
         running: Number of requests in flight.
         sent: Number of requests sent so far.
-        line: Requests that wait for their turn, the next one first.
-        learnt: Limits learned from rejections; None before the first one.
+        line: Requests that wait for their turn, in order.
+        learnt: Limits learned from rejections; None before the first rejection.
         patience: The shortest patience of all callers so far, in seconds.
     """
 
@@ -65,12 +65,12 @@ class Traffic:
         self.patience = math.inf
 
     def admit(self) -> None:
-        """Hand out free slots to waiting requests, in order."""
+        """Assign free slots to waiting requests, in order."""
         line = self.line
         while line and line[0].may_go():
             line.popleft().take()
         if line and not line[0].limiter.is_full():
-            # Only time keeps it from going, and nobody but itself waits for that.
+            # Only time delays this request, and it must wait for that itself.
             line[0].wake()
 
 
@@ -109,7 +109,7 @@ class Limiter:
         """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimate of its tokens.
+            tokens: Estimated number of tokens of the request.
         """
         return _LocalSlot(self, tokens)
 
@@ -250,7 +250,7 @@ class _LocalSlot:
             traffic.admit()
 
     def spent(self, tokens: int) -> None:
-        """Replace the estimate by the tokens that the provider counted."""
+        """Replace the estimate with the number of tokens counted by the provider."""
         self.limiter.traffic.tokens.correct(self._use, tokens - self.tokens)
         self.tokens = tokens
 
@@ -262,7 +262,7 @@ class _LocalSlot:
             traffic.learnt = Learnt(traffic.running, now)
         learnt = traffic.learnt
         if retry_after is not None and retry_after > traffic.patience:
-            # One who waits less finds out for itself, and nobody waits longer for another one's header.
+            # Requests do not wait longer than their patience because of another request's header.
             retry_after = None
         if learnt.rejected(self, traffic.running - 1, traffic.sent, now):
             learnt.pause(retry_after, self.number, now)

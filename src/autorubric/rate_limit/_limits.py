@@ -21,11 +21,11 @@ class Limits:
     """Limits on requests to a provider.
 
     Attributes:
-        parallel: Maximum number of concurrent requests; None for no limit, as for every limit here.
+        parallel: Maximum number of concurrent requests; None for no limit, as for the next two limits.
         requests_per_minute: Maximum number of requests started in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        patience: Maximum number of seconds, from its arrival, for which a request waits because the provider
-            asked another one to wait; a pause that ends later does not delay it.
+        patience: Maximum number of seconds after its arrival for which a request is delayed because the
+            provider asked another request to wait; a pause that ends later does not delay it.
     """
 
     parallel: int | None = None
@@ -37,12 +37,12 @@ class Limits:
         for name in ("parallel", "requests_per_minute", "tokens_per_minute"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:
-                raise ArgumentError(f"{name} is {limit!r}; give a number from 1, or None for no limit")
+                raise ArgumentError(f"{name} must be at least 1, or None for no limit; got {limit!r}")
 
 
 @dataclass(slots=True)
 class Use:
-    """The usage of one time slice, dated by its end."""
+    """The usage in one time slice, dated by the end of the slice."""
 
     began: float
     at: float
@@ -60,7 +60,7 @@ class Window:
         self._total = 0.0
 
     def wait(self, amount: float, limit: int, now: float) -> float:
-        """Return the seconds until `amount` fits, or 0; more than `limit` needs an empty window."""
+        """Return the seconds until `amount` fits under `limit`; a larger amount needs an empty window."""
         self._forget(now)
         excess = self._total + min(amount, limit) - limit
         if excess <= 0 or not self._uses:
@@ -86,7 +86,7 @@ class Window:
         return use
 
     def correct(self, use: Use, more: float) -> None:
-        """Add to the amount of a counted use, or subtract; has no effect if it is over 60 seconds old."""
+        """Add `more` to the amount of a counted use; has no effect if the use is over 60 seconds old."""
         if use.counted:
             self._total += more
             use.amount += more
