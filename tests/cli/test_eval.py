@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import json
 from pathlib import Path
 
@@ -257,3 +258,12 @@ def test_a_cost_that_cannot_be_kept_is_refused(cli: Cli, dataset: str, openai_se
     assert "openai/m" in refused.err
     assert openai_server.log() == []
     assert cli(*call[:-1], "0").code == 2
+
+
+def test_an_unknown_cost_has_its_reason(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """The summary of a run names the model without a price, and says where no judge is a model."""
+    call = ("eval", dataset, "--judge", "openai/m", "--api-base", openai_server.api_base, "--name", "one")
+    for shown in (cli(*call), cli("show", "experiments/one")):
+        assert re.search(r"cost in US dollars +unknown \(no price for openai/m\)", shown.out), shown.out
+    shown = cli("eval", dataset, "--judge", "lexical", "--name", "two")
+    assert re.search(r"cost in US dollars +none reported \(no judge is a model\)", shown.out), shown.out
