@@ -296,7 +296,10 @@ def test_all_faults_of_a_tree_at_once() -> None:
         ([{"name": "a", "requirement": "r", "weight": -1, "bonus": True}], "a penalty cannot be a bonus"),
         ([{"name": "a", "requirement": "r", "gate": {"at_least": 1.5}}], "less than or equal to 1"),
         ([{"name": "a", "requirement": "r", "gate": {"atleast": 1.0}}], "unknown key 'atleast'"),
-        ([{"requirement": "r"}, {"requirement": "r", "bonus": "yes"}], "the value must be a boolean; got 'yes', a string"),
+        (
+            [{"requirement": "r"}, {"requirement": "r", "bonus": "yes"}],
+            "must be a boolean; got 'yes', a string",
+        ),
         ([{"name": "", "criteria": [{"requirement": "r"}]}], "a group must have a name"),
         ([{"name": "g", "weight": True, "criteria": [{"requirement": "r"}]}], "got True"),
         ([{"name": "g", "weight": 10**400, "criteria": [{"requirement": "r"}]}], "a non-negative number"),
