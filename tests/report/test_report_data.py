@@ -539,8 +539,10 @@ def test_a_comparison_is_paired_by_item(reports: Reports, kinds: dict[str, Any])
         (wanted.ci.lower, wanted.ci.upper), abs=1e-5
     )
     assert (told["n_both"], told["n_only_run"], told["n_only_base"]) == (29, 0, 0)
-    names = [one["name"] for one in told["headline"]]
-    assert names == ["proportion of correct answers", "mean error of scores"]
+    assert [one["name"] for one in told["headline"]] == [
+        "proportion of correct answers",
+        "mean error of scores",
+    ]
     assert told["verdicts"] == [run.verdicts.to_dict(), base.verdicts.to_dict()]
 
 

@@ -298,7 +298,7 @@ def test_all_faults_of_a_tree_at_once() -> None:
         ([{"name": "a", "requirement": "r", "gate": {"atleast": 1.0}}], "unknown key 'atleast'"),
         (
             [{"requirement": "r"}, {"requirement": "r", "bonus": "yes"}],
-            "must be a boolean; got 'yes', a string",
+            "the value must be a boolean; got 'yes', a string",
         ),
         ([{"name": "", "criteria": [{"requirement": "r"}]}], "a group must have a name"),
         ([{"name": "g", "weight": True, "criteria": [{"requirement": "r"}]}], "got True"),

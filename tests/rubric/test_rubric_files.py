@@ -267,13 +267,19 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
             "sections[1].name: section 'a' is repeated",
         ),
         ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines must be a string; got ['x']"),
-        ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version supports (1)"),
+        (
+            {"criteria": PLAIN, "format": 2},
+            "format: format 2 is newer than this version supports (1); upgrade",
+        ),
         ({"criteria": PLAIN, "format": "1"}, "format: 'format' must be a positive integer"),
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),
         ([{"requirement": "a", "description": "b"}], "are aliases, but their texts differ"),
         ([{"requirement": "a", "options": [{"label": "x", "value": 1}]}], "two options that are not NA"),
         ([{"requirement": True}], "Input should be a valid string; got True"),
-        ([{"requirement": "x", "weight": True}], "weight: the value must be a number; got True, a boolean"),
+        (
+            [{"requirement": "x", "weight": True}],
+            "[0].weight: the value must be a number; got True, a boolean",
+        ),
         ([{"requirement": "x", "name": ""}], "[0].name: String should have at least 1 character; got ''"),
         (
             [{"type": "test_stars", "stars": {"min_val": 1, "max_vall": 2}}],

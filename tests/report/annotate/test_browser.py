@@ -183,8 +183,10 @@ def test_labels_are_loaded_again(opened: Opened, tmp_path: Path) -> None:
     assert page.locator("fieldset.answered").count() == 0
     page.set_input_files("#file", tmp_path / "more.jsonl")
     page.wait_for_selector("fieldset.answered")
-    told = page.inner_text("#said")
-    assert "Loaded 1 labels; skipped 3 labels of another rater or dataset and 2 unreadable" in told
+    assert (
+        "Loaded 1 labels; skipped 3 labels of another rater or dataset and 2 unreadable"
+        in page.inner_text("#said")
+    )
     assert page.locator("button[aria-pressed=true]").inner_text().endswith("UNMET")
     assert [row["value"] for row in saved(page, tmp_path / "again.jsonl")[1:]] == ["UNMET"]
 
