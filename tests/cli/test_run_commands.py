@@ -104,7 +104,7 @@ def test_prompts_are_shown(cli: Cli, dataset: str, openai_server: OpenAIServer) 
     assert cli("eval", dataset, "--judge", "openai/double", *base, "--name", "asked").code == 0
     shown = cli("show", "experiments/asked", "--item", "a", "--prompts")
     assert shown.code == 0
-    assert "capital, asked of" in shown.out and "[system]" in shown.out and "[reply]" in shown.out
+    assert "capital, judge " in shown.out and "[system]" in shown.out and "[reply]" in shown.out
     told = cli("show", "experiments/asked", "--item", "a", "--prompts", "--json").json["exchanges"]
     assert sorted(one["criterion"] for one in told) == ["capital", "form", "rude"]
     assert all("Paris is the capital of France." in one["messages"][1]["content"] for one in told)
@@ -150,7 +150,7 @@ def test_runs_without_common_items_are_refused(cli: Cli, right: str, rubric: str
     (tmp_path / "other.json").write_text(json.dumps(other), encoding="utf-8")
     assert cli("eval", "other.json", "--judge", "lexical", "--name", "other").code == 0
     done = cli("compare", right, "experiments/other")
-    assert done.code == 2 and "no item in common" in done.err
+    assert done.code == 2 and "no items in common" in done.err
 
 
 def test_votes_are_scored_under_other_weights(cli: Cli, graded: str, tmp_path: Path) -> None:

@@ -310,7 +310,7 @@ def test_one_criterion_has_nothing_to_be_set_against(tmp_path: Path) -> None:
         report_html(graded(tmp_path, dataset, [FunctionJudge(function=_says("MET"), judge_id="one")]))
     )
     found = told["data"]["criteria"][0]["discrimination"]
-    assert found == {"v": None, "why": "there is no other criterion"}
+    assert found == {"v": None, "why": "the rubric has only one criterion"}
 
 
 def test_a_run_of_comparisons_alone_has_a_headline(tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ def test_numbers_are_told_without_their_tail(tmp_path: Path) -> None:
     assert chunk["strings"][chunk["items"][0]["criteria"][0]["answer"]] == "5.33333"
     assert told["strings"][told["cells"]["truth"][0]] == "2"
     assert told["strings"][told["compare"]["labels"][0]] == "5.5"
-    assert told["first"][0]["why"] == "differs from the label: 5.33333 against 2"
+    assert told["first"][0]["why"] == "differs from the label: 5.33333 instead of 2"
 
 
 def test_an_item_without_a_score_has_failed(tmp_path: Path) -> None:
@@ -560,7 +560,7 @@ def test_a_baseline_of_other_items_is_refused(reports: Reports, tmp_path: Path) 
         panel()[:1],
         "b",
     )
-    with pytest.raises(ArgumentError, match="another text"):
+    with pytest.raises(ArgumentError, match="a different text"):
         report_html(run, baseline=same)
 
 

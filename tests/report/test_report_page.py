@@ -20,7 +20,7 @@ from tests.report.runs import HOSTILE, Scripted, graded, long_dataset, panel
 VIEWS = {
     "overview": ("#/", "Items to check first"),
     "items": ("#/items", "29 items"),
-    "heat": ("#/heat", "against the text"),
+    "heat": ("#/heat", "unfavourable"),
     "item": ("#/item/2", "Sorry that your parcel is late"),
     "item-hostile": ("#/item/24", "document.title"),
     "criteria": ("#/criteria", "Discrimination"),
@@ -28,7 +28,7 @@ VIEWS = {
     "criterion-number": ("#/criteria/4", "Lin's concordance"),
     "judges": ("#/judges", "Bias"),
     "setup": ("#/setup", "Combining votes"),
-    "comparison": ("#/compare", "Items that moved most"),
+    "comparison": ("#/compare", "Items with the largest changes"),
 }
 SIZES = {
     "desktop-light": {"size": (1280, 860), "color_scheme": "light"},
@@ -333,7 +333,7 @@ def test_a_long_text_is_cut_and_says_so(page: Any) -> None:
     assert "Truncated after 20,000 of 30,010 characters." in page.locator(".texts").inner_text()
     assert len(page.locator(".graded").inner_text()) == 20_000
     page.evaluate("location.hash = '#/'")
-    page.get_by_text("is cut:").wait_for(state="attached")
+    page.get_by_text("is truncated:").wait_for(state="attached")
 
 
 @on_page("#/item/28")
@@ -341,8 +341,8 @@ def test_candidates_stand_side_by_side_with_their_orders(page: Any) -> None:
     """Each candidate has its text, and each vote the order in which they were shown."""
     assert page.locator(".part h2").all_inner_texts()[1:] == ["Candidate first", "Candidate second"]
     told = page.locator(".votes").inner_text()
-    assert "shown first → second" in told
-    assert "shown second → first" in told
+    assert "order first → second" in told
+    assert "order second → first" in told
 
 
 @on_page("#/item/24")
@@ -369,7 +369,7 @@ def test_a_comparison_tells_differences_with_intervals(page: Any) -> None:
     right = told["headline"][0]
     text = page.locator("#compare-verdict").inner_text()
     assert f"{right['difference']['v']:.3f}" in text
-    assert "Share of right answers: higher by" in text
+    assert "Proportion of correct answers: higher by" in text
     page.get_by_text("All items with a changed answer").click()
     settled(page, "f=changed")
     assert page.locator("#found").inner_text().startswith(f"{sum(map(bool, told['changed']))} of ")
@@ -404,7 +404,7 @@ def test_undefined_figures_say_why(page: Any) -> None:
     page.wait_for_selector(".filters")
     assert page.locator('[data-filter="wrong"]').count() == 0
     page.evaluate("location.hash = '#/judges'")
-    page.get_by_text("There is one judge and no label").wait_for()
+    page.get_by_text("There is only one judge and no label").wait_for()
     page.evaluate("location.hash = '#/criteria/0'")
     page.get_by_text("No labels.").wait_for()
 

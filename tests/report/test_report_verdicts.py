@@ -30,7 +30,7 @@ def test_the_page_counts_lost_and_assumed_verdicts(
         assert "Failures" not in tiles
         assert ("49 of 50 items partly scored" in tiles) == (counts.lost > 0)
         page.evaluate("location.hash = '#/judges'")
-        page.get_by_text("Lost and assumed count verdicts on all items").wait_for()
+        page.get_by_text("Lost and assumed verdicts are counted on all items").wait_for()
         table = " ".join(page.locator("table").first.inner_text().split())
         assert f"{counts.lost} of 300" in table and f"{counts.assumed} of 300" in table
 

@@ -1,7 +1,4 @@
-"""The command line, with one file per command that parses, calls the library and prints.
-
-Functions import what `--help` does not need, so that `--help` is fast.
-"""
+"""The command line, one file per command; functions import late what `--help` does not need."""
 
 from autorubric.cli._app import main
 

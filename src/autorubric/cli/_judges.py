@@ -140,7 +140,7 @@ def parse_judges(
 
 
 def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
-    """Return the arguments of `CriterionGrader` that values of `--aggregation` set.
+    """Convert values of `--aggregation` to arguments of `CriterionGrader`.
 
     Raises:
         ArgumentError: If a value names an unknown level, or a method that its level does not support.

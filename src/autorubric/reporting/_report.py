@@ -76,7 +76,7 @@ def _facing_report(
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
-    """Return the total tokens and US dollars of votes, each None if no vote reports it."""
+    """Return the total tokens and the total cost in US dollars of votes; None if no vote reports them."""
     usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
     return TokenUsage.sum(usages) if usages else None, sum(costs) if costs else None

@@ -239,7 +239,7 @@ class RunFile(_Part):
     def with_model_settings(self, settings: Mapping[str, Any]) -> RunFile:
         """Return a copy with settings replaced in every judge that is a model.
 
-        A new `api_base` without an `api_key_env` removes the judge's variable, meant for another address.
+        A new `api_base` without `api_key_env` removes the judge's own, which was meant for another address.
 
         Args:
             settings: Values by key of `JudgeEntry`.

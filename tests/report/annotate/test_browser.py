@@ -275,10 +275,10 @@ def test_progress_counts_criteria(opened: Opened) -> None:
     """An item that is half labelled counts by its criteria."""
     page = opened(LONG)
     begin(page, "ada")
-    assert "Item 1 of 2; 0 done; 0 of 18 criteria." in page.inner_text("header")
+    assert "Item 1 of 2; 0 done; 0 of 18 criteria labelled." in page.inner_text("header")
     for _ in range(5):
         page.keyboard.press("1")
-    assert "Item 1 of 2; 0 done; 5 of 18 criteria." in page.inner_text("header")
+    assert "Item 1 of 2; 0 done; 5 of 18 criteria labelled." in page.inner_text("header")
     bar = page.locator("#progress")
     assert (bar.evaluate("one => one.value"), bar.evaluate("one => one.max")) == (5, 18)
     assert not page.locator("#text").is_visible() and not page.locator("#more").is_visible()
@@ -299,7 +299,7 @@ def test_a_penalty_says_what_its_answer_means(opened: Opened) -> None:
     assert "Penalty" not in box(page, "clear").inner_text()
     assert "Penalty: MET means that the error is present." in box(page, "rude").inner_text()
     assert "Penalty: passed means that the error is present." in box(page, "false").inner_text()
-    assert "Penalty: the more of it is true, the lower the score." in box(page, "long").inner_text()
+    assert "Penalty: the more this applies, the lower the score." in box(page, "long").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
