@@ -224,5 +224,5 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path: Path, suffix: str) -> Non
     """The error says what to do."""
     path = tmp_path / f"d{suffix}"
     path.write_bytes(b"PK")
-    with pytest.raises(FileError, match="save it as CSV"):
+    with pytest.raises(FileError, match="save the file as CSV"):
         ar.RubricDataset.from_file(path)

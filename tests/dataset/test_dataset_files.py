@@ -223,7 +223,7 @@ def test_missing_files_and_formats(tmp_path: Path) -> None:
             RubricDataset.from_file(tmp_path / f"none.{suffix}")
     with pytest.raises(DatasetError, match=r"is not supported.*\.csv, \.parquet"):
         RubricDataset.from_file(tmp_path / "d.toml")
-    with pytest.raises(DatasetError, match="save it as CSV"):
+    with pytest.raises(DatasetError, match="save the file as CSV"):
         RubricDataset().to_file(tmp_path / "d.xlsx")
 
 

@@ -524,7 +524,7 @@ def test_texts_and_choices(tmp_path: Path) -> None:
         ([{"text": "x", "choices": {"a": 0, "b": 2}}], "less than or equal to 1"),
         ({"criterion": [{"description": "x", "type": "likert"}]}, "requires a number 'points'"),
         ({"criterion": [{"description": "x", "type": "binary", "points": 3}]}, "unknown key 'points'"),
-        ({"criterion": [{"description": "x", "type": "numeric", "min": 3, "max": 3}]}, "not below"),
+        ({"criterion": [{"description": "x", "type": "numeric", "min": 3, "max": 3}]}, "must be less than"),
         ({"criterion": [{"description": "x"}], "criteria": []}, "unknown key 'criteria'"),
         ({"criterion": {"description": "x"}}, "must be a list"),
     ],

@@ -502,7 +502,7 @@ def test_a_dataset_without_items_or_rubric_is_refused(tmp_path: Path) -> None:
 def test_another_dataset_is_no_truth_for_a_run(tmp_path: Path) -> None:
     """Metrics against items that were not graded are refused."""
     result = run(tmp_path, CountingJudge())
-    with pytest.raises(ArgumentError, match="give the dataset that"):
+    with pytest.raises(ArgumentError, match="pass the dataset that"):
         result.compute_metrics(small_dataset("x"))
 
 
@@ -598,7 +598,7 @@ def test_truth_is_matched_by_id(tmp_path: Path) -> None:
     assert again.pearson == pytest.approx(pooled.pearson)
     assert replace(again, pearson=pooled.pearson) == pooled
     swapped = [items[0].model_copy(update={"submission": "plum"}), *items[1:]]
-    with pytest.raises(ArgumentError, match="a different text from the one graded"):
+    with pytest.raises(ArgumentError, match="differs from the one graded"):
         result.compute_metrics(dataset.with_items(swapped))
 
 
@@ -690,7 +690,7 @@ def test_unreadable_replies_decide_no_figure(tmp_path: Path) -> None:
     report = result.get_reports()[0]
     assert report is not None
     assert (report.score, report.report[0].decision.swayed) == (0.0, True)
-    assert "could not be read decided c" in (report.error or "")
+    assert "counted as the conservative answer, decided c" in (report.error or "")
     metrics = result.compute_metrics(per_judge=True)
     assert metrics.pooled.accuracy is None
     assert metrics.per_judge["j"].pooled.n == 0

@@ -195,7 +195,7 @@ async def test_checks_by_name() -> None:
     register_check("tests.has_digit", lambda text: any(map(str.isdigit, text)))
     reply = await CheckJudge().ask(request_for(binary(check="tests.has_digit"), "in 1848"))
     assert reply.answer is True
-    with pytest.raises(ArgumentError, match=r"no check 'tests\.has_digits'"):
+    with pytest.raises(ArgumentError, match=r"unknown check 'tests\.has_digits'"):
         await CheckJudge().ask(request_for(binary(check="tests.has_digits")))
 
 

@@ -81,7 +81,7 @@ async def test_no_more_requests_than_allowed_within_a_round(openai_server: OpenA
     passed = [one for one in result.candidates if one.verified]
     left = [one for one in result.candidates if one.errors]
     assert len(passed) >= 4 and len(passed) + len(left) == 8
-    assert all(str(one.errors[0]) == "verify: BudgetError: max_calls 20 is reached" for one in left)
+    assert all(str(one.errors[0]) == "verify: BudgetError: the limit max_calls=20 was reached" for one in left)
     assert result.winner == passed[0].content
     assert result.reevaluation is not None
     assert result.reevaluation.error == "the limit max_calls=20 (requests) was reached"
@@ -138,7 +138,7 @@ async def test_limits_hold_within_those_of_whoever_calls(openai_server: OpenAISe
         second = await strategy.run(lambda prompt: "text", "p", max_calls=3)
     assert (first.iterations, first.stopped) == (3, "max_calls")
     assert (around.calls, around.reached, len(openai_server.log())) == (5, "max_calls", 5)
-    assert any("max_calls 5 is reached" in str(error) for error in second.errors)
+    assert any("the limit max_calls=5 was reached" in str(error) for error in second.errors)
 
 
 @pytest.mark.parametrize("max_calls", [0, -1, 1.5, True, "1"])
