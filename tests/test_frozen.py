@@ -109,7 +109,7 @@ def test_those_of_the_library_are_what_they_were() -> None:
     assert Answer(code="MET").value is None
     request = JudgeRequest(criterion=binary(), submission=Submission(text="x"), reference_submission=" ")
     assert request.reference_submission is None
-    with pytest.raises(ReplyError, match="not a probability"):
+    with pytest.raises(ReplyError, match="confidence must be between 0 and 1"):
         JudgeReply(answer="MET", confidence=2.0)
     with pytest.raises(TypeError, match="status"):
         JudgeVote(judge_id="a")  # type: ignore[call-arg]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.shared_data
 VIEWS = {
     "overview": ("#/", "Items to check first"),
     "items": ("#/items", " items"),
-    "heat": ("#/heat", "wrong against truth"),
+    "heat": ("#/heat", "wrong answer"),
     "item": ("#/item/1", "All items"),
     "criteria": ("#/criteria", "Discrimination"),
     "criterion": ("#/criteria/0", "Most confusing items"),
