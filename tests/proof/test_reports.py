@@ -28,7 +28,7 @@ PHONE = ("overview", "item")
 OF_THE_SET = {
     "paperbench": ("#/heat", "each item has its own"),
     "summhay": ("#/heat", "each item has its own"),
-    "llmbar": ("#/heat", "for the second"),
+    "llmbar": ("#/heat", "second is better"),
     "ragchecker": ("#/item/1", "label b by 1"),
 }
 """What must be seen on some sets."""
