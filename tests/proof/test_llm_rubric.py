@@ -211,7 +211,7 @@ def test_na_as_the_worst_is_recorded(result: EvalResult) -> None:
     found = by_question(metrics)["Q4"]
     assert found.n_samples > 146
     assert found.weighted_kappa is not None
-    assert "NA counts as worst" in metrics.warnings
+    assert "NA is counted as worst" in metrics.warnings
     assert metrics.na_mode == "as_worst"
 
 
