@@ -398,9 +398,7 @@ def test_the_command_line_gives_leave(
 def test_what_is_no_judge_is_a_usage_error(run: Run) -> None:
     """A slip in the name is told with the option that it was given to."""
     ended = run(_MODELS, "--rubric-judge", "lexcal")
-    assert (
-        "--rubric-judge 'lexcal': unknown model 'lexcal'; did you mean 'lexical'?" in ended.stdout.str()
-    )
+    assert "--rubric-judge 'lexcal': unknown model 'lexcal'; did you mean 'lexical'?" in ended.stdout.str()
     assert ended.ret != pytest.ExitCode.OK
 
 

@@ -81,7 +81,9 @@ async def test_no_more_requests_than_allowed_within_a_round(openai_server: OpenA
     passed = [one for one in result.candidates if one.verified]
     left = [one for one in result.candidates if one.errors]
     assert len(passed) >= 4 and len(passed) + len(left) == 8
-    assert all(str(one.errors[0]) == "verify: BudgetError: the limit max_calls=20 was reached" for one in left)
+    assert all(
+        str(one.errors[0]) == "verify: BudgetError: the limit max_calls=20 was reached" for one in left
+    )
     assert result.winner == passed[0].content
     assert result.reevaluation is not None
     assert result.reevaluation.error == "the limit max_calls=20 (requests) was reached"
