@@ -32,6 +32,8 @@ _MARK = "\x1d"
 # Columns of code, and lines of an output from which on it is shown in part.
 WIDTH: Final = 86
 _LONG = 30
+# The duration of a run in its summary differs from one machine to the next.
+_DURATION = re.compile(r"^( +seconds +)[\d.]+$", re.MULTILINE)
 _NAMED = re.compile(r"# ([\w-]+\.(?:yaml|yml|json|toml))\n")
 # What only a shell understands, outside of quotes.
 _FOR_A_SHELL = re.compile(r"[|&;<>$*`]")
@@ -103,6 +105,7 @@ def with_outputs(page: Path, printed: dict[int, str]) -> str:
         if one.language != "python" or not output or (one.output and shows(one.output, output)):
             continue
         last = one.text.rstrip().rpartition("summary())")[2].count("\nprint(")
+        output = _DURATION.sub(r"\1…", output)
         shown = textwrap.indent(
             "\n".join(["```text", *_wrapped(_short(output, last)), "```"]), block["indent"]
         )
