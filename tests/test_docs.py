@@ -166,10 +166,10 @@ def test_reference_lists_every_public_name() -> None:
 
 def test_the_picture_of_a_terminal() -> None:
     """It shows the command that stands above it in the README, as the script draws it, and loads nothing."""
-    made = runpy.run_path(str(ROOT / ".ci" / "terminal_picture.py"))
+    made = runpy.run_path(str(ROOT / ".ci" / "pictures.py"))
     command = made["COMMAND"]
-    drawn = made["PICTURE"].read_text(encoding="utf-8")
-    again = made["picture"](command, "\x1b[1mItems\x1b[0m\nlate-18  0.000\n")
+    drawn = (made["ASSETS"] / "terminal.svg").read_text(encoding="utf-8")
+    again = made["draw_terminal"](command, "\x1b[1mItems\x1b[0m\nlate-18  0.000\n")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"```console\n$ {command}\n```" in readme and "docs/assets/terminal.svg" in readme
     for svg in (drawn, again):

@@ -2,7 +2,7 @@ const BIASES = [
   ["leniency", "Leniency", "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2"],
   ["length_lean", "Length", "correlation of error and length"],
   ["position_lean", "Position", "win rate of the candidate shown first − ½"],
-  ["self_preference", "Own family", "texts of the judge's own family − other texts"],
+  ["self_preference", "Own family", "texts by the judge's own model family − other texts"],
   ["mean_difference", "Mean difference", "judge − label, values on 0 to 1; depends on the base rate"],
   ["pass_rate_difference", "Pass rate", "judge − label; depends on the base rate"],
 ];
@@ -12,7 +12,7 @@ function judgesView() {
   const { rows, matrix: agreeing, pairs, stat, ties, same_cells: sameCells, ceiling, tied_labels: tiedLabels, notes } = data.judges;
   const v = (key) => (row) => (defined(row[key]) ? row[key].v : null);
   const columns = [
-    { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " together") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
+    { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " combined") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
     { name: "Kappa", key: v("kappa"), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) },
     { name: "Accuracy", key: v("accuracy"), high: true, cell: (row) => figureText(row.accuracy, { share: true }) },
     ...MACRO.filter(([key]) => rows.some((row) => defined(row[key]))).map(([key, name]) => ({ name, key: v(key), high: true, cell: (row) => figureText(row[key], { share: true }) })),
@@ -92,8 +92,8 @@ function contests(pairs, stat, ties) {
   const what = stat === "mae" ? "mean error of values (lower is better)" : "proportion of correct answers";
   return section("Judges in pairs", `${what}, on the cells that both answered; intervals are paired by item`,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
-      h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)", "Cells", "Coverage"].map((one) => h("th", { scope: "col" }, one)))),
-      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p)), h("td", { "data-label": "Cells" }, count(one.n)), h("td", { "data-label": "Coverage" }, percent(one.coverage))))))),
+      h("thead", {}, h("tr", {}, ["First", "Second", "First value", "Second value", "Difference", "", "p (Holm)", "Cells", "Coverage"].map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "First value" }, num(one.of_a.v)), h("td", { "data-label": "Second value" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p)), h("td", { "data-label": "Cells" }, count(one.n)), h("td", { "data-label": "Coverage" }, percent(one.coverage))))))),
     ties && ties.n ? h("p", { class: "soft" }, `Pairs with the panel: ${tiesText(ties.n, ties.answered)}`) : null);
 }
 function people(ceiling) {
