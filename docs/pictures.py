@@ -185,7 +185,7 @@ def _table(axes: Axes, table: Sequence[Sequence[int]], title: str) -> None:
         xticks=(0.5, 1.5),
         yticks=(0.5, 1.5),
         xlabel="judge",
-        ylabel="truth",
+        ylabel="label",
     )
     axes.set_xticklabels(("UNMET", "MET"))
     axes.set_yticklabels(("MET", "UNMET"))
@@ -249,7 +249,7 @@ def _cumulative(
         heights, ("people", "judge"), COLOURS, strict=False
     ):
         axes.step(where, height, where="post", color=colour, label=name)
-    axes.set(xlabel="score", ylabel="share at or below")
+    axes.set(xlabel="score", ylabel="cumulative proportion")
     return where, heights[0], heights[1]
 
 
@@ -316,8 +316,8 @@ def _pass_fail() -> Figure:
     figure, (axes,) = _axes()
     axes.step(quality, values, where="post", color=BLUE)
     axes.axvline(0.6, color=PALE, linestyle=":")
-    axes.annotate("the standard", (0.6, 0.5), (5, 0), textcoords="offset points")
-    axes.set(xlabel="how good the text is", ylabel="value", xticks=())
+    axes.annotate("standard", (0.6, 0.5), (5, 0), textcoords="offset points")
+    axes.set(xlabel="quality of the text", ylabel="value", xticks=())
     return figure
 
 
@@ -352,7 +352,7 @@ def _numerical_rating() -> Figure:
             for one in numbers
         ]
         axes.plot(numbers, values, color=colour, marker=".", label=f"{low} to {high}")
-    axes.set(xlabel="number given", ylabel="value")
+    axes.set(xlabel="rating", ylabel="value")
     axes.legend()
     return figure
 
@@ -381,7 +381,7 @@ def _checklist() -> Figure:
         yticks=(0, 1),
         xlim=(-0.5, 4.6),
         ylim=(-0.6, 1.6),
-        xlabel="item (filled: there)",
+        xlabel="item (filled: present)",
     )
     axes.set_xticklabels(keys)
     axes.set_yticklabels(("text A", "text B"))
@@ -504,8 +504,8 @@ def _comparative() -> Figure:
     axes[0].set(
         xlim=(0, 3),
         ylim=(0, 3),
-        xlabel="order a, b: better is",
-        ylabel="order b, a: better is",
+        xlabel="better text, order a, b",
+        ylabel="better text, order b, a",
     )
     axes[0].set(
         xticks=(0.5, 1.5, 2.5),
@@ -527,7 +527,7 @@ def _comparative() -> Figure:
         )
     axes[1].plot(steps, values, "o-", color=ORANGE)
     axes[1].set(xlabel="preference, margin 2", ylabel="value of a", xticks=steps)
-    axes[1].set_title("b is better to the right")
+    axes[1].set_title("to the right, b is better")
     return figure
 
 
@@ -545,7 +545,7 @@ def _accuracy() -> Figure:
     return _lines(
         RATES,
         curves,
-        ("share of MET in the truth", "accuracy"),
+        ("proportion of MET labels", "accuracy"),
         limits=(0.1, 1.02),
         at="lower center",
     )
@@ -563,7 +563,7 @@ def _precision() -> Figure:
     return _lines(
         RATES,
         curves,
-        ("share of MET in the truth", "figure of the same judge"),
+        ("proportion of MET labels", "value for the same judge"),
         limits=(0, 1.02),
     )
 
@@ -581,7 +581,7 @@ def _recall() -> Figure:
     return _lines(
         said,
         curves,
-        ("share that the judge calls MET", "figure"),
+        ("proportion that the judge calls MET", "value"),
         limits=(0, 1.02),
         at="lower center",
     )
@@ -618,7 +618,7 @@ def _f1() -> Figure:
         ],
     }
     return _lines(
-        added, curves, ("true negatives beside TP 30, FP 10, FN 10", "figure")
+        added, curves, ("true negatives, with TP 30, FP 10, FN 10", "value")
     )
 
 
@@ -639,7 +639,7 @@ def _macro_f1() -> Figure:
     each["macro F1"] = _value(metrics.macro_f1(table=table, ci=None))
     each["accuracy"] = _value(metrics.accuracy(table=table, ci=None))
     figure, (axes,) = _axes(width=5.0)
-    _bars(axes, each, "figure", colours=(BLUE, BLUE, BLUE, ORANGE, GREEN))
+    _bars(axes, each, "value", colours=(BLUE, BLUE, BLUE, ORANGE, GREEN))
     axes.set_ylim(0, 1.1)
     return figure
 
@@ -661,7 +661,7 @@ def _balanced_accuracy() -> Figure:
     return _lines(
         RATES,
         curves,
-        ("share of MET in the truth", "judge that always says UNMET"),
+        ("proportion of MET labels", "judge that says UNMET"),
         limits=(0, 1.02),
     )
 
@@ -686,7 +686,7 @@ def _positive_agreement() -> Figure:
     return _lines(
         rates,
         curves,
-        ("share of MET on both sides", "figure"),
+        ("proportion of MET on both sides", "value"),
         limits=(0, 1.02),
         at="lower center",
     )
@@ -727,7 +727,7 @@ def _adjacent_accuracy() -> Figure:
     figure, (axes,) = _axes()
     axes.plot(list(options), chance, "o-", color=BLUE)
     axes.set(
-        xlabel="options, all equally common",
+        xlabel="equally common options",
         ylabel="adjacent accuracy by chance",
         ylim=(0, 1.05),
     )
@@ -748,7 +748,7 @@ def _cohen_kappa() -> Figure:
     return _lines(
         RATES,
         curves,
-        ("share of MET in the truth", "figure of the same judge"),
+        ("proportion of MET labels", "value for the same judge"),
         limits=(0, 1.02),
         at="lower center",
     )
@@ -768,7 +768,7 @@ def _scott_pi() -> Figure:
     return _lines(
         RATES,
         curves,
-        ("share of MET in the judge's answers (truth: .5)", "figure"),
+        ("proportion of MET among the judge's answers (labels: .5)", "value"),
         limits=(-0.5, 0.3),
     )
 
@@ -787,7 +787,7 @@ def _brennan_prediger() -> Figure:
         ],
     }
     return _lines(
-        list(options), curves, ("declared options, three of them used", "figure")
+        list(options), curves, ("declared options, three of them used", "value")
     )
 
 
@@ -804,7 +804,7 @@ def _gwet_ac() -> Figure:
     return _lines(
         rates,
         curves,
-        ("share of MET on both sides, accuracy .9", "figure"),
+        ("proportion of MET on both sides, accuracy .9", "value"),
         limits=(-0.1, 1.02),
         at="lower center",
     )
@@ -825,7 +825,7 @@ def _mcc() -> Figure:
     return _lines(
         said,
         curves,
-        ("share that the judge calls MET (truth: .5)", "figure"),
+        ("proportion that the judge calls MET (labels: .5)", "value"),
         at="lower center",
     )
 
@@ -849,7 +849,7 @@ def _percent_agreement() -> Figure:
     return _lines(
         rates,
         curves,
-        ("share of MET of three coins", "figure"),
+        ("probability of MET of three coins", "value"),
         limits=(-0.1, 1.02),
         at=(0.27, 0.2),
     )
@@ -866,7 +866,7 @@ def _fleiss_kappa() -> Figure:
         kappas.append(_value(metrics.fleiss_kappa(ratings.tolist(), ci=None)))
         voted = metrics.majority_vote(ratings, labels=2)
         right.append(_value(metrics.accuracy(truth.tolist(), voted, ci=None)))
-    labels = ("raters, each right in 75 %", "figure")
+    labels = ("raters, each 75 % accurate", "value")
     return _lines(
         counts,
         {"accuracy of the majority": right, "Fleiss' kappa": kappas},
@@ -919,7 +919,7 @@ def _conger_kappa() -> Figure:
     return _lines(
         rates,
         curves,
-        ("share of MET of the third of three coins", "figure"),
+        ("probability of MET of the third of three coins", "value"),
         limits=(-0.2, 0.1),
     )
 
@@ -965,9 +965,7 @@ def _icc() -> Figure:
         for form in ("ICC(3,1)", "ICC(2,1)", "ICC(1,1)")
     }
     return _lines(
-        shifts,
-        curves,
-        ("how much stricter the third rater is (sd of units: 1)", "figure"),
+        shifts, curves, ("severity of the third rater (SD of items: 1)", "value")
     )
 
 
@@ -985,7 +983,7 @@ def _cronbach_alpha() -> Figure:
             for count in counts
         ]
         axes.plot(
-            counts, found, color=colour, label=f"columns correlate by {shared:g}"
+            counts, found, color=colour, label=f"correlation of columns {shared:g}"
         )
     axes.set(xlabel="number of columns", ylabel="Cronbach's alpha")
     axes.legend(loc="center right")
@@ -1006,7 +1004,7 @@ def _kendall_w() -> Figure:
         for count in counts
     ]
     figure, (axes,) = _axes()
-    axes.plot(counts, means, "o", color=BLUE, label="raters who rank at random")
+    axes.plot(counts, means, "o", color=BLUE, label="random rankings")
     axes.plot(
         counts,
         [1 / count for count in counts],
@@ -1029,7 +1027,7 @@ def _scatter(
     if line:
         axes.plot(ends, ends, color=PALE, linestyle=":", linewidth=1)
     axes.plot(x, y, "o", color=BLUE, markersize=3.5)
-    axes.set(xlabel="truth", ylabel="judge")
+    axes.set(xlabel="label", ylabel="judge")
     axes.set_title(title)
 
 
@@ -1083,7 +1081,7 @@ def _kendall_tau_b() -> Figure:
     return _lines(
         spreads,
         curves,
-        ("noise of the judge (sd of the truth: 1)", "figure"),
+        ("noise of the judge (SD of the labels: 1)", "value"),
         limits=(0, 1.02),
     )
 
@@ -1129,7 +1127,7 @@ def _mae() -> Figure:
         panel.set_title(
             f"{name}: MAE {_value(error):.2f}, bias {lean.mean_bias + 0.0:.2f}"
         )
-        panel.set(ylim=(-0.3, 0.3), xlabel="text", ylabel="judge - truth")
+        panel.set(ylim=(-0.3, 0.3), xlabel="text", ylabel="judge - label")
     return figure
 
 
@@ -1142,7 +1140,7 @@ def _rmse() -> Figure:
         "MAE": [_value(metrics.mae(np.zeros(20), one, ci=None)) for one in errors],
     }
     return _lines(
-        greatest, curves, ("size of one of twenty errors, the others .1", "figure")
+        greatest, curves, ("one of twenty errors; the others are .1", "value")
     )
 
 
@@ -1158,7 +1156,7 @@ def _bias() -> Figure:
     axes.axhline(found.mean_bias or 0.0, color=ORANGE)
     for limit in (found.lower_limit, found.upper_limit):
         axes.axhline(limit or 0.0, color=ORANGE, linestyle="--", linewidth=1)
-    axes.set(xlabel="mean of judge and truth", ylabel="judge - truth")
+    axes.set(xlabel="mean of judge and label", ylabel="judge - label")
     axes.set_title(
         f"bias {found.mean_bias:.2f}, limits {found.lower_limit:.2f} to {found.upper_limit:.2f}"
     )
@@ -1197,7 +1195,7 @@ def _earth_movers_distance() -> Figure:
         "difference of the means": [abs(one.mean_difference or 0.0) for one in found],
     }
     return _lines(
-        1 - widths, curves, ("how much narrower the judge's scores are", "figure")
+        1 - widths, curves, ("reduction in the spread of the judge's scores", "value")
     )
 
 
@@ -1224,7 +1222,7 @@ def _js_distance() -> Figure:
         axes.bar_label(
             bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2
         )
-    axes.set(xticks=(0, 1), ylabel="distance", ylim=(0, 0.45), xlabel="figure")
+    axes.set(xticks=(0, 1), ylabel="distance", ylim=(0, 0.45), xlabel="metric")
     axes.set_xticklabels(("Jensen-Shannon", "Wasserstein"))
     axes.legend(loc="upper center", ncols=2)
     return figure
@@ -1243,7 +1241,7 @@ def _ks_test() -> Figure:
         second[at],
         color=GREEN,
         linewidth=2.5,
-        label="greatest gap",
+        label="largest gap",
     )
     found = metrics.ks_test(people, judge)
     axes.set_title(f"D = {found.statistic:.2f}, p = {found.p_value:.3f}")
@@ -1323,7 +1321,7 @@ def _brier_parts() -> Figure:
     scores = [
         _value(metrics.brier(truth, given, ci=None)) for given in judges.values()
     ]
-    axes.set(xticks=range(3), ylabel="part of the score", ylim=(0, 0.4))
+    axes.set(xticks=range(3), ylabel="component of the score", ylim=(0, 0.4))
     axes.set_xticklabels(
         [
             f"{name}\nBrier {score:.2f}"
@@ -1404,7 +1402,10 @@ def _auroc() -> Figure:
             linewidth=1.4 if dash == "-" else 3,
         )
     axes.plot((0, 1), (0, 1), color=PALE, linewidth=1)
-    axes.set(xlabel="share of UNMET above the threshold", ylabel="share of MET above")
+    axes.set(
+        xlabel="proportion of UNMET above the threshold",
+        ylabel="proportion of MET above",
+    )
     axes.legend(loc="lower right")
     return figure
 
@@ -1437,7 +1438,7 @@ def _reliability_curve() -> Figure:
             label=name,
             elinewidth=0.8,
         )
-    axes.set(xlabel="forecast", ylabel="how often it happened")
+    axes.set(xlabel="forecast", ylabel="observed frequency")
     axes.legend()
     return figure
 
@@ -1505,7 +1506,9 @@ def _pairwise_accuracy() -> Figure:
     axes.set(
         xlim=(0, 4), ylim=(4, 0), xticks=np.arange(4) + 0.5, yticks=np.arange(4) + 0.5
     )
-    axes.set(xlabel="text, by people's score", ylabel="text, by people's score")
+    axes.set(
+        xlabel="text, ordered by human score", ylabel="text, ordered by human score"
+    )
     axes.set_xticklabels(names[:4])
     axes.set_yticklabels(names[1:])
     axes.set_title(
@@ -1541,7 +1544,7 @@ def _tie_calibrated_pairwise_accuracy() -> Figure:
         color=GREEN,
         linestyle="--",
         linewidth=1,
-        label="on items held out",
+        label="on held-out items",
     )
     axes.legend()
     return figure
@@ -1559,7 +1562,7 @@ def _soft_pairwise_accuracy() -> Figure:
         _value(metrics.soft_pairwise_accuracy(people, one, ci=None)) for one in judged
     ]
     labels = (
-        "difference that the judge sees (people: .25)",
+        "difference according to the judge (humans: .25)",
         "soft pairwise accuracy",
     )
     return _lines(
@@ -1748,7 +1751,7 @@ def _corrected_rate() -> Figure:
         "o-",
         color=ORANGE,
         markersize=3.5,
-        label="judged",
+        label="judge",
     )
     values = np.array([_value(one) for one in found])
     reach = np.abs(
@@ -1818,7 +1821,7 @@ def _corrected_score() -> Figure:
     figure, (axes,) = _axes(height=2.2)
     for at, (raw, corrected) in enumerate(rows.values()):
         axes.plot(
-            _value(raw), at, "s", color=ORANGE, label="judged" if at == 0 else None
+            _value(raw), at, "s", color=ORANGE, label="judge" if at == 0 else None
         )
         axes.plot((corrected.low or 0.0, corrected.high or 0.0), (at, at), color=BLUE)
         axes.plot(
@@ -1871,7 +1874,7 @@ def _decision() -> Figure:
     axes.axvline(0.6, color=ORANGE, linestyle="--", linewidth=1)
     axes.set(
         yticks=range(3),
-        xlabel="score, with the interval of redrawn votes",
+        xlabel="score, with bootstrap interval",
         ylim=(-0.5, 2.5),
         xlim=(-0.02, 1.0),
     )
@@ -1907,7 +1910,7 @@ def _alt_test() -> Figure:
     return _lines(
         levels,
         curves,
-        ("accuracy of the judge (people: .85), ε = .15", "figure"),
+        ("accuracy of the judge (annotators: .85), ε = .15", "value"),
         limits=(-0.03, 1.03),
     )
 
@@ -1964,7 +1967,7 @@ def _wilson() -> Figure:
         axes.plot(count, p, ".", color=INK)
     axes.set(
         xlabel="successes of 20",
-        ylabel="share, 95 % interval",
+        ylabel="proportion, 95 % interval",
         xticks=range(0, 21, 4),
     )
     axes.legend()
@@ -2041,7 +2044,7 @@ def _adjust_pvalues() -> Figure:
             label=method,
         )
     axes.axhline(0.05, color=PALE, linestyle=":")
-    axes.set(xlabel="p-values from the least", ylabel="p", xticks=range(2, 21, 3))
+    axes.set(xlabel="rank of the p-value", ylabel="p", xticks=range(2, 21, 3))
     axes.legend()
     return figure
 
@@ -2149,7 +2152,7 @@ def _self_consistency() -> Figure:
     return _lines(
         counts,
         curves,
-        ("repeats of one judge that errs in 10 %", "figure"),
+        ("repeats of a judge with 10 % errors", "value"),
         limits=(0, 1.02),
     )
 
@@ -2235,9 +2238,11 @@ def _panel_audit() -> Figure:
             "o-",
             color=colour,
             markersize=3.5,
-            label=f"errors correlate by {share:g}",
+            label=f"correlation of errors {share:g}",
         )
-    axes.set(xlabel="judges asked", ylabel="effective number of judges", ylim=(0, 8))
+    axes.set(
+        xlabel="number of judges", ylabel="effective number of judges", ylim=(0, 8)
+    )
     axes.legend(loc="upper left")
     return figure
 
