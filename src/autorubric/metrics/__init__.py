@@ -51,7 +51,6 @@ from autorubric.metrics._criterion_results import (
 )
 from autorubric.metrics._errors import mae, rmse
 from autorubric.metrics._estimate import Estimate, TestStatistic, UndefinedEstimateError
-from autorubric.metrics._fleiss_by_category import fleiss_kappa_by_category
 from autorubric.metrics._icc import cronbach_alpha, icc
 from autorubric.metrics._intervals import clustered_se, wilson
 from autorubric.metrics._judge_comparison import JudgeComparison, adjust_pvalues, compare_judges
@@ -82,7 +81,12 @@ from autorubric.metrics._judge_report import (
     run_difference,
 )
 from autorubric.metrics._krippendorff import krippendorff_alpha
-from autorubric.metrics._many_raters import conger_kappa, fleiss_kappa, percent_agreement
+from autorubric.metrics._many_raters import (
+    conger_kappa,
+    fleiss_kappa,
+    fleiss_kappa_by_category,
+    percent_agreement,
+)
 from autorubric.metrics._metrics_result import MetricsResult
 from autorubric.metrics._one_class import (
     f1,
@@ -118,10 +122,10 @@ from autorubric.metrics._probabilities import (
     reliability_curve,
 )
 from autorubric.metrics._read_votes import votes_table
+from autorubric.metrics._rendering import spreadsheet_safe
 from autorubric.metrics._results import BootstrapResults, JudgeMetrics, NaStats, PooledMetrics, RaterMetrics
 from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, scale_of
 from autorubric.metrics._specs import SPECS, MetricSpec, spec
-from autorubric.metrics._spreadsheet import spreadsheet_safe
 from autorubric.metrics._votes_to_truth import DawidSkeneResult, dawid_skene, majority_vote
 from autorubric.metrics.distribution import (
     DistributionResult,

@@ -13,9 +13,8 @@ from autorubric._files import write_text_atomic
 from autorubric._frames import Library, in_library
 from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import CannotAssessMode, NaMode
-from autorubric.metrics._rendering import metric_blocks, metric_rows
+from autorubric.metrics._rendering import metric_blocks, metric_rows, spreadsheet_safe
 from autorubric.metrics._results import JudgeMetrics, RaterMetrics
-from autorubric.metrics._spreadsheet import spreadsheet_safe
 
 if TYPE_CHECKING:
     import pandas as pd

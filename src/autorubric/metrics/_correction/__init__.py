@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from autorubric.metrics._correction._alt_test import AltTestResult, AnnotatorTest, alt_test
-from autorubric.metrics._correction._decision import decision
-from autorubric.metrics._correction._decision_result import DecisionResult
+from autorubric.metrics._correction._decision import DecisionResult, decision
 from autorubric.metrics._correction._human_ceiling import HumanCeiling, human_ceiling
 from autorubric.metrics._correction._rate import CorrectedRate, corrected_rate
 from autorubric.metrics._correction._score import corrected_score

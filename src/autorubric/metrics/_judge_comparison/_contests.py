@@ -10,8 +10,8 @@ import numpy as np
 
 from autorubric.metrics._chance import kappa_of, undefined_reason
 from autorubric.metrics._contingency import table_units
-from autorubric.metrics._contingency_figures import square
 from autorubric.metrics._estimate import Reason, UndefinedEstimateError
+from autorubric.metrics._estimation import square
 from autorubric.metrics._judge_comparison._triples import Triples
 from autorubric.metrics._moments import pearson_of
 from autorubric.metrics._rater_tables import row_units, weighted_units

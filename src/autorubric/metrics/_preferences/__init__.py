@@ -1,9 +1,7 @@
 """Preference metrics: agreement of two scores on the order of items, and strengths from pairwise wins."""
 
-from autorubric.metrics._preferences._bradley_terry import BradleyTerryResult, bradley_terry
-from autorubric.metrics._preferences._elo import EloResult, elo
-from autorubric.metrics._preferences._pairwise import pairwise_accuracy
-from autorubric.metrics._preferences._position_consistency import position_consistency
+from autorubric.metrics._preferences._bradley_terry import BradleyTerryResult, EloResult, bradley_terry, elo
+from autorubric.metrics._preferences._pair_figures import pairwise_accuracy, position_consistency
 from autorubric.metrics._preferences._soft_pairwise import soft_pairwise_accuracy
 from autorubric.metrics._preferences._tie_calibration import (
     TieCalibratedAccuracy,

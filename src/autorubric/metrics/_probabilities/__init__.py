@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.metrics._probabilities._auroc import auroc
-from autorubric.metrics._probabilities._brier_parts import BrierParts, brier_parts
+from autorubric.metrics._probabilities._brier_parts import BrierParts, brier, brier_parts, log_loss
 from autorubric.metrics._probabilities._calibration import (
     ReliabilityBin,
     ReliabilityCurve,
@@ -11,7 +11,6 @@ from autorubric.metrics._probabilities._calibration import (
     reliability_curve,
 )
 from autorubric.metrics._probabilities._coverage import CoverageCurve, CoveragePoint, accuracy_at_coverage
-from autorubric.metrics._probabilities._losses import brier, log_loss
 
 __all__ = [
     "BrierParts",
