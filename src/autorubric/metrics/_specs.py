@@ -27,8 +27,10 @@ from autorubric.metrics._one_class import (
     recall,
     specificity,
 )
-from autorubric.metrics._preferences import pairwise_accuracy
-from autorubric.metrics._probabilities import auroc, brier, ece, log_loss
+from autorubric.metrics._preferences._pair_figures import pairwise_accuracy
+from autorubric.metrics._probabilities._auroc import auroc
+from autorubric.metrics._probabilities._brier_parts import brier, log_loss
+from autorubric.metrics._probabilities._calibration import ece
 from autorubric.metrics.distribution import js_distance, wasserstein_distance
 from autorubric.values import Level
 

@@ -27,7 +27,7 @@ from autorubric.metrics._audit._valued import Valued, valued_of
 from autorubric.metrics._correlation import correlation_p_value, correlation_test
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._intervals import t_quantile
-from autorubric.metrics._judge_comparison import adjust_pvalues
+from autorubric.metrics._judge_comparison._stats import adjust_pvalues
 from autorubric.metrics._label_table import dataset_of, table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._ranks import Ranked, spearman_of

@@ -33,7 +33,7 @@ from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Nominal
-from autorubric.metrics._votes_to_truth import dawid_skene
+from autorubric.metrics._votes_to_truth._dawid_skene import dawid_skene
 
 _MODELLING = "share of right answers, mean over categorical criteria; model fitted once"
 
