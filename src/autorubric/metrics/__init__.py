@@ -19,7 +19,7 @@ from autorubric.metrics._audit._variance_components import variance_components
 from autorubric.metrics._bias import BiasResult, ConfidenceInterval, bias
 from autorubric.metrics._chance import brennan_prediger, cohen_kappa, gwet_ac, scott_pi
 from autorubric.metrics._classification import accuracy, adjacent_accuracy, balanced_accuracy, macro_f1, mcc
-from autorubric.metrics._compute import compute_metrics
+from autorubric.metrics._compute import MetricsResult, compute_metrics
 from autorubric.metrics._concordance import kendall_w
 from autorubric.metrics._correction._alt_test import AltTestResult, AnnotatorTest, alt_test
 from autorubric.metrics._correction._decision import DecisionResult, decision
@@ -68,7 +68,6 @@ from autorubric.metrics._many_raters import (
     fleiss_kappa_by_category,
     percent_agreement,
 )
-from autorubric.metrics._metrics_result import MetricsResult
 from autorubric.metrics._one_class import (
     f1,
     negative_agreement,

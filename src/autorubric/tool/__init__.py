@@ -22,7 +22,7 @@ from autorubric.tool._providers import PROVIDERS_VARIABLE, Provider, Providers, 
 from autorubric.tool._refine import Refinement, RefineRound, refine_until, refine_until_sync
 from autorubric.tool._request import MOST_BYTES, CritiqueRequest, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
-from autorubric.tool._standard import STANDARD, rubric_of
+from autorubric.tool._task import STANDARD, rubric_of
 from autorubric.tool._turns import in_turn, unavailable
 from autorubric.tool._workspace import Workspace
 

@@ -20,10 +20,16 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._bias_results import BIASES, SHIFTS, BiasReport, JudgeBias, TestedBias
 from autorubric.metrics._audit._item_order import order_by_id
-from autorubric.metrics._audit._leniency import leniency, mean_difference, pass_rate_difference, position_lean
+from autorubric.metrics._audit._leniency import (
+    Valued,
+    leniency,
+    mean_difference,
+    pass_rate_difference,
+    position_lean,
+    valued_of,
+)
 from autorubric.metrics._audit._resampled import clustered_error, influences, resampled_units
 from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
-from autorubric.metrics._audit._valued import Valued, valued_of
 from autorubric.metrics._correlation import correlation_p_value, correlation_test
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._intervals import t_quantile

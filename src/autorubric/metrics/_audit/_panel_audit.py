@@ -23,10 +23,10 @@ from autorubric.metrics._audit._panel_choice import (
     choose_smallest,
     credit_sums,
     macro_credits,
+    panel_credit,
     split_items,
 )
 from autorubric.metrics._audit._panel_results import AggregatorComparison, JudgeInPanel, PanelAudit
-from autorubric.metrics._audit._panels import panel_credit
 from autorubric.metrics._audit._resampled import not_a_point, resampled
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._label_table import table_of

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics._estimation import Analytic, Figure, delta, estimate
 from autorubric.metrics._intervals import Ends, normal_quantile
-from autorubric.metrics._judge_comparison._contests import Contest, Statistic
+from autorubric.metrics._judge_comparison._contests import Contest, Statistic, Triples
 from autorubric.metrics._judge_comparison._paired_tests import (
     PERMUTATIONS,
     PValue,
@@ -30,7 +30,6 @@ from autorubric.metrics._judge_comparison._stats import (
     read_triples,
     side_estimates,
 )
-from autorubric.metrics._judge_comparison._triples import Triples
 from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics._rater_tables import no_analytic
 from autorubric.metrics._resampling import Units

@@ -18,13 +18,16 @@ from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._judge_comparison._contests import (
     Contest,
     Statistic,
+    Triples,
     accuracy_contest,
     callable_contest,
+    code_triples,
     kappa_contest,
+    label_triples,
     mae_contest,
+    number_triples,
     pearson_contest,
 )
-from autorubric.metrics._judge_comparison._triples import Triples, code_triples, label_triples, number_triples
 from autorubric.metrics._options import CodedOptions, IntervalArguments, IntervalOptions
 from autorubric.metrics._rater_tables import no_analytic
 from autorubric.metrics._resampling import Array

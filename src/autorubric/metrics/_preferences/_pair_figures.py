@@ -16,8 +16,13 @@ from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics._intervals import Ends, logit_t_ends
 from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalArguments, IntervalOptions
-from autorubric.metrics._preferences._pair_counts import PairCounts, Ties, count_pairs
-from autorubric.metrics._preferences._scored_items import ScoredItems, scored_items
+from autorubric.metrics._preferences._pair_counts import (
+    PairCounts,
+    ScoredItems,
+    Ties,
+    count_pairs,
+    scored_items,
+)
 from autorubric.metrics._resampling import Array, Compute, Units
 from autorubric.metrics._scales import Codes, Scale
 
