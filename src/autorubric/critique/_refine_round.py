@@ -11,10 +11,9 @@ from autorubric._files import parse_structured, shortened
 from autorubric.critic import Template
 from autorubric.critique._critics import DraftCritic
 from autorubric.critique._drafts import Draft
-from autorubric.critique._evidence import data_of
 from autorubric.critique._prompts import json_kind, rewrite_prompt
 from autorubric.critique._provenance import Answered
-from autorubric.critique._records import now, raw_text
+from autorubric.critique._records import data_of, now, raw_text
 from autorubric.critique._schema import SchemaFaultError
 from autorubric.critique._teacher import Question, Teacher
 from autorubric.errors import ArgumentError, BudgetError, FileError, ReplyError

@@ -22,11 +22,10 @@ from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._contingency import cluster_codes
-from autorubric.metrics._counts import code_ratings
+from autorubric.metrics._counts import PseudoUnit, code_ratings, is_smoothed, pseudo_ratings
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
-from autorubric.metrics._pseudo_units import PseudoUnit, is_smoothed, pseudo_ratings
 from autorubric.metrics._rater_tables import (
     CountedRows,
     dense,

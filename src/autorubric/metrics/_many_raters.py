@@ -14,7 +14,9 @@ from autorubric.metrics._counts import (
     code_ratings,
     counts_estimate,
     fleiss_chance,
+    is_smoothed,
     no_chance,
+    pseudo_ratings,
     ratings_estimate,
     read_counts,
     units_by_category,
@@ -22,7 +24,6 @@ from autorubric.metrics._counts import (
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
 from autorubric.metrics._options import CodedArguments, CodedOptions
-from autorubric.metrics._pseudo_units import is_smoothed, pseudo_ratings
 from autorubric.metrics._rater_tables import CountedRows, dense, row_units, with_pseudo_rows
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Interval, Scale

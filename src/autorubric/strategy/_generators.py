@@ -1,17 +1,54 @@
-"""Sources of candidates: models, functions that take the prompt, and streams."""
+"""Attempts, candidates, and sources of candidates: models, functions that take the prompt, and streams."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.llm import LLMClient, LLMConfig, Message
 from autorubric.strategy._calls import Called, called, is_yielding, name_of, takes_both
-from autorubric.strategy._candidates import Attempt, Generated
+from autorubric.strategy._hints import Hint
+from autorubric.values import TokenUsage
+
+
+class Attempt(int):
+    """The number of a candidate, counted from 0 across all rounds, with information about its round.
+
+    Attributes:
+        iteration: The number of the round, starting at 1.
+        position: The position within the round, starting at 0.
+        hints: Failures of the candidates of the previous round; empty in the first round.
+    """
+
+    iteration: int
+    position: int
+    hints: tuple[Hint, ...]
+
+    def __new__(cls, number: int, *, iteration: int, position: int, hints: tuple[Hint, ...] = ()) -> Self:
+        """Create the attempt with this number."""
+        made = super().__new__(cls, number)
+        made.iteration, made.position, made.hints = iteration, position, hints
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """A candidate returned by a generator.
+
+    Attributes:
+        content: The generated content.
+        usage: Tokens spent, if a model generated it.
+        spent: US dollars spent, if known.
+    """
+
+    content: Any
+    usage: TokenUsage | None = None
+    spent: float | None = None
+
 
 _END: Final = object()
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._bias_results import BIASES, SHIFTS, BiasReport, JudgeBias, TestedBias
-from autorubric.metrics._audit._item_order import order_by_id
+from autorubric.metrics._audit._decided import order_by_id
 from autorubric.metrics._audit._leniency import (
     Valued,
     leniency,

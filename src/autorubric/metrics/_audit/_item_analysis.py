@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._decided import distinct_names
-from autorubric.metrics._audit._item_order import order_by_id
+from autorubric.metrics._audit._decided import distinct_names, order_by_id
 from autorubric.metrics._audit._item_results import (
     CriterionAnalysis,
     ItemAnalysis,

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._decided import distinct_names
-from autorubric.metrics._audit._item_order import rank_by_id
+from autorubric.metrics._audit._decided import distinct_names, rank_by_id
 from autorubric.metrics._audit._resampled import ratio
+from autorubric.metrics._columns import read_rows
 from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._counts import code_ratings
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._krippendorff import AlphaLevel, alpha_parts
 from autorubric.metrics._rater_tables import score_rows
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._rows import read_rows
 from autorubric.metrics._scales import Codes, Interval, Ordinal, Scale, is_missing
 from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from autorubric.metrics._columns import read_rows
 from autorubric.metrics._counts import code_ratings
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._rows import read_rows
 from autorubric.metrics._scales import Binary, CategoricalScale, Codes, Scale
 
 _COUNTED_KEYS = 1 << 20
