@@ -17,9 +17,8 @@ from autorubric.critique._critics import DraftCritic, critic_of
 from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, key_of, read_drafts
 from autorubric.critique._ledger import Ledger, contract_error, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, check_apart, counts_of, manifest_of, setup_changes
-from autorubric.critique._records import critique_record
+from autorubric.critique._records import CritiqueTally, critique_record
 from autorubric.critique._schema import CritiqueSchema
-from autorubric.critique._stats import CritiqueTally
 from autorubric.critique._unfinished import Unfinished
 from autorubric.errors import ArgumentError
 from autorubric.eval import run_bounded, spending_limit

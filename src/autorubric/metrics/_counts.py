@@ -34,9 +34,9 @@ _MOST_RATINGS = 1_000_000
 class PseudoUnit:
     """Probability distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
-    Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell of
-    their table. Its pattern of missing ratings is drawn from those of the real units. The possible pseudo-units
-    are enumerated if there are few of them, and sampled otherwise.
+    Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
+    of their table. Its pattern of missing ratings is drawn from those of the real units. The possible
+    pseudo-units are enumerated if there are few of them, and sampled otherwise.
 
     Attributes:
         rows: Possible pseudo-units, shape `(p, n_columns)`.

@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.llm import LLMClient, LLMConfig, Message
-from autorubric.strategy._calls import Called, called, is_yielding, name_of, takes_both
-from autorubric.strategy._hints import Hint
+from autorubric.strategy._calls import Called, Hint, called, is_yielding, name_of, takes_both
 from autorubric.values import TokenUsage
 
 

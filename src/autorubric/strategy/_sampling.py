@@ -20,8 +20,7 @@ from autorubric.errors import ArgumentError, ReplyError
 from autorubric.graders import JudgeCall, cast_all, derive_seed, spend, warn_of_equal_samples
 from autorubric.judges import JudgeLike, JudgeRequest, JudgeSpec, Seat, seat_judges
 from autorubric.llm import parse_reply
-from autorubric.strategy._calls import current_ledger
-from autorubric.strategy._hints import Hint
+from autorubric.strategy._calls import Hint, current_ledger
 from autorubric.types import JudgeVote
 from autorubric.values import Answer, Json, Submission, TokenUsage
 

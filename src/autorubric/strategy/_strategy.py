@@ -13,8 +13,8 @@ from typing import Any, TypeVar, get_args
 from autorubric._sync import NoStrayCancellation, run_sync
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.llm import Spending, SpendingLimit, SpendingLimitName, spending_within
+from autorubric.strategy._calls import Hint, HintStyle, with_hints
 from autorubric.strategy._generators import Attempt, Generator, GeneratorLike, generator_of
-from autorubric.strategy._hints import Hint, HintStyle, with_hints
 from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.strategy._sampling import check_count
 from autorubric.strategy._steps import CostLike, Outcome, Step, VerifyLike, cost_step, verify_step

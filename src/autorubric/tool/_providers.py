@@ -17,7 +17,7 @@ from autorubric._files import Document, Faults, format_fault, nearest_key, read_
 from autorubric._sync import NoStrayCancellation
 from autorubric.errors import ArgumentError, FileError, ProviderTimeoutError
 from autorubric.llm import LLMConfig
-from autorubric.tool._content import FoundType
+from autorubric.tool._request import FoundType
 from autorubric.values import Json
 
 T = TypeVar("T")

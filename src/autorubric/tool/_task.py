@@ -13,9 +13,8 @@ from autorubric.criteria import BaseCriterion, NumericalRatingCriterion
 from autorubric.errors import ArgumentError
 from autorubric.prompts import neutralise
 from autorubric.rubric import Rubric
-from autorubric.tool._content import CALLED, FoundType, found_type, misfit_note
 from autorubric.tool._providers import Provider, ProviderTable
-from autorubric.tool._request import CritiqueRequest
+from autorubric.tool._request import CALLED, CritiqueRequest, FoundType, found_type, misfit_note
 from autorubric.tool._response import Issue
 from autorubric.tool._workspace import Workspace
 
