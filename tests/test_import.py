@@ -95,7 +95,7 @@ def test_opening_a_run_loads_nothing_that_asks() -> None:
         *("yaml", "tqdm", "tomli_w", "autorubric._blocks", "autorubric._sync"),
         *(f"autorubric.{name}" for name in ("graders", "critic", "judges", "prompts", "llm", "scoring")),
         *(f"autorubric.eval.{name}" for name in ("_runner", "_store", "_executor", "_merge", "_planned")),
-        *(f"autorubric.criteria.{name}" for name in ("_likert", "_comparative", "_checklist", "_parts")),
+        *(f"autorubric.criteria.{name}" for name in ("_likert", "_comparative", "_checklist")),
         *("autorubric.aggregation._methods", "autorubric.reporting._report", "autorubric.types._reports"),
     }
     assert not unwanted & set(loaded)
@@ -109,7 +109,7 @@ def test_going_on_with_a_run_loads_only_the_kinds_that_it_needs() -> None:
     )
     loaded = json.loads(_in_a_process(program))
     unwanted = {
-        *(f"autorubric.criteria.{name}" for name in ("_likert", "_checklist", "_parts", "_narrative")),
+        *(f"autorubric.criteria.{name}" for name in ("_likert", "_checklist", "_narrative")),
         *(f"autorubric.critic.{name}" for name in ("_critic", "_evaluators", "_template")),
         *("autorubric._blocks", "autorubric.eval._merge", "autorubric.eval._planned"),
     }

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.errors import BudgetError
 from autorubric.integrations._ray_keeper import CostAsked, Keeper, SlotAsked, SlotEnded, Told
-from autorubric.integrations._ray_kept import BLOCK, KeptBudget, KeptLimits, Line
+from autorubric.integrations._ray_worker import BLOCK, KeptBudget, KeptLimits, Line
 from autorubric.rate_limit import Gate, Limits, Slot
 from tests.integrations.handles import Handle, settled, turns
 

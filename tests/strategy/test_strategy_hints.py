@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric import QualitativeCriteria, Strategy
 from autorubric.strategy import Attempt, SampledEvaluation
-from autorubric.strategy._hints import Hint, HintStyle, with_hints
+from autorubric.strategy._calls import Hint, HintStyle, with_hints
 from tests.doubles import in_loop
 from tests.strategy.drafts import run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge

@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING
 from autorubric._late import loading
 from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._candidates import candidate_id
-from autorubric.criteria._checks import (
+from autorubric.criteria._conditions import (
     Check,
+    Gate,
+    When,
     check_name,
     find_check,
     is_registered,
     qualified_name,
     register_check,
 )
-from autorubric.criteria._conditions import Gate, When
 from autorubric.criteria._fields import (
     BoolField,
     BoundFloat,

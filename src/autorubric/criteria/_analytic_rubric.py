@@ -13,11 +13,18 @@ from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import MOST_STEPS, BoundInt, EvalField, FieldSpec, TextField
 from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
-from autorubric.criteria._parts import WholeScore
 from autorubric.criteria._registry import register_kind
 from autorubric.values import Answer, Json, Level, Submission
 
 _OVERALL: Final = "overall_score"
+
+
+class WholeScore(BaseCriterion):
+    """A dimension of an analytic rubric, scored with an integer on an ordinal scale."""
+
+    level: ClassVar[Level] = "ordinal"
+
+    score: BoundInt
 
 
 class RubricDimension(BaseModel):

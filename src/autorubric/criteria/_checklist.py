@@ -14,12 +14,22 @@ from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import BoolField, EvalField, FieldSpec, TextField
 from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
-from autorubric.criteria._parts import TickBox
 from autorubric.criteria._registry import register_kind
 from autorubric.errors import ReplyError
 from autorubric.values import Answer, Json, Level, Submission
 
 _MISSING = "missing_items"
+
+
+class TickBox(BaseCriterion):
+    """A checklist item, which is present or missing."""
+
+    level: ClassVar[Level] = "binary"
+
+    there: BoolField = BoolField()
+
+    def _label(self, code: Json) -> str:
+        return "yes" if code else "no"
 
 
 @register_kind("checklist")

@@ -23,8 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from autorubric._files import shortened
-from autorubric.criteria._checks import check_name
-from autorubric.criteria._conditions import Gate, When
+from autorubric.criteria._conditions import Gate, When, check_name
 from autorubric.criteria._fields import EvalField, FieldSpec, TextField
 from autorubric.criteria._keys import field_fault
 from autorubric.criteria._wire import REASON_LENGTH, is_closed, object_schema, reason_schema

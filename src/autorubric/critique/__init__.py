@@ -9,10 +9,10 @@ automatic check of the output. Records are appended as they arrive, so that an i
 continued with `resume=True`.
 """
 
-from autorubric.critique._evidence import resolve_evidence
 from autorubric.critique._generate import generate_critiques, generate_critiques_async
 from autorubric.critique._prompts import TeacherPrompt, load_critique_prompt_template
 from autorubric.critique._provenance import TeacherReply
+from autorubric.critique._records import resolve_evidence
 from autorubric.critique._refine import refine, refine_async
 from autorubric.critique._schema import load_critique_schema
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from autorubric.critique._critics import DraftCritic
 from autorubric.critique._drafts import input_digest
+from autorubric.critique._records import CritiqueTally
 from autorubric.critique._schema import CritiqueSchema, digest_of
-from autorubric.critique._stats import CritiqueTally
 from autorubric.errors import ArgumentError
 from autorubric.llm import holds_secret
 from autorubric.values import Json

@@ -12,7 +12,7 @@ from autorubric._chat_tokens import neutralise_tokens
 from autorubric._files import read_text, shortened
 from autorubric.critic import Template
 from autorubric.critique._drafts import Draft, text_of
-from autorubric.critique._evidence import data_of
+from autorubric.critique._records import data_of
 from autorubric.critique._schema import CritiqueSchema
 from autorubric.errors import ArgumentError
 from autorubric.prompts import MATERIAL_RULE, delimit, item_tag, neutralise

@@ -1,18 +1,192 @@
-"""The record of a critique, with its content, its provenance, and whether it follows its schema."""
+"""The record of a critique, with its provenance and evidence paths, and statistics over records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from sys import float_info
 from typing import Any, Final
 
 from autorubric._files import parse_structured
 from autorubric.critique._drafts import Draft, key_of
-from autorubric.critique._evidence import evidence_of
 from autorubric.critique._provenance import Answered
 from autorubric.errors import FileError
 from autorubric.values import Json
+
+_VERDICTS: Final = ("pass", "revise", "reject")
+_RISKS: Final = ("low", "medium", "high")
+_ISSUE_TYPES: Final = (
+    "hallucination",
+    "overconfidence",
+    "schema",
+    "verification",
+    "actionability",
+    "clarity",
+    "safety",
+)
+_CODES: Final = ("JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEOUT")
+
+
+@dataclass(slots=True)
+class CritiqueTally:
+    """Counts over the records of a critiques file."""
+
+    records: int = 0
+    parsed: int = 0
+    valid: int = 0
+    unresolved: int = 0
+    other_ids: int = 0
+    verdicts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_VERDICTS, 0)))
+    issues: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_ISSUE_TYPES, 0)))
+    risks: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_RISKS, 0)))
+    errors: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_CODES, 0)))
+    first_errors: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, float] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    @classmethod
+    def of(cls, records: Iterable[Mapping[str, Any]]) -> CritiqueTally:
+        """Create the tally of records."""
+        tally = cls()
+        for record in records:
+            tally.add(record)
+        return tally
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add one record to the counts."""
+        self.records += 1
+        self._add_spent(record.get("teacher") or {})
+        contract = record.get("critique_contract") or {}
+        error = contract.get("error") or {}
+        if error:
+            self.errors[str(error.get("code"))] += 1
+            self.first_errors.setdefault(str(error.get("code")), str(error.get("message")))
+        critique = record.get("critique")
+        self.parsed += isinstance(critique, Mapping) or error.get("code") == "SCHEMA_ERROR"
+        if not isinstance(critique, Mapping):
+            return
+        self.valid += bool(contract.get("schema_ok"))
+        self.other_ids += contract.get("id_ok") is False
+        self.unresolved += sum(one.get("resolved") is False for one in record.get("evidence") or [])
+        verdict = verdict_of(record)
+        if verdict is not None:
+            self.verdicts[verdict] += 1
+        risk = risk_of(critique)
+        if risk is not None:
+            self.risks[risk] += 1
+        self.issues.update(str(issue.get("type")) for issue in issues_of(critique))
+        for name, score in scores_of(critique).items():
+            self.sums[name] = self.sums.get(name, 0.0) + score
+            self.counts[name] += 1
+
+    def _add_spent(self, teacher: Mapping[str, Any]) -> None:
+        usage = teacher.get("usage") or {}
+        total = usage.get("total_tokens")
+        self.tokens += total if isinstance(total, int) else 0
+        cost = teacher.get("cost")
+        if isinstance(cost, int | float):
+            self.cost += cost
+        else:
+            self.unpriced += 1
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the statistics; rates are percentages of the records, or None if there are no records."""
+        return {
+            "critique_parse_rate": percent(self.parsed, self.records),
+            "critique_schema_valid_rate": percent(self.valid, self.records),
+            "verdict_distribution": dict(self.verdicts),
+            "issue_type_counts": dict(self.issues.most_common()),
+            "risk_level_distribution": dict(self.risks),
+            "avg_scores": {name: total / self.counts[name] for name, total in self.sums.items()},
+            "records": self.records,
+            "error_counts": dict(self.errors),
+            "first_errors": dict(self.first_errors),
+            "unresolved_evidence": self.unresolved,
+            "id_mismatches": self.other_ids,
+            "tokens": self.tokens,
+            "cost": None if self.unpriced else self.cost,
+        }
+
+
+def percent(part: int, whole: int) -> float | None:
+    """Return a part as a percentage of the whole; None if the whole is 0."""
+    return 100.0 * part / whole if whole else None
+
+
+_STEP: Final = re.compile(
+    r"""\.?(?P<key>[^.\[\]\s"'][^.\[\]]*)|\[(?P<place>\d{1,9})\]|\[(?P<quoted>"[^"]*"|'[^']*')\]"""
+)
+
+
+def resolve_evidence(path: str, output: Json) -> bool:
+    """Return whether an evidence path exists in an output.
+
+    Args:
+        path: Keys separated by dots or quoted in brackets, and indices in brackets, for example
+            `payload.days[0]["first title"]`. The path may start with `$`, which denotes the output.
+        output: The output, as data or a JSON string. No path exists in text that is not JSON.
+    """
+    steps = _steps(path)
+    place = data_of(output)
+    if not steps or place is None:
+        return False
+    for step in steps:
+        if isinstance(place, list) and isinstance(step, int):
+            there = step < len(place)
+        else:
+            there = isinstance(place, Mapping) and step in place
+        if not there:
+            return False
+        place = place[step]
+    return True
+
+
+def evidence_of(critique: Mapping[str, Json], output: Json) -> list[dict[str, Json]]:
+    """Return each issue that has a path, with its index, the path, and whether it exists in the output."""
+    issues = critique.get("issues")
+    found: list[dict[str, Json]] = []
+    for place, issue in enumerate(issues if isinstance(issues, list) else []):
+        path = issue.get("evidence_path") if isinstance(issue, Mapping) else None
+        if isinstance(path, str) and path:
+            resolved = resolve_evidence(path, output)
+            found.append({"issue": place, "evidence_path": path, "resolved": resolved})
+    return found
+
+
+def _steps(path: str) -> list[str | int] | None:
+    """Split a path into keys and indices; None if the path is invalid."""
+    text = path.strip().removeprefix("$")
+    steps: list[str | int] = []
+    at = 0
+    while at < len(text):
+        match = _STEP.match(text, at)
+        # A key must follow a dot, except at the beginning.
+        if match is None or (match["key"] and at > 0 and text[at] != "."):
+            return None
+        at = match.end()
+        if match["place"] is not None:
+            steps.append(int(match["place"]))
+        else:
+            steps.append(match["key"] if match["key"] is not None else match["quoted"][1:-1])
+    return steps
+
+
+def data_of(output: Json) -> Any:
+    """Return an output as data: a string is parsed as JSON (None if invalid), other data is unchanged."""
+    if not isinstance(output, str):
+        return output
+    try:
+        return json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+
 
 LONGEST_RAW: Final = 20_000
 """Maximum number of characters kept of a reply that is not a critique."""

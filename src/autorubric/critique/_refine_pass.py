@@ -14,10 +14,9 @@ from typing import Final, get_args
 from autorubric.critique._drafts import key_of
 from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, manifest_of, setup_changes
-from autorubric.critique._records import now
+from autorubric.critique._records import now, percent
 from autorubric.critique._refine_jobs import Job, Jobs
 from autorubric.critique._refine_round import Outcome, Refiner
-from autorubric.critique._stats import percent
 from autorubric.critique._unfinished import Unfinished
 from autorubric.eval import run_bounded
 from autorubric.values import Json

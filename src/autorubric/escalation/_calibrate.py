@@ -9,8 +9,7 @@ from typing import Final
 from autorubric._blocks import Block, CurveBlock, TableBlock, render_text
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.escalation._cells import Cell, cells_of
-from autorubric.escalation._replay import EscalationPoint, point, share_equal
+from autorubric.escalation._replay import Cell, EscalationPoint, cells_of, point, share_equal
 from autorubric.eval import EvalResult, stored_policy
 from autorubric.metrics import Estimate
 

@@ -1,17 +1,172 @@
-"""Replaying a cascade on a stored run with chosen thresholds."""
+"""Replaying a cascade on the cells of a stored run with chosen thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from autorubric._blocks import Block, ScalarBlock, render_text
+from autorubric.aggregation import AggregationPolicy
+from autorubric.criteria import BaseCriterion
 from autorubric.dataset import RubricDataset
-from autorubric.escalation._cells import Cell, cells_of
-from autorubric.eval import EvalResult
-from autorubric.graders import EscalationConfig, check_per_criterion
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.eval import EvalResult, stored_policy
+from autorubric.graders import (
+    EscalationConfig,
+    GradingPolicy,
+    check_per_criterion,
+    confidence_of,
+    criterion_report,
+    spend,
+)
 from autorubric.judges import seat_judges
 from autorubric.metrics import Estimate, accuracy
+from autorubric.types import Decision, JudgeVote
+from autorubric.values import Json, Submission
+
+_COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
+"""Levels whose answers are either right or wrong, unlike numbers and texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One criterion of one item, judged by both panels.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        confidence: Confidence of the first panel on [0, 1]; None if unknown or the panel did not decide.
+        first: Decision of the first panel; None if it did not decide, and for number and text answers.
+        strong: Decision of the strong panel; None in the same cases.
+        truth: The ground-truth answer; None if unknown.
+        first_votes: Number of votes of the first panel.
+        strong_votes: Number of votes of the strong panel.
+        first_cost: Cost of the first panel's votes in US dollars; None if a vote has tokens but no price.
+            Votes with neither, such as those of trained and recorded judges and all but the first vote of a
+            shared request, count as free.
+        strong_cost: Cost of the strong panel's votes in US dollars, by the same rules.
+        states_cost: Whether any of the votes has a cost.
+    """
+
+    item_id: str
+    criterion: str
+    confidence: float | None
+    first: str | None
+    strong: str | None
+    truth: str | None
+    first_votes: int
+    strong_votes: int
+    first_cost: float | None
+    strong_cost: float | None
+    states_cost: bool
+
+    def is_escalated(self, threshold: float) -> bool:
+        """Return whether the cell is escalated to the strong panel at a threshold."""
+        return self.confidence is None or self.confidence < threshold
+
+    def decided(self, threshold: float) -> str | None:
+        """Return the decision of the cascade at a threshold."""
+        return self.strong if self.is_escalated(threshold) else self.first
+
+
+def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[Cell]:
+    """Return the cells of a run: each criterion of each item that judges decide.
+
+    Args:
+        result: The run.
+        strong: Ids of the judges of the strong panel; all other judges form the first panel.
+        dataset: The dataset with ground truth; None for the graded dataset.
+
+    Raises:
+        ArgumentError: If the run lacks these judges, has no other judges, or has skipped votes.
+    """
+    policy = stored_policy(result.experiment_dir).aggregation
+    labelled = dataset if dataset is not None else result.dataset
+    truths = {labelled.item_id(i): labelled.item_truth(i) or {} for i in range(len(labelled))}
+    cells: list[Cell] = []
+    voted: set[str] = set()
+    for one in result.item_results:
+        if one.report is None:
+            continue
+        item_id = result.dataset.item_id(one.item_idx)
+        submission = Submission.parse(one.item.submission)
+        for report in one.report.report:
+            _refuse_gaps(item_id, report.votes)
+            voted.update(vote.judge_id for vote in report.votes)
+            if report.criterion.check is None:
+                facing = report.criterion.facing(submission)
+                truth = _truth(facing, truths.get(item_id, {}))
+                cells.append(_cell(item_id, facing, report.votes, strong, policy, truth))
+    _check_panels(voted, strong)
+    return cells
+
+
+def _cell(
+    item_id: str,
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    strong: Collection[str],
+    policy: AggregationPolicy,
+    truth: str | None,
+) -> Cell:
+    cheap = [vote for vote in votes if vote.judge_id not in strong]
+    dear = [vote for vote in votes if vote.judge_id in strong]
+    first = criterion_report(criterion, cheap, GradingPolicy(aggregation=policy)).decision
+    later = criterion_report(criterion, dear, GradingPolicy(aggregation=policy)).decision
+    is_compared = criterion.level in _COMPARED
+    return Cell(
+        item_id=item_id,
+        criterion=criterion.name or "",
+        confidence=None if _code(first) is None else confidence_of(cheap, first),
+        first=_code(first) if is_compared else None,
+        strong=_code(later) if is_compared else None,
+        truth=truth if is_compared else None,
+        first_votes=len(cheap),
+        strong_votes=len(dear),
+        first_cost=_cost(cheap),
+        strong_cost=_cost(dear),
+        states_cost=any(vote.completion_cost is not None for vote in votes),
+    )
+
+
+def _code(decision: Decision) -> str | None:
+    if decision.status != "answered" or decision.assumed or decision.answer is None:
+        return None
+    return repr(decision.answer.code)
+
+
+def _cost(votes: Sequence[JudgeVote]) -> float | None:
+    if any(vote.completion_cost is None and vote.token_usage is not None for vote in votes):
+        return None
+    return spend(votes)[1] or 0.0
+
+
+def _truth(criterion: BaseCriterion, labels: Mapping[str, Json]) -> str | None:
+    try:
+        answer = criterion.parse_truth(labels.get(criterion.name or ""))
+    except ReplyError:
+        return None
+    return None if answer is None or answer.abstains else repr(answer.code)
+
+
+def _refuse_gaps(item_id: str, votes: Sequence[JudgeVote]) -> None:
+    if any(vote.skipped for vote in votes):
+        raise ArgumentError(
+            f"item {item_id!r} has skipped votes, but a replay requires a run in which every judge voted on "
+            "everything; grade with all judges in judges=[…], without stop_when_decided and escalation"
+        )
+
+
+def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
+    missing = sorted(set(strong) - set(voted))
+    if missing:
+        raise ArgumentError(
+            f"unknown judge {', '.join(missing)}; judges of the run: {', '.join(sorted(voted))}"
+        )
+    if not set(voted) - set(strong):
+        raise ArgumentError("all judges of the run are in the strong panel, so none is left to grade first")
+
 
 Threshold = Callable[[Cell], float]
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from autorubric.aggregation import AggregationPolicy
+from autorubric.criteria import ComparativeCriterion, Criterion, CriterionOption
 from autorubric.errors import ArgumentError
 from autorubric.graders._base import Grader
-from autorubric.graders._digest import prompt_digest
 from autorubric.judges import seat_judges
+from autorubric.prompts import Material, Question, compose, compose_batch
 from autorubric.reporting import GraderDescription, GradingPolicy
 from autorubric.types import CannotAssessConfig
+from autorubric.values import Submission
 
 if TYPE_CHECKING:
     from autorubric._events import Listener
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from autorubric.rubric import Rubric
     from autorubric.types import EnsembleEvaluationReport, JudgeVote, LengthPenalty
     from autorubric.values import Json
+
 
 LLMCalls = Literal["per_criterion", "per_item"] | int
 
@@ -318,3 +323,29 @@ def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None
 
 def _asked_of(seat: Seat) -> Mapping[str, Any]:
     return {k: v for k, v in seat.to_dict().items() if k not in ("judge_id", "weight", "samples")}
+
+
+def prompt_digest(system: str | None, choice_system: str | None) -> str:
+    """Return the SHA-256 of sample prompts with these system prompts; it changes with their wording."""
+    material = Material(submission=Submission(text="text"), query="query", reference="reference")
+    options = (CriterionOption(label="a", value=0.0), CriterionOption(label="b", value=1.0))
+    questions = [
+        Question(criterion=Criterion(name="binary", requirement="r")),
+        Question(criterion=Criterion(name="choice", requirement="r", options=options)),
+    ]
+    prompts = [compose(material, question, system_prompt=system) for question in questions]
+    prompts.append(compose_batch(material, [("c1", questions[0])], system_prompt=choice_system))
+    prompts.append(compose(*_sample_comparison(), system_prompt=system))
+    digest = hashlib.sha256()
+    for prompt in prompts:
+        for message in prompt.messages:
+            digest.update(message.content.encode("utf-8", "surrogatepass"))
+        digest.update(json.dumps(prompt.schema.schema).encode("ascii"))
+    return digest.hexdigest()
+
+
+def _sample_comparison() -> tuple[Material, Question]:
+    submission = Submission(text="one", candidates={"a": "one", "b": "two"})
+    criterion = ComparativeCriterion(name="pair", requirement="r").facing(submission)
+    shown = criterion.show(submission, None)
+    return Material(submission=submission, order=("a", "b")), Question(criterion=criterion, shown=shown)

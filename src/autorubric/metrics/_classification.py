@@ -10,9 +10,8 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics import _shares as shares
 from autorubric.metrics._contingency import read_pair
-from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._estimation import Figure, estimate
+from autorubric.metrics._estimation import Figure, estimate, share_figure, smooth_figure
 from autorubric.metrics._options import CodedArguments, CodedOptions
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Binary, Interval, Nominal, Scale

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from autorubric.metrics._bias import BiasResult, ConfidenceInterval
-from autorubric.metrics._estimate import Estimate, Reason, TestStatistic, UndefinedEstimateError
-from autorubric.metrics._number import NumberLike
+from autorubric.metrics._estimate import Estimate, NumberLike, Reason, TestStatistic, UndefinedEstimateError
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "ranking"]
 

@@ -4,18 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import _shares as shares
 from autorubric.metrics._contingency import TableInput, read_pair
-from autorubric.metrics._contingency_figures import share_figure, smooth_figure
-from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._estimation import Figure, estimate
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import Figure, estimate, share_figure, smooth_figure
 from autorubric.metrics._options import CodedArguments, CodedOptions
+from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence, infer_scale
+
+OneClassFigure: TypeAlias = Callable[[int, int], Figure]
+"""Function that returns the figure for the category at a place (second) of a K × K table (first)."""
+
+
+def _share(
+    name: str, of: Callable[[Array, int], Array], trials: Callable[[Array, int], Array], reason: Reason
+) -> OneClassFigure:
+    return lambda size, positive: share_figure(
+        name, size, lambda cells: of(cells, positive), lambda cells: trials(cells, positive), reason
+    )
+
+
+def _smooth(name: str, of: Callable[[Array, int], Array], reason: Reason) -> OneClassFigure:
+    return lambda size, positive: smooth_figure(name, size, lambda cells: of(cells, positive), reason)
+
+
+precision_figure = _share(
+    "precision",
+    shares.precision_of,
+    lambda cells, positive: cells[..., :, positive].sum(-1),
+    "no_positive_in_pred",
+)
+recall_figure = _share(
+    "recall",
+    shares.recall_of,
+    lambda cells, positive: cells[..., positive, :].sum(-1),
+    "no_positive_in_truth",
+)
+specificity_figure = _share(
+    "specificity",
+    shares.specificity_of,
+    lambda cells, positive: cells.sum((-1, -2)) - cells[..., positive, :].sum(-1),
+    "no_negative_in_truth",
+)
+f1_figure = _smooth("F1", shares.f1_of, "no_positive")
+positive_agreement_figure = _smooth("positive agreement", shares.f1_of, "no_positive")
+negative_agreement_figure = _smooth("negative agreement", shares.negative_agreement_of, "no_negative")
 
 
 def _one_class(
@@ -49,7 +87,7 @@ def _one_class(
 
 
 def _estimate(
-    figure: Callable[[int, int], Figure],
+    figure: OneClassFigure,
     truth: Iterable[Any] | None,
     pred: Iterable[Any] | None,
     positive: Any,
@@ -87,17 +125,6 @@ def precision(
     return _estimate(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-def precision_figure(size: int, positive: int) -> Figure:
-    """Return the `Figure` of `precision` for the category at `positive` of a K × K table."""
-    return share_figure(
-        "precision",
-        size,
-        lambda cells: shares.precision_of(cells, positive),
-        lambda cells: cells[..., :, positive].sum(-1),
-        "no_positive_in_pred",
-    )
-
-
 def recall(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -112,17 +139,6 @@ def recall(
     Recall is undefined if the truth has no positives (`no_positive_in_truth`). Arguments: see `precision`.
     """
     return _estimate(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
-
-
-def recall_figure(size: int, positive: int) -> Figure:
-    """Return the `Figure` of `recall` for the category at `positive` of a K × K table."""
-    return share_figure(
-        "recall",
-        size,
-        lambda cells: shares.recall_of(cells, positive),
-        lambda cells: cells[..., positive, :].sum(-1),
-        "no_positive_in_truth",
-    )
 
 
 def specificity(
@@ -141,17 +157,6 @@ def specificity(
     return _estimate(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-def specificity_figure(size: int, positive: int) -> Figure:
-    """Return the `Figure` of `specificity` for the category at `positive` of a K × K table."""
-    return share_figure(
-        "specificity",
-        size,
-        lambda cells: shares.specificity_of(cells, positive),
-        lambda cells: cells.sum((-1, -2)) - cells[..., positive, :].sum(-1),
-        "no_negative_in_truth",
-    )
-
-
 def f1(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -167,11 +172,6 @@ def f1(
     no true positives. See `precision` for the arguments.
     """
     return _estimate(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
-
-
-def f1_figure(size: int, positive: int) -> Figure:
-    """Return the `Figure` of `f1` for the category at `positive` of a K × K table."""
-    return smooth_figure("F1", size, lambda cells: shares.f1_of(cells, positive), "no_positive")
 
 
 def positive_agreement(
@@ -196,13 +196,6 @@ def positive_agreement(
     return _estimate(positive_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-def positive_agreement_figure(size: int, positive: int) -> Figure:
-    """Return the `Figure` of `positive_agreement` for the category at `positive` of a K × K table."""
-    return smooth_figure(
-        "positive agreement", size, lambda cells: shares.f1_of(cells, positive), "no_positive"
-    )
-
-
 def negative_agreement(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -221,10 +214,3 @@ def negative_agreement(
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.
     """
     return _estimate(negative_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
-
-
-def negative_agreement_figure(size: int, positive: int) -> Figure:
-    """Return the `Figure` of `negative_agreement` for the category at `positive` of a K × K table."""
-    return smooth_figure(
-        "negative agreement", size, lambda cells: shares.negative_agreement_of(cells, positive), "no_negative"
-    )

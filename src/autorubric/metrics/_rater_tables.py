@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._columns import numeric_column, read_rows
 from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure
 from autorubric.metrics._intervals import Ends
 from autorubric.metrics._resampling import Array, Units
-from autorubric.metrics._rows import read_rows
 from autorubric.metrics._scales import Codes
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._chance import brennan_prediger, cohen_kappa, gwet_ac, scott_pi
@@ -27,8 +27,10 @@ from autorubric.metrics._one_class import (
     recall,
     specificity,
 )
-from autorubric.metrics._preferences import pairwise_accuracy
-from autorubric.metrics._probabilities import auroc, brier, ece, log_loss
+from autorubric.metrics._preferences._pair_figures import pairwise_accuracy
+from autorubric.metrics._probabilities._auroc import auroc
+from autorubric.metrics._probabilities._brier_parts import brier, log_loss
+from autorubric.metrics._probabilities._calibration import ece
 from autorubric.metrics.distribution import js_distance, wasserstein_distance
 from autorubric.values import Level
 
@@ -68,122 +70,87 @@ class MetricSpec:
 
 _CATEGORICAL: tuple[Level, ...] = ("binary", "nominal", "ordinal")
 _ORDERED: tuple[Level, ...] = ("binary", "ordinal", "interval")
+_ALL: tuple[Level, ...] = (*_CATEGORICAL, "interval")
+_Bounds: TypeAlias = tuple[float | None, float | None]
+_UNIT: _Bounds = (0.0, 1.0)
+_SIGNED: _Bounds = (-1.0, 1.0)
+_BELOW_ONE: _Bounds = (None, 1.0)
+_POSITIVE: _Bounds = (0.0, None)
 
 
-def _share(
-    name: str, function: Callable[..., Estimate], reference: str, *, symmetric: bool = False
-) -> MetricSpec:
-    return MetricSpec(
-        name=name, needs="labels", levels=_CATEGORICAL, bounds=(0.0, 1.0), perfect=1.0, symmetric=symmetric,
-        function=function, reference=reference,
-    )  # fmt: skip
-
-
-def _one_class(
-    name: str, function: Callable[..., Estimate], reference: str, *, symmetric: bool
-) -> MetricSpec:
-    return MetricSpec(
-        name=name, needs="labels", levels=_CATEGORICAL, bounds=(0.0, 1.0), perfect=1.0, symmetric=symmetric,
-        function=function, reference=reference, one_class=True,
-    )  # fmt: skip
-
-
-def _chance(name: str, function: Callable[..., Estimate], reference: str) -> MetricSpec:
-    return MetricSpec(
-        name=name, needs="labels", levels=_CATEGORICAL, bounds=(-1.0, 1.0), perfect=1.0, symmetric=True,
-        function=function, reference=reference, weighted=True,
-    )  # fmt: skip
-
-
-def _numbers(
-    name: str,
+def _metric(
     function: Callable[..., Estimate],
     reference: str,
-    low: float,
-    high: float | None,
-    perfect: float,
+    needs: Needs,
+    levels: tuple[Level, ...],
+    bounds: _Bounds,
+    **properties: Any,
 ) -> MetricSpec:
+    """Return the spec of a function, by default of a symmetric metric with the perfect value 1."""
     return MetricSpec(
-        name=name, needs="numbers", levels=_ORDERED, bounds=(low, high), perfect=perfect, symmetric=True,
-        function=function, reference=reference,
-    )  # fmt: skip
-
-
-def _ratings(name: str, function: Callable[..., Estimate], reference: str, low: float) -> MetricSpec:
-    return MetricSpec(
-        name=name, needs="ratings", levels=_CATEGORICAL, bounds=(low, 1.0), perfect=1.0, symmetric=True,
-        function=function, reference=reference, weighted=True,
-    )  # fmt: skip
-
-
-def _scores(name: str, function: Callable[..., Estimate], reference: str, low: float | None) -> MetricSpec:
-    return MetricSpec(
-        name=name, needs="scores", levels=_ORDERED, bounds=(low, 1.0), perfect=1.0, symmetric=True,
-        function=function, reference=reference,
-    )  # fmt: skip
-
-
-def _probabilities(
-    name: str, function: Callable[..., Estimate], reference: str, high: float | None, perfect: float
-) -> MetricSpec:
-    return MetricSpec(
-        name=name, needs="probabilities", levels=_CATEGORICAL, bounds=(0.0, high), perfect=perfect,
-        symmetric=False, function=function, reference=reference,
+        name=function.__name__, function=function, reference=reference, needs=needs, levels=levels,
+        bounds=bounds, **({"perfect": 1.0, "symmetric": True} | properties),
     )  # fmt: skip
 
 
 SPECS: tuple[MetricSpec, ...] = (
-    _share("accuracy", accuracy, "share of agreement", symmetric=True),
-    _share("balanced_accuracy", balanced_accuracy, "Brodersen et al. 2010"),
-    _share("macro_f1", macro_f1, "mean one-against-rest F1", symmetric=True),
-    MetricSpec(
-        name="mcc", needs="labels", levels=_CATEGORICAL, bounds=(-1.0, 1.0), perfect=1.0, symmetric=True,
-        function=mcc, reference="Matthews 1975; Gorodkin 2004",
+    _metric(accuracy, "share of agreement", "labels", _CATEGORICAL, _UNIT),
+    _metric(balanced_accuracy, "Brodersen et al. 2010", "labels", _CATEGORICAL, _UNIT, symmetric=False),
+    _metric(macro_f1, "mean one-against-rest F1", "labels", _CATEGORICAL, _UNIT),
+    _metric(mcc, "Matthews 1975; Gorodkin 2004", "labels", _CATEGORICAL, _SIGNED),
+    _metric(adjacent_accuracy, "share within k places", "labels", ("ordinal",), _UNIT),
+    _metric(precision, "TP / (TP + FP)", "labels", _CATEGORICAL, _UNIT, symmetric=False, one_class=True),
+    _metric(recall, "TP / (TP + FN)", "labels", _CATEGORICAL, _UNIT, symmetric=False, one_class=True),
+    _metric(specificity, "TN / (TN + FP)", "labels", _CATEGORICAL, _UNIT, symmetric=False, one_class=True),
+    _metric(f1, "2 TP / (2 TP + FP + FN)", "labels", _CATEGORICAL, _UNIT, one_class=True),
+    _metric(
+        positive_agreement, "Feinstein and Cicchetti 1990", "labels", _CATEGORICAL, _UNIT, one_class=True
     ),
-    MetricSpec(
-        name="adjacent_accuracy", needs="labels", levels=("ordinal",), bounds=(0.0, 1.0), perfect=1.0,
-        symmetric=True, function=adjacent_accuracy, reference="share within k places",
+    _metric(
+        negative_agreement, "Feinstein and Cicchetti 1990", "labels", _CATEGORICAL, _UNIT, one_class=True
     ),
-    _one_class("precision", precision, "TP / (TP + FP)", symmetric=False),
-    _one_class("recall", recall, "TP / (TP + FN)", symmetric=False),
-    _one_class("specificity", specificity, "TN / (TN + FP)", symmetric=False),
-    _one_class("f1", f1, "2 TP / (2 TP + FP + FN)", symmetric=True),
-    _one_class("positive_agreement", positive_agreement, "Feinstein and Cicchetti 1990", symmetric=True),
-    _one_class("negative_agreement", negative_agreement, "Feinstein and Cicchetti 1990", symmetric=True),
-    _chance("cohen_kappa", cohen_kappa, "Cohen 1960, 1968"),
-    _chance("scott_pi", scott_pi, "Scott 1955"),
-    _chance("gwet_ac", gwet_ac, "Gwet 2008, 2014"),
-    _chance("brennan_prediger", brennan_prediger, "Brennan and Prediger 1981"),
-    _numbers("pearson", pearson, "Fisher 1921", -1.0, 1.0, 1.0),
-    _numbers("spearman", spearman, "Bonett and Wright 2000", -1.0, 1.0, 1.0),
-    _numbers("kendall_tau_b", kendall_tau_b, "Kendall 1945", -1.0, 1.0, 1.0),
-    _numbers("lin_ccc", lin_ccc, "Lin 1989", -1.0, 1.0, 1.0),
-    _numbers("rmse", rmse, "root mean square error", 0.0, None, 0.0),
-    _numbers("mae", mae, "mean absolute error", 0.0, None, 0.0),
-    _numbers("pairwise_accuracy", pairwise_accuracy, "Deutsch, Foster and Freitag 2023", 0.0, 1.0, 1.0),
-    _ratings("fleiss_kappa", fleiss_kappa, "Fleiss 1971; Gwet 2014", -1.0),
-    _ratings("conger_kappa", conger_kappa, "Conger 1980; Gwet 2014", -1.0),
-    _ratings("percent_agreement", percent_agreement, "share of agreeing pairs", 0.0),
-    MetricSpec(
-        name="krippendorff_alpha", needs="ratings", levels=(*_CATEGORICAL, "interval"), bounds=(-1.0, 1.0),
-        perfect=1.0, symmetric=True, function=krippendorff_alpha, reference="Krippendorff 2004, 2011",
+    _metric(cohen_kappa, "Cohen 1960, 1968", "labels", _CATEGORICAL, _SIGNED, weighted=True),
+    _metric(scott_pi, "Scott 1955", "labels", _CATEGORICAL, _SIGNED, weighted=True),
+    _metric(gwet_ac, "Gwet 2008, 2014", "labels", _CATEGORICAL, _SIGNED, weighted=True),
+    _metric(brennan_prediger, "Brennan and Prediger 1981", "labels", _CATEGORICAL, _SIGNED, weighted=True),
+    _metric(pearson, "Fisher 1921", "numbers", _ORDERED, _SIGNED),
+    _metric(spearman, "Bonett and Wright 2000", "numbers", _ORDERED, _SIGNED),
+    _metric(kendall_tau_b, "Kendall 1945", "numbers", _ORDERED, _SIGNED),
+    _metric(lin_ccc, "Lin 1989", "numbers", _ORDERED, _SIGNED),
+    _metric(rmse, "root mean square error", "numbers", _ORDERED, _POSITIVE, perfect=0.0),
+    _metric(mae, "mean absolute error", "numbers", _ORDERED, _POSITIVE, perfect=0.0),
+    _metric(pairwise_accuracy, "Deutsch, Foster and Freitag 2023", "numbers", _ORDERED, _UNIT),
+    _metric(fleiss_kappa, "Fleiss 1971; Gwet 2014", "ratings", _CATEGORICAL, _SIGNED, weighted=True),
+    _metric(conger_kappa, "Conger 1980; Gwet 2014", "ratings", _CATEGORICAL, _SIGNED, weighted=True),
+    _metric(percent_agreement, "share of agreeing pairs", "ratings", _CATEGORICAL, _UNIT, weighted=True),
+    _metric(krippendorff_alpha, "Krippendorff 2004, 2011", "ratings", _ALL, _SIGNED),
+    _metric(icc, "Shrout and Fleiss 1979; McGraw and Wong 1996", "scores", _ORDERED, _BELOW_ONE),
+    _metric(cronbach_alpha, "Cronbach 1951; Feldt 1965", "scores", _ORDERED, _BELOW_ONE),
+    _metric(kendall_w, "Kendall and Babington Smith 1939", "scores", _ORDERED, _UNIT),
+    _metric(
+        wasserstein_distance, "Rubner, Tomasi and Guibas 2000", "samples", _ORDERED, _POSITIVE, perfect=0.0
     ),
-    _scores("icc", icc, "Shrout and Fleiss 1979; McGraw and Wong 1996", None),
-    _scores("cronbach_alpha", cronbach_alpha, "Cronbach 1951; Feldt 1965", None),
-    _scores("kendall_w", kendall_w, "Kendall and Babington Smith 1939", 0.0),
-    MetricSpec(
-        name="wasserstein_distance", needs="samples", levels=_ORDERED, bounds=(0.0, None), perfect=0.0,
-        symmetric=True, function=wasserstein_distance, reference="Rubner, Tomasi and Guibas 2000",
+    _metric(js_distance, "Lin 1991; Endres and Schindelin 2003", "samples", _ALL, _UNIT, perfect=0.0),
+    _metric(brier, "Brier 1950", "probabilities", _CATEGORICAL, (0.0, 2.0), perfect=0.0, symmetric=False),
+    _metric(log_loss, "Good 1952", "probabilities", _CATEGORICAL, _POSITIVE, perfect=0.0, symmetric=False),
+    _metric(
+        ece,
+        "Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017",
+        "probabilities",
+        _CATEGORICAL,
+        _UNIT,
+        perfect=0.0,
+        symmetric=False,
     ),
-    MetricSpec(
-        name="js_distance", needs="samples", levels=(*_CATEGORICAL, "interval"), bounds=(0.0, 1.0),
-        perfect=0.0, symmetric=True, function=js_distance, reference="Lin 1991; Endres and Schindelin 2003",
+    _metric(
+        auroc,
+        "Hanley and McNeil 1982; DeLong et al. 1988",
+        "probabilities",
+        _CATEGORICAL,
+        _UNIT,
+        symmetric=False,
     ),
-    _probabilities("brier", brier, "Brier 1950", 2.0, 0.0),
-    _probabilities("log_loss", log_loss, "Good 1952", None, 0.0),
-    _probabilities("ece", ece, "Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017", 1.0, 0.0),
-    _probabilities("auroc", auroc, "Hanley and McNeil 1982; DeLong et al. 1988", 1.0, 1.0),
-)  # fmt: skip
+)
 
 
 def spec(name: str) -> MetricSpec:

@@ -36,7 +36,14 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EMDResult:
+class _Result:
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EMDResult(_Result):
     """Earth mover's distance between two samples.
 
     Attributes:
@@ -53,13 +60,9 @@ class EMDResult:
     n_b: int
     reason: Reason | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KSTestResult:
+class KSTestResult(_Result):
     """Result of a two-sample Kolmogorov-Smirnov test.
 
     Attributes:
@@ -78,13 +81,9 @@ class KSTestResult:
     n_b: int
     reason: Reason | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistributionResult:
+class DistributionResult(_Result):
     """Summary statistics and histogram of a sample of scores. All statistics are None without scores.
 
     Attributes:
@@ -114,10 +113,6 @@ class DistributionResult:
     bin_edges: tuple[float, ...] = ()
     bin_counts: tuple[int, ...] = ()
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return asdict(self)
 
 
 def _present(values: Iterable[Any], what: str) -> Array:

@@ -14,8 +14,7 @@ import asyncio
 from typing import Final, Protocol
 
 from autorubric._kept import Kept
-from autorubric.rate_limit._limiter import Gate, Limiter, Slot, Traffic
-from autorubric.rate_limit._limits import WINDOW_SECONDS, Limits
+from autorubric.rate_limit._limiter import WINDOW_SECONDS, Gate, Limiter, Limits, Slot, Traffic
 
 __all__ = [
     "WINDOW_SECONDS",

@@ -5,10 +5,23 @@ is `clamp(Σ v·w / Σ positive w, 0, 1)`, or `clamp(1 + Σ v·w / Σ |w|, 0, 1)
 group of a tree is scored this way, from the leaves up. Bonuses are not part of the denominators.
 """
 
-from autorubric.scoring._entries import Entry, apply_conditions, entering_value, entry_of
-from autorubric.scoring._formula import Score, Term, penalised, score_terms
-from autorubric.scoring._length import compute_length_penalty, submission_length_penalty
-from autorubric.scoring._tree import OpenGate, TreeScore, score_tree
+from autorubric.scoring._formula import (
+    Score,
+    Term,
+    compute_length_penalty,
+    penalised,
+    score_terms,
+    submission_length_penalty,
+)
+from autorubric.scoring._tree import (
+    Entry,
+    OpenGate,
+    TreeScore,
+    apply_conditions,
+    entering_value,
+    entry_of,
+    score_tree,
+)
 
 __all__ = [
     "Entry",

@@ -11,14 +11,12 @@ Each criterion asks its judge for one or more samples. Samples are votes and use
 cache and cost accounting as a grader's votes. Candidates are never executed.
 """
 
-from autorubric.strategy._candidates import Attempt
-from autorubric.strategy._code import extract_code
+from autorubric.strategy._calls import Hint
 from autorubric.strategy._criteria import QualitativeCriteria, QuantitativeCriteria
-from autorubric.strategy._evaluation import SampledEvaluation
-from autorubric.strategy._generators import LLM
-from autorubric.strategy._hints import Hint
+from autorubric.strategy._generators import LLM, Attempt
 from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.strategy._rubrics import RubricEvaluation, RubricThreshold
+from autorubric.strategy._sampling import SampledEvaluation, extract_code
 from autorubric.strategy._strategy import Strategy
 
 __all__ = [

@@ -11,8 +11,14 @@ from autorubric._sync import run_sync
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.judges import JudgeLike
-from autorubric.strategy._evaluation import SampledEvaluation
-from autorubric.strategy._sampling import Extract, SampledCriteria, check_count, gate, rating
+from autorubric.strategy._sampling import (
+    Extract,
+    SampledCriteria,
+    SampledEvaluation,
+    check_count,
+    gate,
+    rating,
+)
 from autorubric.types import JudgeVote
 
 SampleAggregation: TypeAlias = Literal["avg", "med", "min", "max"]

@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from autorubric.llm import Spending, SpendingLimitName
-from autorubric.strategy._hints import Hint
-from autorubric.strategy._ledger import Evaluation
+from autorubric.strategy._calls import Evaluation, Hint
 from autorubric.values import Json, TokenUsage
 
 Stage = Literal["generate", "verify", "cost"]

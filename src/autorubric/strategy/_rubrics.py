@@ -12,8 +12,7 @@ from autorubric._files import shortened
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.graders import CriterionGrader, Grader, GradingTask
 from autorubric.rubric import Rubric, SupportsGrade
-from autorubric.strategy._hints import Hint
-from autorubric.strategy._ledger import current_ledger
+from autorubric.strategy._calls import Hint, current_ledger
 from autorubric.strategy._sampling import context_text, submission_of
 from autorubric.types import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.values import Json, TokenUsage

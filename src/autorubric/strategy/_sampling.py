@@ -1,28 +1,193 @@
-"""The base class of the two kinds of sampled criteria."""
+"""The base class of sampled criteria, the record of an evaluation, and the code that is judged."""
 
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from autorubric._files import shortened
 from autorubric._sync import run_sync
 from autorubric.criteria import BaseCriterion, NumericalRatingCriterion, PassFailCriterion, Shown
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.graders import JudgeCall, cast_all, derive_seed, warn_of_equal_samples
+from autorubric.graders import JudgeCall, cast_all, derive_seed, spend, warn_of_equal_samples
 from autorubric.judges import JudgeLike, JudgeRequest, JudgeSpec, Seat, seat_judges
 from autorubric.llm import parse_reply
-from autorubric.strategy._code import extract_code
-from autorubric.strategy._evaluation import SampledEvaluation, T
-from autorubric.strategy._ledger import current_ledger
+from autorubric.strategy._calls import Hint, current_ledger
 from autorubric.types import JudgeVote
-from autorubric.values import Answer, Submission
+from autorubric.values import Answer, Json, Submission, TokenUsage
+
+T = TypeVar("T", bool, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledEvaluation(Generic[T]):
+    """The evaluation of one candidate on one criterion by several samples.
+
+    Attributes:
+        expression: The expression of the criterion.
+        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, the value is
+            a substitute: False, or the midpoint of the range.
+        samples: The answer of each sample, in order. The answer is None if the sample failed, could not be
+            parsed, was outside the range, or abstained.
+        votes: The votes in the order of `samples`, with reasons, models, token counts and latencies.
+        fallback_used: Whether there were too few valid samples.
+        needed: Number of samples that had to pass; None for a numeric criterion.
+    """
+
+    expression: str
+    value: T
+    samples: tuple[T | None, ...]
+    votes: tuple[JudgeVote, ...]
+    fallback_used: bool
+    needed: int | None = None
+
+    @property
+    def valid(self) -> tuple[T, ...]:
+        """Return the answers of the valid samples, in order."""
+        return tuple(one for one in self.samples if one is not None)
+
+    @property
+    def distribution(self) -> dict[T, int]:
+        """Return the number of valid samples per answer, sorted by answer."""
+        return dict(sorted(Counter(self.valid).items()))
+
+    @property
+    def errors(self) -> tuple[str | None, ...]:
+        """Return one error message per sample; None for a sample without an error."""
+        return tuple(vote.error for vote in self.votes)
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """Return the total token usage of all samples; None if no usage was reported."""
+        return spend(self.votes)[0]
+
+    @property
+    def cost(self) -> float | None:
+        """Return the total known cost of the samples in US dollars; None if no cost is known."""
+        return spend(self.votes)[1]
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the evaluation as JSON-compatible data."""
+        return {
+            "expression": self.expression,
+            "value": self.value,
+            "samples": list(self.samples),
+            "fallback_used": self.fallback_used,
+            "needed": self.needed,
+            "votes": [vote.to_dict() for vote in self.votes],
+        }
+
+    def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
+        """Return a hint if the candidate failed; empty for numeric criteria or with too few valid samples."""
+        if self.needed is None or self.value or self.fallback_used:
+            return ()
+        written = (vote.reason for vote, one in zip(self.votes, self.samples, strict=True) if one is not None)
+        hint = Hint(
+            candidate=candidate,
+            criterion=self.expression,
+            passed=sum(1 for one in self.samples if one),
+            samples=len(self.samples),
+            needed=self.needed,
+            reasons=tuple(reason for reason in written if reason) if reasons else (),
+        )
+        return (hint,)
+
+
+_FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_SAME_LANGUAGE: Final[Mapping[str, str]] = {
+    "py": "python",
+    "python3": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "yml": "yaml",
+    "c++": "cpp",
+    "sh": "bash",
+}
+
+
+class _Block(NamedTuple):
+    language: str
+    code: str
+
+
+def extract_code(text: str, language: str | None = None) -> str:
+    """Return the first fenced code block without its fences, or the whole text if there is no block.
+
+    An unclosed block extends to the end of the text. Nothing is executed.
+
+    Args:
+        text: The model's response.
+        language: Language of the block to return, such as `"python"`. If there is no such block, the first
+            block without a language is returned, or else the whole text. None accepts any language.
+    """
+    blocks = _blocks(text)
+    if language is None:
+        first = next(blocks, None)
+        return text if first is None else first.code
+    wanted, unnamed = _canonical(language), None
+    for block in blocks:
+        if block.language == wanted:
+            return block.code
+        if not block.language and unnamed is None:
+            unnamed = block.code
+    return text if unnamed is None else unnamed
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    # Other characters that `splitlines` treats as line ends, such as form feeds, may occur in a line.
+    lines = iter(_LINE_END.split(text))
+    for line in lines:
+        opened = _opening(line)
+        if opened is None:
+            continue
+        indent, fence, told = opened
+        code = []
+        for inner in lines:
+            if _closes(inner, fence, indent):
+                break
+            code.append(_without(inner, indent))
+        words = told.split()
+        yield _Block(language=_canonical(words[0]) if words else "", code="\n".join(code))
+
+
+def _opening(line: str) -> tuple[int, str, str] | None:
+    """Return the indentation width, the fence and the text after it; None if no block starts here."""
+    found = _FENCE.fullmatch(line)
+    # A line with more backticks after the fence is inline code.
+    if found is None or (found[2][0] == "`" and "`" in found[3]):
+        return None
+    return len(found[1]), found[2], found[3]
+
+
+def _closes(line: str, fence: str, indent: int) -> bool:
+    mark = line.strip()
+    # A fence that is indented further, for example in a docstring, is part of the code.
+    near = _blanks(line) <= indent + 3
+    return near and len(mark) >= len(fence) and not mark.strip(fence[0])
+
+
+def _without(line: str, indent: int) -> str:
+    """Strip the block's indentation from a line, for example inside a list."""
+    return line[min(indent, _blanks(line)) :]
+
+
+def _blanks(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def _canonical(language: str) -> str:
+    name = language.strip("{}.").casefold()
+    return _SAME_LANGUAGE.get(name, name)
+
 
 Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
 """Part of a candidate to judge: its first code block, the result of a function, or the whole candidate."""

@@ -11,8 +11,7 @@ from autorubric._files import shortened
 from autorubric._sync import NoStrayCancellation
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.rubric import Rubric
-from autorubric.strategy._calls import Called, called, name_of
-from autorubric.strategy._ledger import Evaluation, Ledger, kept_in
+from autorubric.strategy._calls import Called, Evaluation, Ledger, called, kept_in, name_of
 
 
 class Verifies(Protocol):

@@ -18,12 +18,19 @@ from autorubric.tool._definitions import (
     plain_schema,
 )
 from autorubric.tool._evaluate import Progress, critique_evaluate, critique_evaluate_sync
-from autorubric.tool._providers import PROVIDERS_VARIABLE, Provider, Providers, ProviderTable, provider_table
+from autorubric.tool._providers import (
+    PROVIDERS_VARIABLE,
+    Provider,
+    Providers,
+    ProviderTable,
+    in_turn,
+    provider_table,
+    unavailable,
+)
 from autorubric.tool._refine import Refinement, RefineRound, refine_until, refine_until_sync
 from autorubric.tool._request import MOST_BYTES, CritiqueRequest, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
-from autorubric.tool._standard import STANDARD, rubric_of
-from autorubric.tool._turns import in_turn, unavailable
+from autorubric.tool._task import STANDARD, rubric_of
 from autorubric.tool._workspace import Workspace
 
 __all__ = [

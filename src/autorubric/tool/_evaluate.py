@@ -20,13 +20,18 @@ from autorubric.llm import listen_to_retries
 from autorubric.tool._audit import AuditError, Trace, append_line, audit_line
 from autorubric.tool._issues import most_severe
 from autorubric.tool._judge import CritiqueJudge, is_cancelled, stoppable
-from autorubric.tool._providers import Provider, Providers, ProviderTable, provider_table
+from autorubric.tool._providers import (
+    Provider,
+    Providers,
+    ProviderTable,
+    in_turn,
+    provider_table,
+    unavailable,
+)
 from autorubric.tool._request import CritiqueRequest, RequestLike, read_request
-from autorubric.tool._response import CriterionScore, CritiqueResponse
-from autorubric.tool._scales import label_of, shown
+from autorubric.tool._response import CriterionScore, CritiqueResponse, label_of, shown
 from autorubric.tool._sheet import Findings
 from autorubric.tool._task import Task, confined, task_of
-from autorubric.tool._turns import in_turn, unavailable
 from autorubric.types import CriterionReport, EnsembleEvaluationReport
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]

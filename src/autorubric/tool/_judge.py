@@ -15,8 +15,7 @@ from autorubric.critic import Called, Critic, called_of
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.tool._request import CritiqueRequest
-from autorubric.tool._sheet import CritiqueSheet, Findings
-from autorubric.tool._texts import TEMPLATE
+from autorubric.tool._sheet import TEMPLATE, CritiqueSheet, Findings
 
 
 def is_cancelled() -> bool:

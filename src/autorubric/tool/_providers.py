@@ -1,22 +1,55 @@
-"""The provider table, with the available evaluators and the order in which they are tried."""
+"""The provider table: the available evaluators, and the order and time in which they are tried."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
 from autorubric._files import Document, Faults, format_fault, nearest_key, read_structured, shortened
-from autorubric.errors import ArgumentError, FileError
+from autorubric._sync import NoStrayCancellation
+from autorubric.errors import ArgumentError, FileError, ProviderTimeoutError
 from autorubric.llm import LLMConfig
-from autorubric.tool._content import FoundType
-from autorubric.tool._turns import unavailable
+from autorubric.tool._request import FoundType
 from autorubric.values import Json
+
+T = TypeVar("T")
+
+
+async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
+    """Await a provider's result within its share of the available time.
+
+    Args:
+        work: The provider's result.
+        ends: Deadline of the call, measured by `time.perf_counter`.
+        last: Whether this is the last provider. The last provider has all the remaining time and is stopped
+            by the caller's timeout; others have half of it, so that a hanging one leaves time for the next.
+
+    Raises:
+        JudgeError: If the provider failed or its share of the time was used up.
+    """
+    share = None if last else (ends - time.perf_counter()) / 2
+    try:
+        with NoStrayCancellation("the provider"):
+            async with asyncio.timeout(share) as limit:
+                return await work
+    except TimeoutError:
+        if share is not None and limit.expired():
+            raise ProviderTimeoutError(f"no answer within {share:.3g} s") from None
+        raise
+
+
+def unavailable(asked: str, why: str) -> str:
+    """Return the error message for a call whose named provider failed."""
+    return f"Provider {asked!r} is not available: {why}"
+
 
 PROVIDERS_VARIABLE: Final = "AUTORUBRIC_PROVIDERS"
 """Environment variable with the path of the default provider table."""

@@ -10,25 +10,193 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._bias_results import BIASES, SHIFTS, BiasReport, JudgeBias
-from autorubric.metrics._audit._item_facts import ItemFacts, facts_of
-from autorubric.metrics._audit._length_lean import length_lean
-from autorubric.metrics._audit._leniency import leniency, mean_difference, pass_rate_difference
-from autorubric.metrics._audit._position_lean import position_lean
+from autorubric.metrics._audit._bias_results import BIASES, SHIFTS, BiasReport, JudgeBias, TestedBias
+from autorubric.metrics._audit._decided import order_by_id
+from autorubric.metrics._audit._leniency import (
+    Valued,
+    leniency,
+    mean_difference,
+    pass_rate_difference,
+    position_lean,
+    valued_of,
+)
+from autorubric.metrics._audit._resampled import clustered_error, influences, resampled_units
 from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
-from autorubric.metrics._audit._self_preference import own_error_difference, self_preference
-from autorubric.metrics._audit._valued import Valued, valued_of
-from autorubric.metrics._judge_comparison import adjust_pvalues
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics._correlation import correlation_p_value, correlation_test
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import t_quantile
+from autorubric.metrics._judge_comparison._stats import adjust_pvalues
+from autorubric.metrics._label_table import dataset_of, table_of
 from autorubric.metrics._options import Resampling
+from autorubric.metrics._ranks import Ranked, spearman_of
+from autorubric.metrics._rater_tables import weighted_units
+from autorubric.metrics._resampling import Array, Compute
+from autorubric.metrics._rounding import is_rounding
+from autorubric.metrics._run_protocols import GradedRun, OwnedRun
+from autorubric.metrics._scales import Codes
 from autorubric.metrics._votes_table import VotesTable
+from autorubric.values import Submission
+
+_PREFERENCE = "judge - judges of other families, own family's texts - other texts"
+_ERROR = "judge - truth, own family's texts - other texts"
+
+
+def self_preference(
+    valued: Valued, judge: int, others: Sequence[int], by_own: Array, confidence_level: float
+) -> TestedBias:
+    """Estimate self-preference as a difference in differences relative to judges of other families."""
+    if not others:
+        reason = "no_generator" if np.isnan(by_own).all() else "one_judge"
+        return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_PREFERENCE))
+    rest = valued.value[:, list(others)]
+    there = ~np.isnan(rest)
+    mean = np.where(there, rest, 0.0).sum(1) / np.where(there.any(1), there.sum(1), np.nan)
+    return _contrast(valued.value[:, judge] - mean, valued.item, by_own, confidence_level, _PREFERENCE)
+
+
+def own_error_difference(valued: Valued, judge: int, by_own: Array, confidence_level: float) -> TestedBias:
+    """Estimate the difference in errors between texts of the judge's own family and other texts."""
+    errors = valued.value[:, judge] - valued.truth
+    if np.isnan(valued.truth).all():
+        return TestedBias(effect=Estimate.undefined("no_truth", method=_ERROR))
+    return _contrast(errors, valued.item, by_own, confidence_level, _ERROR)
+
+
+def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float, method: str) -> TestedBias:
+    """Estimate the mean over own texts minus that over other texts, with Welch's t over items."""
+    text = f"{method}; Welch's t over items, {confidence_level:.0%}"
+    if np.isnan(by_own).all():
+        return TestedBias(effect=Estimate.undefined("no_generator", method=text))
+    kind = np.where(np.isnan(values), np.nan, by_own[item])
+    n = int(np.count_nonzero(~np.isnan(kind)))
+    groups = [np.flatnonzero(kind == which) for which in (1.0, 0.0)]
+    if not all(len(group) for group in groups):
+        return TestedBias(effect=Estimate.undefined("no_pairs", n=n, method=text))
+    (own, own_effects), (other, other_effects) = (
+        influences(values[group], np.unique(item[group], return_inverse=True)[1].reshape(-1))
+        for group in groups
+    )
+    difference = own - other
+    if min(len(own_effects), len(other_effects)) < 2:
+        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="too_few_units"))
+    errors = [clustered_error(effects) for effects in (own_effects, other_effects)]
+    se = math.hypot(*errors)
+    if is_rounding(se, float(np.nanmax(np.abs(values)))):
+        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="no_variance"))
+    sizes = (len(own_effects), len(other_effects))
+    parts = sum(error**4 / (size - 1) for error, size in zip(errors, sizes, strict=True))
+    df = se**4 / parts if parts > 0 else float(min(sizes) - 1)
+    half = t_quantile(confidence_level, df) * se
+    effect = Estimate(difference, difference - half, difference + half, se, n, text)
+    return TestedBias.by_t(effect, df)
+
+
+_LENGTH_BIAS = "partial Spearman of error and length, given truth"
+
+
+def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampling) -> TestedBias:
+    """Estimate the partial rank correlation of mean error and length over items, given the mean truth."""
+    errors = valued.value[:, judge] - valued.truth
+    there = ~np.isnan(errors)
+    counts = np.bincount(valued.item[there], minlength=valued.n_items)
+    rated = (counts > 0) & ~np.isnan(lengths)
+    if not rated.any():
+        reason = "no_text" if there.any() and np.isnan(lengths).all() else valued.reason
+        return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_LENGTH_BIAS))
+    drawn = order_by_id(valued.item_ids)
+    drawn = drawn[rated[drawn]]
+    error, truth = (
+        np.bincount(valued.item[there], weights=column[there], minlength=valued.n_items)[drawn]
+        / counts[drawn]
+        for column in (errors, valued.truth)
+    )
+    effect = _partial(error, lengths[drawn], truth, resampling)
+    if effect.value is None:
+        return TestedBias(effect=effect)
+    # Controlling for the truth costs one degree of freedom, so t has n - 3.
+    p_value = correlation_p_value(effect.value, effect.n - 1)
+    return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
+
+
+def _spearman(a: Array, b: Array) -> Compute:
+    """Return Spearman's rho of two columns as a function of row weights."""
+    (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
+    shape = (len(seen_a), len(seen_b))
+    units = weighted_units(len(a), None)
+    return spearman_of(Ranked(x.reshape(-1), y.reshape(-1), shape, False, units))
+
+
+def _partial(error: Array, length: Array, truth: Array, resampling: Resampling) -> Estimate:
+    n = len(error)
+    # Rounding makes equal means ties.
+    error, truth = np.round(error, 12), np.round(truth, 12)
+
+    rhos = [_spearman(a, b) for a, b in ((error, length), (error, truth), (length, truth))]
+
+    def compute(weights: Array) -> Array:
+        with_length, with_truth, between = (rho(weights) for rho in rhos)
+        # A truth that does not vary explains nothing.
+        constant = np.isnan(with_truth) | np.isnan(between)
+        with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))
+        left = (1 - with_truth**2) * (1 - between**2)
+        room = left > 1e-12
+        partial = (with_length - with_truth * between) / np.sqrt(np.where(room, left, 1.0))
+        return np.clip(np.where(room, partial, np.nan), -1.0, 1.0)[:, None]
+
+    reason: Reason = "too_few_units" if n < 4 else "no_variance"
+    if n < 4:
+        return Estimate.undefined(reason, n=n, method=_LENGTH_BIAS)
+    return resampled_units(
+        weighted_units(n, None), compute, resampling, [_LENGTH_BIAS], n=[n], reasons=[reason]
+    )[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFacts:
+    """Properties of the items other than labels, by position.
+
+    Attributes:
+        lengths: Number of words of each submission, shape `(n_items,)`; NaN without text or with named
+            candidates.
+        generators: Author of each submission from `metadata["generator"]`; None if it is not recorded.
+    """
+
+    lengths: Array
+    generators: tuple[str | None, ...]
+
+
+def facts_of(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
+    """Return lengths and authors from `dataset` or the run's own dataset; without either, all are missing."""
+    source = dataset
+    if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
+        source = dataset_of(result)
+    if source is None:
+        return ItemFacts(lengths=np.full(len(item_ids), np.nan), generators=(None,) * len(item_ids))
+    items = list(source.items)
+    return ItemFacts(
+        lengths=np.array([_words(one.submission) for one in items], dtype=float),
+        generators=tuple(_generator(one) for one in items),
+    )
+
+
+def _words(submission: Any) -> float:
+    parsed = Submission.parse(submission)
+    if parsed.text is None or parsed.candidates:
+        return float("nan")
+    return float(len(parsed.text.split()))
+
+
+def _generator(item: Any) -> str | None:
+    generator = getattr(item, "metadata", {}).get("generator")
+    return None if generator is None else str(generator)
 
 
 def bias_report(

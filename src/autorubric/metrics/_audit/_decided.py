@@ -1,4 +1,4 @@
-"""Judges' decisions and true labels on which a panel can be audited."""
+"""Judges' decisions and true labels on which a panel can be audited, with the items in the order of ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autorubric.metrics._audit._item_order import order_by_id, rank_by_id
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
@@ -130,3 +129,15 @@ def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
         seen[one.name] = seen.get(one.name, 0) + 1
         names.append(one.name if seen[one.name] == 1 else f"{one.name} ({seen[one.name]})")
     return tuple(names)
+
+
+def order_by_id(item_ids: Sequence[str]) -> Codes:
+    """Return the positions of the items sorted by id, so that the table's order does not matter."""
+    return np.array(sorted(range(len(item_ids)), key=lambda at: item_ids[at]), dtype=np.int64)
+
+
+def rank_by_id(item_ids: Sequence[str]) -> Codes:
+    """Return the rank of each item's id."""
+    ranks = np.empty(len(item_ids), dtype=np.int64)
+    ranks[order_by_id(item_ids)] = np.arange(len(item_ids))
+    return ranks

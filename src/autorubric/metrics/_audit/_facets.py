@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autorubric.metrics._audit._decided import distinct_names
-from autorubric.metrics._audit._item_order import rank_by_id
+from autorubric.metrics._audit._decided import distinct_names, rank_by_id
 from autorubric.metrics._audit._resampled import ratio
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes

@@ -12,27 +12,233 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._decided import distinct_names
-from autorubric.metrics._audit._discrimination import mean_of, redundant_pairs, rest_means, upper_lower
-from autorubric.metrics._audit._item_order import order_by_id
-from autorubric.metrics._audit._item_results import CriterionAnalysis, ItemAnalysis
-from autorubric.metrics._audit._resampled import mean_of_defined
-from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
-from autorubric.metrics._audit._total_reliability import alpha_of, stratified_alpha
-from autorubric.metrics._audit._weight_sensitivity import tau_without, weight_sensitivity
-from autorubric.metrics._correlation import pearson
-from autorubric.metrics._estimate import Reason
+from autorubric.metrics._audit._decided import distinct_names, order_by_id
+from autorubric.metrics._audit._item_results import (
+    CriterionAnalysis,
+    ItemAnalysis,
+    RedundantPair,
+    WeightSensitivity,
+)
+from autorubric.metrics._audit._resampled import mean_of_defined, ratio, resampled, resampled_units
+from autorubric.metrics._audit._rubric_weights import RubricWeights, item_scores_under, weights_of
+from autorubric.metrics._correlation import kendall_tau_b, pearson
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._icc import cronbach_alpha
+from autorubric.metrics._intervals import mean_ends, wilson
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
-from autorubric.metrics._resampling import Array
+from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._votes_table import VotesTable
+
+_TAU = "Kendall's tau-b with the scores under"
+_TIED = 1e-12
+
+
+def weight_sensitivity(
+    values: Array, weights: Array, spread: float, n_draws: int, resampling: Resampling
+) -> WeightSensitivity:
+    """Compare item scores with those under weights multiplied by e^(spread z), with z standard normal."""
+    size = values.shape[1]
+    scores = item_scores_under(values, weights, np.ones((size, 1)))[:, 0]
+    drawn = np.exp(spread * resampling.generator().standard_normal((size, n_draws)))
+    perturbed = item_scores_under(values, weights, drawn)
+    taus = np.array([_tau(scores, column).value for column in perturbed.T], dtype=float)
+    return WeightSensitivity(
+        spread=spread,
+        tau=_summary(taus, scores, resampling),
+        top_kept=_top_kept(scores, perturbed),
+        n_draws=n_draws,
+    )
+
+
+def _summary(taus: Array, scores: Array, resampling: Resampling) -> Estimate:
+    tail = (1 - resampling.confidence_level) / 2
+    method = f"{_TAU} perturbed weights; quantiles of draws, {resampling.confidence_level:.0%}"
+    n, defined = int(np.count_nonzero(~np.isnan(scores))), taus[~np.isnan(taus)]
+    if not len(defined):
+        return Estimate.undefined("too_few_units" if n < 2 else "no_variance", n=n, method=method)
+    low, high = np.quantile(defined, (tail, 1 - tail))
+    return Estimate(float(defined.mean()), float(low), float(high), None, n, method)
+
+
+def _top_kept(scores: Array, perturbed: Array) -> Estimate:
+    there = ~np.isnan(scores)
+    if np.count_nonzero(there) < 2 or not perturbed.shape[1]:
+        return Estimate.undefined(
+            "too_few_units", n=int(np.count_nonzero(there)), method="first item stays first"
+        )
+    first = scores[there] >= scores[there].max() - _TIED
+    still = perturbed[there] >= perturbed[there].max(0) - _TIED
+    return wilson(int((still & first[:, None]).any(0).sum()), perturbed.shape[1])
+
+
+def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
+    """Compute Kendall's tau-b between the item scores with and without one criterion."""
+    size = values.shape[1]
+    keep = np.ones((size, 2))
+    keep[criterion, 1] = 0.0
+    scores = item_scores_under(values, weights, keep)
+    return _tau(scores[:, 0], scores[:, 1])
+
+
+def _tau(scores: Array, others: Array) -> Estimate:
+    # Rounding makes scores equal that differ only by the order of summation.
+    return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)
+
+
+_STRATIFIED_ALPHA = "stratified alpha, groups of the rubric as strata"
+
+
+def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
+    """Estimate Cronbach's alpha over columns with any value; items that lack a value are excluded."""
+    answered = ~np.isnan(values).all(axis=0)
+    if interval:
+        return cronbach_alpha(values[:, answered], confidence_level=confidence_level)
+    return cronbach_alpha(values[:, answered], ci=None)
+
+
+def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resampling) -> Estimate:
+    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, where σ² are variances of sums.
+
+    The alpha of a group with one criterion is taken as 0.
+    """
+    answered = np.asarray(~np.isnan(values).all(axis=0))
+    kept = values[:, answered]
+    rows = kept[~np.isnan(kept).any(axis=1)]
+    named = [name for name, there in zip(strata, answered, strict=True) if there]
+    groups = list(dict.fromkeys(named))
+    if len(groups) < 2 or len(groups) == len(named):
+        return Estimate.undefined("not_comparable", n=len(rows), method=_STRATIFIED_ALPHA)
+    size = rows.shape[1]
+    centred = rows - rows.mean(0) if len(rows) else rows
+    products = (centred[:, :, None] * centred[:, None, :]).reshape(len(rows), size * size)
+    sums = np.column_stack([np.ones(len(rows)), centred, products])
+    members = [np.array([name == group for name in named]) for group in groups]
+
+    def compute(totals: Array) -> Array:
+        n, first = totals[:, 0], totals[:, 1 : 1 + size]
+        safe = np.maximum(n, 1.0)[:, None, None]
+        covariance = (
+            totals[:, 1 + size :].reshape(-1, size, size) - first[:, :, None] * first[:, None, :] / safe
+        )
+        unexplained = np.zeros(len(totals))
+        for member in members:
+            part = covariance[:, member][:, :, member]
+            whole, own = part.sum((1, 2)), np.trace(part, axis1=1, axis2=2)
+            m = int(member.sum())
+            # σ² (1 - α) with α = m / (m - 1) (1 - own / whole).
+            unexplained += whole if m < 2 else whole - m / (m - 1) * (whole - own)
+        return (1 - ratio(unexplained, covariance.sum((1, 2))))[:, None]
+
+    return resampled(sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance")[0]
+
+
+TAIL = 0.27
+"""Share of the items in the upper and the lower group, which is Kelley's optimum for normal scores."""
+
+FEWEST_PAIRS = 10
+"""Minimum number of common items of a redundant pair, since few items may correlate by chance."""
+
+
+def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
+    """Return the pass rate with Wilson's interval, or the mean value with a t interval."""
+    kept = values[~np.isnan(values)]
+    n_missing = len(values) - len(kept)
+    if not len(kept):
+        return Estimate.undefined("no_values", method="mean value", n_missing=n_missing)
+    if binary:
+        return wilson(int(kept.sum()), len(kept), confidence_level=confidence_level)
+    ends = mean_ends(kept, np.arange(len(kept)), confidence_level)
+    method = f"mean value; t, {confidence_level:.0%}"
+    reason = None if ends.low is not None else "too_few_units" if ends.se is None else "no_variance"
+    low, high = (
+        (None, None) if ends.low is None or ends.high is None else (max(0.0, ends.low), min(1.0, ends.high))
+    )
+    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)  # type: ignore[arg-type]
+
+
+def rest_means(values: Array) -> Array:
+    """Return the mean of each item's other criteria for each criterion, shape `(n_items, n_criteria)`."""
+    there = ~np.isnan(values)
+    filled = np.where(there, values, 0.0)
+    total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
+    return ratio(total - filled, (count - there).astype(float))
+
+
+def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
+    """Return the mean value among the best 27 % of items minus that among the worst.
+
+    Items tied at the cut-off are included with equal fractional weight.
+    """
+    method = f"mean in the upper {TAIL:.0%} of items - mean in the lower"
+    kept = ~(np.isnan(values) | np.isnan(totals))
+    n = int(np.count_nonzero(kept))
+    # Identical items form one unit with a count, because few distinct values occur.
+    alike, counts = np.unique(
+        np.column_stack([np.round(totals[kept], 12), values[kept]]), axis=0, return_counts=True
+    )
+    seen, place = np.unique(alike[:, 0], return_inverse=True)
+    place, x = place.reshape(-1), alike[:, 1]
+
+    def compute(weights: Array) -> Array:
+        tied = _by_place(weights, place, len(seen))
+        share = _edge_shares(tied)
+        mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
+        low, high = (weights * one[:, place] for one in (share, mirrored))
+        return (ratio(high @ x, high.sum(1)) - ratio(low @ x, low.sum(1)))[:, None]
+
+    units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
+    reason = "no_variance" if n else "no_values"
+    return resampled_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
+
+
+def _by_place(weights: Array, place: Array, size: int) -> Array:
+    flat = (np.arange(len(weights))[:, None] * size + place).reshape(-1)
+    counted = np.bincount(flat, weights=weights.reshape(-1), minlength=len(weights) * size)
+    return np.asarray(counted.reshape(-1, size))
+
+
+def _edge_shares(tied: Array) -> Array:
+    """Return the share of each group of tied items that lies within the first 27 % of the weight."""
+    wanted = TAIL * tied.sum(1, keepdims=True)
+    before = np.cumsum(tied, axis=1) - tied
+    return np.asarray(np.clip((wanted - before) / np.where(tied > 0, tied, 1.0), 0.0, 1.0))
+
+
+def redundant_pairs(
+    values: Array, names: Sequence[str], threshold: float, confidence_level: float
+) -> tuple[RedundantPair, ...]:
+    """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
+    n, r = _correlation_matrix(values)
+    found = []
+    for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
+        correlation = pearson(values[:, a], values[:, b], confidence_level=confidence_level)
+        found.append(RedundantPair(first=names[a], second=names[b], correlation=correlation))
+    return tuple(sorted(found, key=lambda one: -abs(one.correlation.value or 0.0)))
+
+
+def _correlation_matrix(values: Array) -> tuple[Array, Array]:
+    """Return the number of common items and Pearson's r for every pair of columns; r is 0 if undefined."""
+    there = (~np.isnan(values)).astype(float)
+    # Centring keeps constant columns from varying by rounding.
+    centre = np.where(
+        there.sum(0) > 0, np.where(there > 0, values, 0.0).sum(0) / np.maximum(there.sum(0), 1), 0.0
+    )
+    x = np.where(there > 0, values - centre, 0.0)
+    n = there.T @ there
+    first, square, safe = x.T @ there, (x * x).T @ there, np.maximum(n, 1.0)
+    product = x.T @ x - first * first.T / safe
+    left, right = square - first**2 / safe, square.T - first.T**2 / safe
+    room = np.sqrt(np.maximum(left, 0.0) * np.maximum(right, 0.0))
+    return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)
 
 
 def item_analysis(

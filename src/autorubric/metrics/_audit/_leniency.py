@@ -1,20 +1,112 @@
-"""Leniency as the asymmetry of errors, and mean differences from the truth."""
+"""Leniency as the asymmetry of errors, position bias, and mean differences from the truth."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from autorubric.metrics._audit._bias_results import TestedBias
+from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._audit._resampled import mean_estimate
-from autorubric.metrics._audit._valued import Valued
+from autorubric.metrics._cells import Modes, cells_of
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
+from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Valued:
+    """Values of the judges' decisions and of the truth, without abstentions and failures.
+
+    Values of penalties are reversed to 1 - value, so that higher values always favour the text.
+
+    Attributes:
+        item_ids: Ids of the items.
+        item: Position of the item of each cell (one criterion of one item), shape `(n_cells,)`.
+        criterion: Position of each cell's criterion, same shape.
+        judges: Ids of the judges.
+        value: Each judge's value, shape `(n_cells, n_judges)`; NaN if missing.
+        truth: The label's value, shape `(n_cells,)`; NaN if missing.
+        n_items: Number of items in the table.
+        left_out: Names of criteria on which no judge has a value.
+        has_penalties: Whether any values were reversed.
+    """
+
+    item_ids: tuple[str, ...]
+    item: Codes
+    criterion: Codes
+    judges: tuple[str, ...]
+    value: Array
+    truth: Array
+    n_items: int
+    left_out: tuple[str, ...]
+    has_penalties: bool
+
+    @property
+    def reason(self) -> str:
+        """Reason why values cannot be compared with the truth."""
+        return "no_pairs" if bool((~np.isnan(self.truth)).any()) else "no_truth"
+
+
+def valued_of(table: VotesTable, weights: Array) -> Valued:
+    """Return the values in a votes table, reversed where `weights`, `(n_items, n_criteria)`, are negative."""
+    cells = cells_of(table, Modes())
+    criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+    penalty = weights[cells.item, criterion] < 0
+    columns = [cells.raters["judge", judge].value for judge in table.judges]
+    value = np.column_stack(columns) if columns else np.zeros((len(cells.item), 0))
+    names = distinct_names(table.criteria)
+    empty = [bool(np.isnan(value[span]).all()) for span in cells.spans]
+    return Valued(
+        item_ids=table.item_ids,
+        item=cells.item,
+        criterion=criterion,
+        judges=table.judges,
+        value=np.where(penalty[:, None], 1 - value, value),
+        truth=np.where(penalty, 1 - cells.truth.value, cells.truth.value),
+        n_items=table.n_items,
+        left_out=tuple(name for name, none in zip(names, empty, strict=True) if none and columns),
+        has_penalties=bool(penalty.any()),
+    )
+
+
+_POSITION_BIAS = "share of decided comparisons won by the candidate shown first, minus 1/2"
+
+
+def position_lean(table: VotesTable, judge: str, confidence_level: float) -> TestedBias:
+    """Estimate the share of decided single votes won by the candidate shown first, minus ½."""
+    mine = table.rater == table.raters.index(("judge", judge))
+    known = np.array([order is not None for order in table.order.tolist()], dtype=bool)
+    ranked = np.array([one.level == "ranking" for one in table.criteria], dtype=bool)
+    single = mine & known & (table.sample != DECIDED) & (table.status == ANSWERED)
+    rows = np.flatnonzero(single & ranked[table.criterion])
+    won = np.array([_won(table.order[row], table.label[row]) for row in rows], dtype=float)
+    return tested_mean(won - 0.5, table.item[rows], confidence_level, _POSITION_BIAS, "no_order")
+
+
+def _won(order: str, label: str | None) -> float:
+    """Return 1 if the candidate shown first won, 0 if another did, NaN if there is no single winner."""
+    shown = order.split(", ")
+    winner = _winner(label, shown)
+    return float("nan") if winner is None else float(winner == shown[0])
+
+
+def _winner(label: str | None, shown: list[str]) -> str | None:
+    """Return the winner in labels such as `a`, `a by 2` or `a > b > c`; None without a single winner."""
+    if label is None:
+        return None
+    leader = label.split(" > ")[0]
+    if leader in shown:
+        return leader
+    name, by, _ = leader.rpartition(" by ")
+    return name if by and name in shown else None
+
 
 PASS_FROM = 0.5
 _LENIENCY = "mean error at a true value of 1/2 (half of FPR - FNR on binary criteria)"

@@ -18,8 +18,15 @@ from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
 from autorubric.metrics._audit._first_looks import consistency_sentence
-from autorubric.metrics._audit._repeat_figures import FIGURES, SHARES, consistency_figures, reasons_of
-from autorubric.metrics._audit._repeat_tables import RepeatTable, table_of_ratings, tables_of_votes
+from autorubric.metrics._audit._repeat_tables import (
+    FIGURES,
+    SHARES,
+    RepeatTable,
+    consistency_figures,
+    reasons_of,
+    table_of_ratings,
+    tables_of_votes,
+)
 from autorubric.metrics._audit._resampled import mean_of_defined, not_a_point, resampled_units
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._label_rows import NEEDED

@@ -19,9 +19,9 @@ from autorubric.metrics._audit._components_results import (
     VarianceComponent,
     VarianceComponents,
 )
+from autorubric.metrics._audit._decided import order_by_id
 from autorubric.metrics._audit._facets import Layout, single_votes
 from autorubric.metrics._audit._generalisability import Design, Plan, plan_for, reliability
-from autorubric.metrics._audit._item_order import order_by_id
 from autorubric.metrics._audit._mivque import RESIDUAL, Effect, component_figures, effects_of
 from autorubric.metrics._audit._resampled import resampled_units, units_of
 from autorubric.metrics._audit._rubric_weights import weights_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
-from autorubric.metrics._rows import read_rows
+from autorubric.metrics._columns import read_rows
 
 
 class Annotators(NamedTuple):

@@ -15,7 +15,6 @@ from autorubric.metrics._bias import BiasResult, bias_of
 from autorubric.metrics._chance import gwet_figure, kappa_figure
 from autorubric.metrics._columns import NumberPairs, number_pairs
 from autorubric.metrics._contingency import table_units
-from autorubric.metrics._contingency_figures import share_figure
 from autorubric.metrics._correlation import (
     ccc_estimate,
     kendall_estimate,
@@ -24,7 +23,7 @@ from autorubric.metrics._correlation import (
 )
 from autorubric.metrics._errors import mae_estimate, rmse_estimate
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._estimation import Figure, estimate, estimates
+from autorubric.metrics._estimation import Figure, estimate, estimates, share_figure
 from autorubric.metrics._judge_report._agreement_result import (
     FIGURES,
     Abstentions,

@@ -17,7 +17,7 @@ from autorubric.metrics._judge_report._rater_report import (
 )
 from autorubric.metrics._judge_report._reliability import Reliability
 from autorubric.metrics._judge_report._sides import AbstainMode
-from autorubric.metrics._pooled import MET
+from autorubric.metrics._rater_figures import MET
 from autorubric.metrics._rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE
 
 _WORDS = {

@@ -16,8 +16,8 @@ from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._cells import Cells, Modes, cells_of
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._item_scores import PANEL, Rater
-from autorubric.metrics._judge_comparison import adjust_pvalues, compare_judges
-from autorubric.metrics._judge_comparison._compare import JudgeComparison
+from autorubric.metrics._judge_comparison._compare import JudgeComparison, compare_judges
+from autorubric.metrics._judge_comparison._stats import adjust_pvalues
 from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import IntervalArguments, Resampling
 from autorubric.metrics._resampling import Array

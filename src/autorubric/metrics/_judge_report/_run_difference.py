@@ -11,7 +11,7 @@ from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, p_cell
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._bias import BiasResult, bias
-from autorubric.metrics._judge_comparison import adjust_pvalues
+from autorubric.metrics._judge_comparison._stats import adjust_pvalues
 from autorubric.metrics._options import ResamplingArguments
 from autorubric.metrics._run_protocols import CountedRun, LabelledDataset, OwnedRun
 from autorubric.types import EnsembleEvaluationReport

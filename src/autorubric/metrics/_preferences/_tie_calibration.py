@@ -11,9 +11,15 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
-from autorubric.metrics._preferences._pair_counts import Ties, count_pairs
+from autorubric.metrics._preferences._pair_counts import (
+    ItemPairs,
+    ScoredItems,
+    Ties,
+    count_pairs,
+    pairs_within,
+    scored_items,
+)
 from autorubric.metrics._preferences._pair_figures import Part, right_share
-from autorubric.metrics._preferences._scored_items import ItemPairs, ScoredItems, pairs_within, scored_items
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
 

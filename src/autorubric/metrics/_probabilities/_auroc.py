@@ -13,8 +13,7 @@ from scipy.optimize import brentq
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._intervals import Ends, normal_quantile
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
-from autorubric.metrics._probabilities._forecasts import read_forecasts
-from autorubric.metrics._probabilities._observations import EndsOf, Observations, weighted_figure
+from autorubric.metrics._probabilities._forecasts import EndsOf, Observations, read_forecasts, weighted_figure
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Scale
 

@@ -13,7 +13,7 @@ from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes, encode
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
-from autorubric.metrics._probabilities._observations import Observations, rate, t_ends, weighted_figure
+from autorubric.metrics._probabilities._forecasts import Observations, rate, t_ends, weighted_figure
 from autorubric.metrics._rater_tables import dense
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Scale

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._votes_to_truth._patterns import Patterns
+from autorubric.metrics._votes_to_truth._votes import Patterns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import MISSING, Codes, Nominal, Scale
-from autorubric.metrics._votes_to_truth._patterns import distinct_rows
-from autorubric.metrics._votes_to_truth._votes import read_votes
+from autorubric.metrics._votes_to_truth._votes import distinct_rows, read_votes
 
 TiePolicy: TypeAlias = Literal["first", "lowest", "highest", "random"]
 """Rule that selects one of the tied labels."""
