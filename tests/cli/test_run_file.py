@@ -170,6 +170,14 @@ def test_every_template_runs(cli: Cli, template: str) -> None:
     assert note[0].startswith("# Grades") and any("How to adapt it" in line for line in note[:4])
 
 
+def test_init_writes_through_no_link(cli: Cli) -> None:
+    """A link to a file that does not exist is a file that is there."""
+    Path("rubric.yaml").symlink_to("elsewhere.yaml")
+    refused = cli("init")
+    assert (refused.code, "already contains rubric.yaml" in refused.err) == (2, True)
+    assert [one.name for one in Path().iterdir()] == ["rubric.yaml"]
+
+
 def test_init_replaces_nothing_unasked(cli: Cli) -> None:
     """A file that exists is named; --force replaces it."""
     Path("rubric.yaml").write_text("mine", encoding="utf-8")
