@@ -373,7 +373,7 @@ def test_validation_faults_stand_where_they_are() -> None:
         {"parts": [{"size": "x"}, {"siez": 1}], "named": {"a b": {"size": 1, "colour": 2}}, "chioce": 1}
     )
     assert found == [
-        "top.parts[0].size@4 Input should be a valid integer, unable to parse string as an integer; got 'x'",
+        "top.parts[0].size@4 expected a whole number; got 'x'",
         "top.parts[1]@3 the key 'size' is missing",
         "top.parts[1].siez@4 unknown key 'siez'; did you mean 'size'?",
         "top.named['a b'].colour@4 unknown key 'colour'; allowed: 'size'",

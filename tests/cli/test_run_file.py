@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from autorubric import EvalResult, load_run
 from autorubric.errors import FileError
+from autorubric.run_file import Budget, DataSource, FewShotSource, JudgeEntry, RunFile, read_run_file
+from autorubric.run_file._content import Columns, FileLengthPenalty
+from autorubric.types import CannotAssessConfig
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer
 
@@ -119,6 +125,64 @@ def test_errors_of_a_run_file_are_reported(
     assert "sk-1234567890" not in failed.err
 
 
+_PLACES: dict[tuple[str | int, ...], type[BaseModel]] = {
+    (): RunFile,
+    ("data",): DataSource,
+    ("data", "columns"): Columns,
+    ("judges", 0): JudgeEntry,
+    ("budget",): Budget,
+    ("few_shot",): FewShotSource,
+    ("cannot_assess",): CannotAssessConfig,
+    ("length_penalty",): FileLengthPenalty,
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "key"), [(place, key) for place, model in _PLACES.items() for key in model.model_fields]
+)
+def test_a_value_of_another_type_is_reported_in_terms_of_the_file(
+    tmp_path: Path, place: tuple[str | int, ...], key: str
+) -> None:
+    """Every key: the message has its path and line, and what is allowed, and nothing of Python."""
+    messages = []
+    for wrong in (1.5, "x", True, [[1]], {"a": [1]}):
+        content: dict[str, Any] = {"data": {"path": "r.csv"}, "judges": [{"model": "openai/m"}]}
+        inner: Any = content
+        for step in place:
+            inner = inner[step] if isinstance(step, int) else inner.setdefault(step, {})
+        if place == ("few_shot",):
+            inner["data"] = "t.csv"
+        inner[key] = wrong
+        try:
+            read_run_file(_write(content, str(tmp_path / "run.yaml")))
+        except FileError as error:
+            messages += error.faults
+    assert messages and all(fault.line for fault in messages)
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (*place, key))
+    if key != "extra_params":
+        assert any(fault.path == path.removeprefix(".") for fault in messages)
+    unwanted = r"tuple|instance of|instances|pydantic|NoneType|Input should|type=|dictionary|<class"
+    assert not [fault for fault in messages if re.search(unwanted, fault.message)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"judges": "lexical"}, "judges (line 6): expected a list; got 'lexical'"),
+        ({"budget": 3}, "budget (line 1): expected a mapping with the keys max_cost, max_calls; got 3"),
+        ({"llm_calls": "x"}, "expected 'per_criterion' or 'per_item' or a whole number; got 'x'"),
+        (
+            {"data": {"path": "rows.csv", "columns": {"metadata": 3}}},
+            "data.columns.metadata (line 3): expected a list",
+        ),
+    ],
+)
+def test_values_of_another_type(cli: Cli, run_file: Path, change: dict[str, object], message: str) -> None:
+    """The message says what the file may have there."""
+    _write({**_FILE, **change})
+    assert message in cli("eval").err
+
+
 def test_paths_start_from_the_folder_of_the_file(cli: Cli, run_file: Path) -> None:
     """A run file elsewhere finds its data and puts its runs beside itself."""
     Path("sub").mkdir()
@@ -168,6 +232,14 @@ def test_every_template_runs(cli: Cli, template: str) -> None:
     assert any(criterion.weight < 0 for criterion in run.dataset.rubric or ())
     note = Path("made/rubric.yaml").read_text(encoding="utf-8").splitlines()
     assert note[0].startswith("# Grades") and any("How to adapt it" in line for line in note[:4])
+
+
+def test_init_writes_through_no_link(cli: Cli) -> None:
+    """A link to a file that does not exist is a file that is there."""
+    Path("rubric.yaml").symlink_to("elsewhere.yaml")
+    refused = cli("init")
+    assert (refused.code, "already contains rubric.yaml" in refused.err) == (2, True)
+    assert [one.name for one in Path().iterdir()] == ["rubric.yaml"]
 
 
 def test_init_replaces_nothing_unasked(cli: Cli) -> None:

@@ -163,7 +163,7 @@ def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:
         ({"truth": {"cleer": "label_clear"}}, "'cleer', which is not a criterion.*did you mean 'clear'"),
         ({"truth": {"clear": "label_cleer"}}, "'label_cleer' for truth.clear.*'label_clear'"),
         ({"truth": "lable_"}, "no column begins with 'lable_', the prefix"),
-        ({"metadata": ["nosuch"]}, "column 'nosuch' for meta.nosuch not found"),
+        ({"metadata": ["nosuch"]}, "column 'nosuch' not found. Columns: "),
     ],
 )
 def test_columns_that_are_not_there(fields: dict[str, Any], message: str) -> None:

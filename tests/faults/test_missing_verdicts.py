@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autorubric import CriterionGrader, EvalResult, VerdictCounts, run_difference
+from autorubric._blocks import render_text
 from autorubric.cli._app import app
 from autorubric.errors import ItemFailedError, RunMismatchError
 from autorubric.eval import evaluate_sync
@@ -115,7 +116,9 @@ def test_every_surface_has_the_same_counts(
     assert call("metrics", run, "--json").json["verdicts"] == counts
     compared = call("compare", run, run, "--json").json["difference"]
     assert compared["baseline_verdicts"] == compared["run_verdicts"] == counts
-    assert f"verdicts of the baseline  {result.verdicts}" in call("compare", run, run).out
+    for out in (call("compare", run, run).out, render_text(run_difference(result, result).blocks())):
+        for side in ("baseline", "run"):
+            assert f"verdicts of the {side} {result.verdicts} " in " ".join(out.split())
     shown = " ".join(call("show", run).out.split())
     assert f"verdicts lost {result.n_verdicts_lost} verdicts assumed {result.n_verdicts_assumed}" in shown
     suite = ElementTree.fromstring(result.export("junit")).find("testsuite/properties")

@@ -27,6 +27,7 @@ from autorubric import (
     DataItem,
     EvalResult,
     NumericalRatingCriterion,
+    PassFailCriterion,
     Rubric,
     RubricDataset,
     evaluate_sync,
@@ -187,6 +188,37 @@ def test_labels_go_into_the_dataset(suffix: str, tmp_path: Path) -> None:
     assert found[0] == texts()[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "allowed"),
+    [
+        ("polite", (None, True, 1, [], {"verdict": "MET"}, "perhaps"), '"MET", "UNMET"'),
+        ("share", (None, True, -1, 101, float("nan"), "many"), "numbers from 0.0 to 100.0"),
+        ("passes", (None, 1, "maybe", ["MET"]), "true, false"),
+    ],
+)
+def test_values_that_are_no_label_are_refused(
+    name: str, values: tuple[Any, ...], allowed: str, tmp_path: Path
+) -> None:
+    """Whatever JSON it is: nothing is written, and the answer names the labels."""
+    rubric = Rubric([*RUBRIC, PassFailCriterion(name="passes", requirement="It passes.")])
+    file = tmp_path / "texts.json"
+    RubricDataset(rubric=rubric, items=texts().items).to_file(file)
+    data = RubricDataset.from_file(file)
+    evaluate_sync(
+        data, CriterionGrader(judges=[lambda request: request.criterion.conservative()]),
+        experiments_dir=tmp_path, experiment_name="run", show_progress=False,
+    )  # fmt: skip
+    before = file.read_bytes()
+    with viewing(tmp_path / "run", "--dataset", file) as url:
+        for value in values:
+            status, answer, _ = ask(url, "labels", {"item": "t0", "criterion": name, "value": value})
+            error = f"{name}: {json.dumps(value)} is not a label; allowed: {allowed}"
+            assert (status, json.loads(answer)) == (400, {"error": error})
+        assert state(url)["saved"] == 0
+    assert file.read_bytes() == before
+    assert not (tmp_path / "run" / "labels.jsonl").exists()
+
+
 def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
     """Of a file with its own columns only the label's cell changes; the other columns stay as they are."""
     file = tmp_path / "replies.csv"
@@ -207,6 +239,31 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
     assert [row[2] for row in found[1:]] == ["", "UNMET", "MET", ""]
     assert [row[4] for row in found[1:]] == ["", "", "", "70"]
     assert [(row[0], row[1], row[3]) for row in found] == [(row[0], row[1], row[3]) for row in rows]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (",reply,polite\n0,a,\n1,b,no\n", ",reply,polite\n0,a,\n1,b,UNMET\n"),
+        (
+            '"reply";"";"polite"\r\n"a;""";"";""\r\n\r\n"b\n";x;',
+            '"reply";"";"polite"\r\n"a;""";"";""\r\n\r\n"b\n";x;UNMET',
+        ),
+        ('reply,by\n"a",\n b ,"x"', 'reply,by,truth.polite\n"a",,\n b ,"x",UNMET'),
+        ("reply\nok\n\n\nb\n", "reply,truth.polite\nok,\n\n\nb,UNMET\n"),
+    ],
+)
+def test_nothing_else_in_a_csv_file_changes(before: str, after: str, mark: str, tmp_path: Path) -> None:
+    """Headers without a name, quotes, blank lines, line ends and the byte order mark stay byte for byte."""
+    file = tmp_path / "replies.csv"
+    file.write_text(mark + before, encoding="utf-8", newline="")
+    data = RubricDataset.from_file(file, rubric=RUBRIC, submission="reply")
+    graded(tmp_path, data)
+    with viewing(tmp_path / "run", "--dataset", file, "--submission", "reply") as url:
+        label = {"item": data.item_id(1), "criterion": "polite", "value": "UNMET"}
+        assert ask(url, "labels", label)[0] == 200
+    assert file.read_bytes().decode("utf-8") == mark + after
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])

@@ -218,10 +218,10 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
     assert str(caught.value).split("\n") == [
         f"{path}: 15 errors",
         "  - guidlines (line 1): unknown key 'guidlines'; did you mean 'guidelines'?",
-        "  - criteria[0].requirement (line 3): Input should be a valid string; got 5",
+        "  - criteria[0].requirement (line 3): expected a string; got 5",
         "  - criteria[0].wieght (line 4): unknown key 'wieght'; did you mean 'weight'?",
         "  - criteria[1].weight (line 6): the value must be a number; got '10', a string",
-        "  - criteria[2].options[0].value (line 12): Input should be less than or equal to 1; got 3",
+        "  - criteria[2].options[0].value (line 12): the value must be less than or equal to 1; got 3",
         "  - criteria[2].options[1] (line 13): the key 'label' is missing",
         "  - criteria[2].options[1].lable (line 13): unknown key 'lable'; did you mean 'label'?",
         "  - criteria[2].name (line 8): the name 'a' is already used by an earlier criterion",
@@ -229,7 +229,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "'weight'; got 'just a text'",
         "  - criteria[4].type (line 15): unknown kind of criterion 'test_star'; did you mean 'test_stars'? "
         "Register your own kinds with @register_kind",
-        "  - criteria[5].scale_type (line 16): Input should be 'ordinal' or 'nominal'; got 'cardinal'",
+        "  - criteria[5].scale_type (line 16): expected 'ordinal' or 'nominal'; got 'cardinal'",
         "  - criteria[6] (line 17): the key 'requirement' is missing",
         f"  - criteria[7].type (line 18): unknown kind of criterion 'None'; available: {tags}. "
         "Register your own kinds with @register_kind",
@@ -275,7 +275,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),
         ([{"requirement": "a", "description": "b"}], "are aliases, but their texts differ"),
         ([{"requirement": "a", "options": [{"label": "x", "value": 1}]}], "two options that are not NA"),
-        ([{"requirement": True}], "Input should be a valid string; got True"),
+        ([{"requirement": True}], "expected a string; got True"),
         (
             [{"requirement": "x", "weight": True}],
             "[0].weight: the value must be a number; got True, a boolean",

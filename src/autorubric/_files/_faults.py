@@ -87,7 +87,15 @@ def _validation_messages(
             hint = nearest_key(key, _keys_at(model, path[:-1]))
             found.append((whole, (path, f"unknown key {key!r}; {hint}")))
         else:
-            message = fault["msg"].removeprefix("Value error, ")
+            context = fault.get("ctx", {})
+            wanted = _EXPECTED.get(fault["type"] + context.get("class", ""), "").format(**context)
+            if fault["type"] == "model_type" and (keys := _keys_at(model, path)):
+                wanted = f"a mapping with the keys {', '.join(keys)}"
+            if wanted and found and found[-1][1][0] == path and found[-1][1][1].startswith("expected "):
+                # Another branch of a union.
+                wanted = f"{found.pop()[1][1].removeprefix('expected ').partition('; got ')[0]} or {wanted}"
+            message = f"expected {wanted}" if wanted else fault["msg"].removeprefix("Value error, ")
+            message = message.replace("Input should be", "the value must be")
             plain = not isinstance(fault["input"], (Mapping, list, BaseModel))
             found.append((whole, (path, f"{message}; got {shortened(fault['input'])}" if plain else message)))
     # A model may fill in keys that were not given; their errors repeat those of the given keys.
@@ -148,4 +156,16 @@ def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[File
         yield path, f"the value must be {wanted}; got {shortened(given)}, {got}"
 
 
+_EXPECTED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("tuple_type", "list_type", "is_instance_ofSequence", "sequence_str"), "a list"),
+    **dict.fromkeys(("model_type", "dict_type"), "a mapping"),
+    **dict.fromkeys(("literal_error", "enum"), "{expected}"),
+    "string_type": "a string",
+    "path_type": "a path",
+    "none_required": "null",
+}
+"""What pydantic's types of errors expect, in the terms of a file."""
 _WORDS: Final[Mapping[type, str]] = {str: "a string", bool: "a boolean", int: "a number", float: "a number"}

@@ -6,16 +6,19 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from autorubric.criteria import BaseCriterion
 from autorubric.dataset import DISPUTED, FieldMap, RubricDataset, check_savable, merge_labels, save_truth
-from autorubric.errors import ArgumentError, Fault, FileError
+from autorubric.errors import ArgumentError, Fault, FileError, ReplyError
 from autorubric.eval import EvalResult
 from autorubric.report import report_html
-from autorubric.values import Submission
+from autorubric.report._annotate._forms import form_of
+from autorubric.values import Json, Submission
 
 LABELS: Final = "labels.jsonl"
 _RUN_FILES: Final = "*.jsonl"
@@ -91,8 +94,7 @@ class RunPage:
         """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`.
 
         Raises:
-            ArgumentError: If the item or the criterion is unknown.
-            ReplyError: If the value is not one of the criterion's labels.
+            ArgumentError: If the item or the criterion is unknown, or the value is not one of its labels.
             FileError: If a file cannot be written.
         """
         with self._lock:
@@ -105,7 +107,7 @@ class RunPage:
             if name not in rubric.names:
                 raise ArgumentError(f"unknown criterion {name!r}; available: {', '.join(rubric.names)}")
             criterion = rubric.by_name(name).facing(Submission.parse(data[place].submission))
-            criterion.parse_truth(value)
+            _check_label(criterion, value)
             self._append(
                 {
                     "item_id": item_id,
@@ -205,6 +207,26 @@ class RunPage:
             one.name: one.final_answer for report in reports if report is not None for one in report.report
         }
         return {name: {"panel": found.get(name)} for name in sorted(names)}
+
+
+def _check_label(criterion: BaseCriterion, value: Json) -> None:
+    """Raise an error unless the value is a label in text or of the type that the page saves.
+
+    Other values that a criterion reads, such as `true` for MET, would be saved as they are.
+    """
+    answer = None
+    with suppress(ReplyError):
+        answer = criterion.parse_truth(value)
+    types = {type(value), type(answer and answer.code)}
+    if answer is not None and (isinstance(value, str) or len(types) == 1 or types == {int, float}):
+        return
+    allowed = "the labels of its kind"
+    match form_of(criterion, {}):
+        case {"kind": "choice", "choices": list(choices)}:
+            allowed = ", ".join(json.dumps(one["code"], ensure_ascii=False) for one in choices)
+        case {"kind": "number", "min": low, "max": high}:
+            allowed = f"numbers from {low} to {high}"
+    raise ArgumentError(f"{criterion.name}: {json.dumps(value)} is not a label; allowed: {allowed}")
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

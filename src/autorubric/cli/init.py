@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import string
 from enum import StrEnum
@@ -76,7 +77,7 @@ def init(
         "autorubric.yaml": run_file.substitute(submission=submission, prompt=prompt),
         "data.csv": (source / template / "data.csv").read_text(encoding="utf-8"),
     }
-    there = [name for name in texts if (folder / name).exists()]
+    there = [name for name in texts if os.path.lexists(folder / name)]
     if there and not force:
         raise ArgumentError(
             f"{folder} already contains {', '.join(there)}; choose another folder, or pass --force to replace"

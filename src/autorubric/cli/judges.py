@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -177,7 +178,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
         print_json({"run": str(run), **_counts_json(verdicts), **_content(told)})
     else:
         shown = _blocks(told, verdicts)
-        print_blocks(shown if full or only is not None else _one_screen(shown, verdicts))
+        print_blocks(shown if full or only is not None else _one_screen(shown, told, verdicts))
     return Exit.DONE
 
 
@@ -205,15 +206,35 @@ def _blocks(told: dict[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> li
     return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
 
 
-def _one_screen(blocks: list[Block], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
-    """Return the sentences and the table of the judges, and the verdicts if some were lost or assumed."""
-    texts = [block for block in blocks if isinstance(block, TextBlock) and block.title != "Settings"]
+def _one_screen(
+    blocks: list[Block], told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]
+) -> list[Block]:
+    """Return brief sentences, the main figures of the judges, and the verdicts if some are missing."""
+    skipped = ("Settings", "Not computed")
+    texts = [one.text for one in blocks if isinstance(one, TextBlock) and one.title not in skipped]
+    lines = [f"- {_brief(line.removeprefix('- '))}" for text in texts for line in text.splitlines()]
     tables = [block for block in blocks if isinstance(block, TableBlock)]
-    judges = next((one for one in tables if one.title.startswith("Judges, mean")), None)
-    more = TextBlock(text="Use --full for all tables, or --only PART for one part.")
+    judges = [_main_figures(one) for one in tables if one.title.startswith("Judges, mean")] or tables[:1]
     lossy = any(one.lost or one.assumed for one in verdicts.values())
+    missing = ", ".join(name for name, one in told.items() if one.reason)
+    more = f"{f'Not computed: {missing}. ' if missing else ''}Use --full for all."
     counts = [_verdicts_block(verdicts)] if lossy else []
-    return [*texts, *([judges] if judges is not None else tables[:1]), *counts, more]
+    looks = [TextBlock(title="What to look at first", text="\n".join(lines))] if lines else []
+    return [*looks, *judges, *counts, TextBlock(text=more)]
+
+
+def _brief(sentence: str) -> str:
+    """Return the first clause of a sentence, without remarks in parentheses."""
+    return re.split(r"; |\. ", re.sub(r" \([^()]*\)", "", sentence))[0].removesuffix(".") + "."
+
+
+def _main_figures(table: TableBlock) -> TableBlock:
+    """Return the table with fewer figures if it has kappa."""
+    main = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
+    kept = [at for at, name in enumerate(table.columns) if name in main or "kappa" not in table.columns]
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    title = table.title.partition(", on")[0]
+    return TableBlock(title=title, columns=tuple(table.columns[at] for at in kept), rows=rows)
 
 
 def _families(given: list[str]) -> dict[str, str]:

@@ -118,10 +118,10 @@ def renaming(
     wanted += [(META + column, column) for column in fields.get("metadata", ())]
     for name, column in wanted:
         if column not in columns:
-            word = "reference" if name == "reference_submission" else name
+            word = "" if name.startswith(META) else f" for {name.removesuffix('_submission')}"
             near = difflib.get_close_matches(column, columns, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            faults.add((), f"column {column!r} for {word} not found.{hint} Columns: {', '.join(columns)}")
+            faults.add((), f"column {column!r}{word} not found.{hint} Columns: {', '.join(columns)}")
     taken, used = {name for name, _ in wanted}, {column for _, column in wanted}
     rest = [column for column in columns if column not in used]
     wanted += [(column, column) for column in rest if _is_own(column, own) and column not in taken]

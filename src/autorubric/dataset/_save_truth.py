@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -45,8 +44,8 @@ def save_truth(
 ) -> None:
     """Save new labels of a dataset into the file that it was read from.
 
-    In a CSV file, only the cells of these labels change, apart from unneeded quotes. If a criterion has no
-    column, the column `truth.<criterion>` is added. Files in other formats are rewritten completely.
+    In a CSV file, only the cells of these labels change. If a criterion has no column, the column
+    `truth.<criterion>` is added. Files in other formats are rewritten completely.
 
     Args:
         dataset: Dataset that contains the labels.
@@ -65,22 +64,42 @@ def save_truth(
     if len(table.rows) != len(dataset):
         message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
         raise DatasetError(str(path), [Fault(path="", message=message)])
-    columns, rows = list(table.columns), [row.cells for row in table.rows]
+    text = read_text(path, error=DatasetError)
+    delimiter, columns = delimiter_of(text), list(table.columns)
+    lines = list(_raw_rows(text, delimiter))
+    head, *rows = (row for row in lines if len(row) > 1 or row[0][0])
     for place, labels in cells.items():
         for criterion, label in labels.items():
             column = _column(fields or {}, criterion)
             if column not in columns:
                 columns.append(column)
-            rows[place][column] = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-    text = read_text(path, error=DatasetError)
-    out = io.StringIO(newline="")
-    ends = "\r\n" if "\r\n" in text else "\n"
-    writer = csv.DictWriter(out, columns, restval="", delimiter=delimiter_of(text), lineterminator=ends)
-    writer.writeheader()
-    writer.writerows(rows)
+                for row in (head, *rows):
+                    row.append(["", row[-1][1]])
+                    row[-2][1] = delimiter
+                head[-1][0] = _raw(column, head[0][0], delimiter)
+            at = columns.index(column)
+            given = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+            rows[place][at][0] = _raw(given, rows[place][at][0], delimiter)
     # Without the byte order mark, Excel would use another encoding.
     mark = "\ufeff" if Path(path).read_bytes().startswith(BOM_UTF8) else ""
-    write_text_atomic(path, mark + out.getvalue())
+    write_text_atomic(path, mark + "".join(part for row in lines for cell in row for part in cell))
+
+
+def _raw_rows(text: str, delimiter: str) -> Iterator[list[list[str]]]:
+    """Yield the lines of a valid CSV text; each cell is a list of its raw text and the delimiter after it."""
+    cell = rf'("(?:[^"]++|"")*+"|[^{re.escape(delimiter)}\r\n]*)({re.escape(delimiter)}|\r\n|\r|\n|\Z)'
+    row = []
+    for found in re.finditer(cell, text):
+        row.append(list(found.groups()))
+        if found[2] != delimiter:
+            yield row
+            row = []
+
+
+def _raw(value: str, like: str, delimiter: str) -> str:
+    """Return the raw text of a cell, with quotes if they are needed or the cell `like` has them."""
+    needed = like.startswith('"') or {*value} & {*'"\r\n', delimiter}
+    return '"' + value.replace('"', '""') + '"' if needed else value
 
 
 def _column(fields: FieldMap, criterion: str) -> str:
