@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
+
+from autorubric.llm._names import prefix_of
+
+OWN_ADDRESS: Final = frozenset(
+    {
+        # A resource, workspace or deployment of the customer has its own address and the provider's key.
+        *("azure", "azure_ai", "azure_text", "databricks", "databricks_agent", "datarobot", "snowflake"),
+        *("gdc", "oci", "sap", "watsonx", "watsonx_text"),
+        # The address is a private endpoint; most requests are signed, or have a short-lived token.
+        *("bedrock", "bedrock_mantle", "sagemaker", "sagemaker_chat", "sagemaker_nova"),
+        *("vertex_ai", "vertex_ai_beta"),
+    }
+)
+"""Providers whose key in the environment also belongs to an address that the user sets."""
+TAKES_OPENAI_KEY: Final = frozenset({"aiohttp_openai", "custom_openai", "openai", "text-completion-openai"})
 
 _OTHER_WAYS: Final = frozenset(
     {
@@ -34,8 +52,35 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "watsonx_text": ("WATSONX_API_KEY",),
 }
 """Variables of providers that share those of another provider."""
-_PREFIXES: Final = {"cohere": "CO_", "cohere_chat": "CO_", "huggingface": "HF_", "openrouter": "OR_"}
+_PREFIXES: Final = {
+    "cohere": "CO_",
+    "cohere_chat": "CO_",
+    "gemini": "GOOGLE_",
+    "huggingface": "HF_",
+    "openrouter": "OR_",
+}
 """Additional prefixes of the variables that litellm reads for a provider."""
+_ONE_KEY: Final = (
+    "anthropic",
+    "cerebras",
+    "cohere",
+    "deepseek",
+    "groq",
+    "mistral",
+    "openai",
+    "openrouter",
+    "xai",
+)
+_BEFORE_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
+    **{provider: (f"{provider.upper()}_API_KEY",) for provider in _ONE_KEY},
+    "fireworks_ai": ("FIREWORKS_AI_API_KEY",),
+    "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "perplexity": ("PERPLEXITYAI_API_KEY",),
+    "together_ai": ("TOGETHERAI_API_KEY",),
+}
+"""Variables of providers that accept nothing but a key."""
+_OWNERS: Final = {"claude": "anthropic", "gpt": "openai"}
+"""Providers of models without a prefix, by the first part of the name."""
 _SECRET: Final = re.compile(r"(?:KEY|TOKEN|JWT)$")
 _NO_KEY: Final = re.compile(
     r"missing credentials|no credentials found|unable to locate credentials|no usable .{0,20}credentials|"
@@ -71,16 +116,38 @@ def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...
     """
     if provider in _OTHER_WAYS or litellm.secret_manager_client is not None or litellm.api_key:
         return ()
+    if any(_SECRET.search(name) and os.environ[name] for name in _variables_of(provider)):
+        return ()
+    return tuple(name for name in named_variables(litellm, model, provider) if _SECRET.search(name))
+
+
+def advice_before_import(model: str) -> str:
+    """Return advice if a hosted model's key is certainly missing; empty otherwise.
+
+    litellm takes seconds to import. Once it is imported, or if it may read a `.env` file, a key may come from
+    elsewhere.
+    """
+    # `claude-…@…` and `claude-…:…` are names at Google and Amazon.
+    bare = re.fullmatch(r"(claude|gpt)-[\w.-]+", model)
+    provider = _OWNERS[bare[1]] if bare else prefix_of(model)
+    names = _BEFORE_IMPORT.get(provider, ())
+    spec = find_spec("litellm") if names and "litellm" not in sys.modules else None
+    if spec is None or any(os.environ[name] for name in _variables_of(provider)):
+        return ""
+    folders = (*Path(spec.origin or "").parents, Path.cwd(), *Path.cwd().parents)
+    return "" if any((one / ".env").exists() for one in folders) else key_advice(provider, names)
+
+
+def _variables_of(provider: str) -> list[str]:
+    """Return the environment variables whose names begin with the provider's name."""
     stem = re.sub(r"_ai$|_chat$", "", provider).replace("-", "_").upper()
     prefixes = (stem, stem.replace("_", ""), _PREFIXES.get(provider, stem))
-    if any(name.startswith(prefixes) and _SECRET.search(name) and os.environ[name] for name in os.environ):
-        return ()
-    return tuple(name for name in _named(litellm, model, provider) if _SECRET.search(name))
+    return [name for name in os.environ if name.startswith(prefixes)]
 
 
-def key_advice(litellm: Any, model: str, provider: str) -> str:
+def key_advice(provider: str, names: Sequence[str]) -> str:
     """Return advice for a missing key, with the environment variable to set."""
-    names = _ALIASES.get(provider, ()) or _named(litellm, model, provider)
+    names = _ALIASES.get(provider, ()) or names
     secret = [name for name in names if _SECRET.search(name) or name.startswith("AWS_")]
     shown = secret or names or (f"{re.sub(r'[^A-Z0-9]', '_', provider.upper())}_API_KEY",)
     both = " and " if shown[0].startswith("AWS_") else " or "
@@ -111,7 +178,7 @@ def was_sent(error: BaseException) -> bool:
     )
 
 
-def _named(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
+def named_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
     """Return the provider's variables, from litellm or the tables here; empty if neither names any."""
     if provider in _UNLISTED:
         return (_UNLISTED[provider],)

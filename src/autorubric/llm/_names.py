@@ -24,6 +24,29 @@ OPENAI_COMPATIBLE: Final = frozenset(
 )
 """Prefixes of model names whose servers use the OpenAI chat protocol."""
 
+_OTHER_PROVIDERS: Final = frozenset({
+    "a2a", "abliteration", "ai21", "ai21_chat", "aiand", "aiml", "aiohttp_openai", "amazon_nova",
+    "anthropic", "anthropic_text", "apertis", "assemblyai", "azure", "azure_ai", "azure_text", "baseten",
+    "bedrock", "bedrock_mantle", "bigmodel", "bytez", "cerebras", "charity_engine", "chatgpt", "chutes",
+    "clarifai", "clf_ai_gateway", "cloudflare", "codestral", "cognition", "cohere", "cohere_chat",
+    "cometapi", "compactifai", "coralbricks", "cortecs", "custom", "darkbloom", "dashscope", "databricks",
+    "databricks_agent", "datarobot", "deepinfra", "deepseek", "docker_model_runner", "edenai",
+    "empiriolabs", "empower", "featherless_ai", "fireworks_ai", "friendliai", "galadriel", "gdc",
+    "gemini", "gigachat", "github", "github_copilot", "gradient_ai", "groq", "helicone", "heroku",
+    "hostinger_router", "huggingface", "hyperbolic", "inception", "inferenceapis", "kyma", "lambda_ai",
+    "langflow", "langgraph", "lemonade", "libertai", "maritalk", "meta", "meta_llama", "minimax",
+    "mistral", "modelscope", "moonshot", "morph", "nadir", "nano-gpt", "nebius", "neosantara",
+    "nlp_cloud", "novita", "nscale", "nvidia_nim", "oci", "oobabooga", "opencode_go", "openinfer",
+    "openrouter", "ovhcloud", "parasail", "perplexity", "petals", "pinstripes", "poe", "predibase",
+    "prism", "publicai", "qwen_ai_platform", "qwencloud", "ragflow", "refuseless", "reka", "replicate",
+    "sagemaker", "sagemaker_chat", "sagemaker_nova", "sail", "sambanova", "sap", "scaleway", "scx-ai",
+    "snowflake", "streamlake", "synthetic", "tencent", "tensormesh", "text-completion-codestral",
+    "text-completion-inception", "text-completion-openai", "together_ai", "triton", "v0",
+    "vercel_ai_gateway", "vertex_ai", "vertex_ai_beta", "volcengine", "wally", "wandb", "watsonx",
+    "watsonx_text", "xai", "xiaomi_mimo", "xinference", "zai", "zerogpu",
+})  # fmt: skip
+"""Prefixes of the other providers that litellm calls; a list, because importing litellm takes seconds."""
+
 _BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
 _OPENAI_HOST: Final = "api.openai.com"
 
@@ -40,8 +63,11 @@ def wire_name(model: str) -> str:
 
 
 def speaks_openai(model: str) -> bool:
-    """Return whether the name has the prefix of an OpenAI-compatible server, or no prefix."""
-    return prefix_of(model) in OPENAI_COMPATIBLE or "/" not in model
+    """Return whether the name has the prefix of an OpenAI-compatible server, or none of a provider.
+
+    Servers such as vLLM use names like `Qwen/Qwen3-8B`, whose first part is not a provider.
+    """
+    return prefix_of(model) not in _OTHER_PROVIDERS
 
 
 def completions_url(api_base: str, model: str) -> str:

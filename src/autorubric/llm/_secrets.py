@@ -96,10 +96,10 @@ def is_digest(value: Json) -> bool:
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
-def environment_secrets() -> set[str]:
-    """Return the values of the environment variables whose names indicate a secret."""
-    values = {value.strip() for name, value in os.environ.items() if is_secret_name(name)}
-    return {value for value in values if len(value) >= _SHORTEST_IN_ENVIRONMENT}
+def environment_secrets() -> dict[str, str]:
+    """Return the values of the environment variables whose names indicate a secret, by name."""
+    values = {name: value.strip() for name, value in os.environ.items() if is_secret_name(name)}
+    return {name: value for name, value in values.items() if len(value) >= _SHORTEST_IN_ENVIRONMENT}
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -146,7 +146,7 @@ class Mask:
 
         The whole text is masked before it is cut, because a cut could leave parts of a secret.
         """
-        text = redact(text, self._given | environment_secrets())[:_LONGEST_SEARCHED]
+        text = redact(text, {*self._given, *environment_secrets().values()})[:_LONGEST_SEARCHED]
         return _BEARER.sub(rf"\1{_MASK}", _LABELLED.sub(rf"\1{_MASK}", text))
 
     def reply(self, reply: ModelReply) -> ModelReply:
@@ -167,7 +167,8 @@ class Mask:
         now = self._clock()
         if self._read_at is None or now - self._read_at >= _ENVIRONMENT_SECONDS:
             self._read_at = now
-            self._in_replies = _forms(one for one in self._given | environment_secrets() if _is_no_word(one))
+            secrets = {*self._given, *environment_secrets().values()}
+            self._in_replies = _forms(one for one in secrets if _is_no_word(one))
         return self._in_replies
 
 
