@@ -15,16 +15,23 @@ from autorubric.llm._names import prefix_of
 OWN_ADDRESS: Final = frozenset(
     {
         # A resource, workspace or deployment of the customer has its own address and the provider's key.
-        *("azure", "azure_ai", "azure_text", "databricks", "databricks_agent", "datarobot", "snowflake"),
-        *("gdc", "oci", "sap", "watsonx", "watsonx_text"),
+        *(
+            "azure",
+            "azure_ai",
+            "azure_text",
+            "databricks",
+            "datarobot",
+            "snowflake",
+            "watsonx",
+            "watsonx_text",
+        ),
         # The address is a private endpoint; most requests are signed, or have a short-lived token.
-        *("bedrock", "bedrock_mantle", "sagemaker", "sagemaker_chat", "sagemaker_nova"),
+        *("bedrock", "bedrock_mantle", "oci", "sagemaker", "sagemaker_chat", "sagemaker_nova", "sap"),
         *("vertex_ai", "vertex_ai_beta"),
     }
 )
 """Providers whose key in the environment also belongs to an address that the user sets."""
 TAKES_OPENAI_KEY: Final = frozenset({"aiohttp_openai", "custom_openai", "openai", "text-completion-openai"})
-
 _OTHER_WAYS: Final = frozenset(
     {
         *("azure", "azure_text", "bedrock", "sagemaker", "vertex_ai", "ollama", "ollama_chat", "datarobot"),
@@ -33,49 +40,27 @@ _OTHER_WAYS: Final = frozenset(
 )
 """Providers that also work without litellm's variables: through roles, sign-in or a local server."""
 _UNLISTED: Final = {
-    "clarifai": "CLARIFAI_API_KEY",
+    **{name: f"{name.upper()}_API_KEY" for name in ("clarifai", "compactifai", "minimax", "predibase")},
     "cohere_chat": "COHERE_API_KEY",
     "cometapi": "COMETAPI_KEY",
-    "compactifai": "COMPACTIFAI_API_KEY",
-    "minimax": "MINIMAX_API_KEY",
-    "predibase": "PREDIBASE_API_KEY",
 }
 """Variables of providers that litellm calls without a key and names no variable for."""
 _AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("bedrock_mantle", "sagemaker_chat", "sagemaker_nova"), _AWS),
+    **dict.fromkeys(("custom_openai", "text-completion-openai"), ("OPENAI_API_KEY",)),
     "anthropic_text": ("ANTHROPIC_API_KEY",),
-    "bedrock_mantle": _AWS,
-    "custom_openai": ("OPENAI_API_KEY",),
-    "sagemaker_chat": _AWS,
-    "sagemaker_nova": _AWS,
-    "text-completion-openai": ("OPENAI_API_KEY",),
     "watsonx_text": ("WATSONX_API_KEY",),
 }
 """Variables of providers that share those of another provider."""
-_PREFIXES: Final = {
-    "cohere": "CO_",
-    "cohere_chat": "CO_",
-    "gemini": "GOOGLE_",
-    "huggingface": "HF_",
-    "openrouter": "OR_",
-}
-"""Additional prefixes of the variables that litellm reads for a provider."""
-_ONE_KEY: Final = (
-    "anthropic",
-    "cerebras",
-    "cohere",
-    "deepseek",
-    "groq",
-    "mistral",
-    "openai",
-    "openrouter",
-    "xai",
+_PREFIXES: Final = {"gemini": "GOOGLE_", "huggingface": "HF_", "openrouter": "OR_"} | dict.fromkeys(
+    ("cohere", "cohere_chat"), "CO_"
 )
-_BEFORE_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
-    **{provider: (f"{provider.upper()}_API_KEY",) for provider in _ONE_KEY},
-    "fireworks_ai": ("FIREWORKS_AI_API_KEY",),
+"""Additional prefixes of the variables that litellm reads for a provider."""
+_ONE_KEY: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name: (f"{name.upper()}_API_KEY",) for name in ("anthropic", "cerebras", "cohere", "deepseek")},
+    **{name: (f"{name.upper()}_API_KEY",) for name in ("groq", "mistral", "openai", "openrouter", "xai")},
     "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "perplexity": ("PERPLEXITYAI_API_KEY",),
     "together_ai": ("TOGETHERAI_API_KEY",),
 }
 """Variables of providers that accept nothing but a key."""
@@ -130,7 +115,7 @@ def advice_before_import(model: str) -> str:
     # `claude-…@…` and `claude-…:…` are names at Google and Amazon.
     bare = re.fullmatch(r"(claude|gpt)-[\w.-]+", model)
     provider = _OWNERS[bare[1]] if bare else prefix_of(model)
-    names = _BEFORE_IMPORT.get(provider, ())
+    names = _ONE_KEY.get(provider, ())
     spec = find_spec("litellm") if names and "litellm" not in sys.modules else None
     if spec is None or any(os.environ[name] for name in _variables_of(provider)):
         return ""

@@ -7,43 +7,25 @@ from urllib.parse import urlsplit
 
 OPENAI_COMPATIBLE: Final = frozenset(
     {
-        "custom_openai",
-        "hosted_vllm",
-        "litellm_proxy",
-        "llama_cpp",
-        "llamafile",
-        "lm_studio",
-        "ollama",
-        "ollama_chat",
-        "openai",
-        "openai_compatible",
-        "openai_like",
-        "sglang",
-        "vllm",
+        *("custom_openai", "hosted_vllm", "litellm_proxy", "llama_cpp", "llamafile", "lm_studio", "ollama"),
+        *("ollama_chat", "openai", "openai_compatible", "openai_like", "sglang", "vllm"),
     }
 )
 """Prefixes of model names whose servers use the OpenAI chat protocol."""
 
 _OTHER_PROVIDERS: Final = frozenset({
-    "a2a", "abliteration", "ai21", "ai21_chat", "aiand", "aiml", "aiohttp_openai", "amazon_nova",
-    "anthropic", "anthropic_text", "apertis", "assemblyai", "azure", "azure_ai", "azure_text", "baseten",
-    "bedrock", "bedrock_mantle", "bigmodel", "bytez", "cerebras", "charity_engine", "chatgpt", "chutes",
-    "clarifai", "clf_ai_gateway", "cloudflare", "codestral", "cognition", "cohere", "cohere_chat",
-    "cometapi", "compactifai", "coralbricks", "cortecs", "custom", "darkbloom", "dashscope", "databricks",
-    "databricks_agent", "datarobot", "deepinfra", "deepseek", "docker_model_runner", "edenai",
-    "empiriolabs", "empower", "featherless_ai", "fireworks_ai", "friendliai", "galadriel", "gdc",
-    "gemini", "gigachat", "github", "github_copilot", "gradient_ai", "groq", "helicone", "heroku",
-    "hostinger_router", "huggingface", "hyperbolic", "inception", "inferenceapis", "kyma", "lambda_ai",
-    "langflow", "langgraph", "lemonade", "libertai", "maritalk", "meta", "meta_llama", "minimax",
-    "mistral", "modelscope", "moonshot", "morph", "nadir", "nano-gpt", "nebius", "neosantara",
-    "nlp_cloud", "novita", "nscale", "nvidia_nim", "oci", "oobabooga", "opencode_go", "openinfer",
-    "openrouter", "ovhcloud", "parasail", "perplexity", "petals", "pinstripes", "poe", "predibase",
-    "prism", "publicai", "qwen_ai_platform", "qwencloud", "ragflow", "refuseless", "reka", "replicate",
-    "sagemaker", "sagemaker_chat", "sagemaker_nova", "sail", "sambanova", "sap", "scaleway", "scx-ai",
-    "snowflake", "streamlake", "synthetic", "tencent", "tensormesh", "text-completion-codestral",
-    "text-completion-inception", "text-completion-openai", "together_ai", "triton", "v0",
-    "vercel_ai_gateway", "vertex_ai", "vertex_ai_beta", "volcengine", "wally", "wandb", "watsonx",
-    "watsonx_text", "xai", "xiaomi_mimo", "xinference", "zai", "zerogpu",
+    "ai21", "ai21_chat", "aiml", "aiohttp_openai", "amazon_nova", "anthropic", "anthropic_text", "azure",
+    "azure_ai", "azure_text", "baseten", "bedrock", "bedrock_mantle", "bytez", "cerebras", "chatgpt",
+    "chutes", "clarifai", "cloudflare", "codestral", "cohere", "cohere_chat", "cometapi", "compactifai",
+    "dashscope", "databricks", "datarobot", "deepinfra", "deepseek", "docker_model_runner", "edenai",
+    "featherless_ai", "fireworks_ai", "friendliai", "gemini", "gigachat", "github", "github_copilot",
+    "groq", "helicone", "heroku", "huggingface", "hyperbolic", "inception", "lambda_ai", "lemonade",
+    "maritalk", "meta", "meta_llama", "minimax", "mistral", "modelscope", "moonshot", "morph", "nebius",
+    "nlp_cloud", "novita", "nscale", "nvidia_nim", "oci", "oobabooga", "openrouter", "ovhcloud",
+    "perplexity", "poe", "predibase", "publicai", "reka", "replicate", "sagemaker", "sagemaker_chat",
+    "sagemaker_nova", "sambanova", "sap", "scaleway", "snowflake", "tencent", "text-completion-codestral",
+    "text-completion-openai", "together_ai", "triton", "v0", "vercel_ai_gateway", "vertex_ai",
+    "vertex_ai_beta", "volcengine", "wandb", "watsonx", "watsonx_text", "xai", "xinference", "zai",
 })  # fmt: skip
 """Prefixes of the other providers that litellm calls; a list, because importing litellm takes seconds."""
 
