@@ -112,9 +112,8 @@ async def _tested(
     by_judge: dict[str, list[JudgeVote]] = {}
     for vote in chain.from_iterable(cast.values()):
         by_judge.setdefault(vote.judge_id, []).append(vote)
-    checks = [_check_of(judge_id, votes) for judge_id, votes in by_judge.items()]
-    for check in checks:
-        report(check)
+    for judge_id, votes in by_judge.items():
+        report(_check_of(judge_id, votes))
     return {name: [*stored.get(name, ()), *cast.get(name, ())] for name in {**stored, **cast}}
 
 

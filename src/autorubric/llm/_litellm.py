@@ -97,12 +97,8 @@ class LiteLLMTransport:
             ProviderError: If there is no usable reply; the subclass gives the reason.
             MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
         """
-        if (
-            self._fixed is None
-            and self._uses_own_key()
-            and (advice := advice_before_import(self._config.model))
-        ):
-            self._fail(AuthenticationError, advice)
+        if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
+            self._fail(AuthenticationError, advice_before_import(self._config.model))
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
         await close_with_loop(litellm)
         if self._fixed is None:
@@ -181,13 +177,14 @@ class LiteLLMTransport:
         self._reasons = _reasons(litellm, name)
         key = config.key()
         self._provider = provider
-        if self._uses_own_key():
-            self._demand_key(litellm, name)
+        if self._uses_own_key() and missing_variables(litellm, name, provider):
+            # The provider's response may take long.
+            self._fail_without_key(litellm, name)
         secrets = environment_secrets()
         if config.api_base is not None and provider not in OWN_ADDRESS:
             key, self._key_note = key_of(config)
             self._mask = Mask((*config.secrets(), key or ""))
-            own = (key, *config.secrets())
+            own = "\n".join((key or "", *config.secrets(), config.api_base))
             self._forbidden = {one: value for one, value in secrets.items() if value not in own}
             # Without a key, litellm sends the provider's key, or OPENAI_API_KEY, to any address.
             key = key or "none"
@@ -213,11 +210,9 @@ class LiteLLMTransport:
         given = config.api_base or config.api_key or config.api_key_env
         return not (given or config.secret_params() or config.headers())
 
-    def _demand_key(self, litellm: Any, name: str) -> None:
-        """Raise an error if a key is known to be missing, because the provider's response may take long."""
-        if missing_variables(litellm, name, self._provider):
-            names = named_variables(litellm, name, self._provider)
-            self._fail(AuthenticationError, key_advice(self._provider, names))
+    def _fail_without_key(self, litellm: Any, name: str) -> NoReturn:
+        names = named_variables(litellm, name, self._provider)
+        self._fail(AuthenticationError, key_advice(self._provider, names))
 
     def _name_and_provider(self, litellm: Any) -> tuple[str, str]:
         model, base = self._config.model, self._config.api_base
@@ -291,9 +286,7 @@ class LiteLLMTransport:
         if never_connected(error):
             raise unreachable(self._config.model, f"cannot connect to the provider: {text}", self._mask)
         if not self._key_note and not _headers_of(error) and says_key_is_missing(text):
-            name = (self._fixed or {}).get("model", self._config.model)
-            names = named_variables(litellm, name, self._provider)
-            self._fail(AuthenticationError, key_advice(self._provider, names))
+            self._fail_without_key(litellm, (self._fixed or {}).get("model", self._config.model))
         is_filter = isinstance(error, litellm.ContentPolicyViolationError)
         failure = Failure(
             model=request.model,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
-from httpx import URL, AsyncByteStream, AsyncClient, DecodingError, Request, RequestError, Response
+from httpx import AsyncByteStream, AsyncClient, DecodingError, Request, RequestError, Response
 
 _ACCEPTED: Final = "gzip, deflate"
 _PIECE: Final = 1 << 16
@@ -117,17 +117,12 @@ async def _check_response(response: Response) -> None:
     guard = _GUARD.get()
     if guard is None or not isinstance(response.stream, AsyncByteStream):
         return
-    if response.has_redirect_location:
-        target = response.url.join(response.headers["location"])
-        if _origin(target) != _origin(response.url):
-            # Without a location, the redirect is not followed.
-            del response.headers["location"]
+    target = response.url.join(response.headers.get("location", ""))
+    if (target.scheme, target.netloc) != (response.url.scheme, response.url.netloc):
+        # Without a location, the redirect is not followed.
+        del response.headers["location"]
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()
     response.stream = _LimitedStream(response.stream, encoding, guard)
-
-
-def _origin(url: URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port
 
 
 class _LimitedStream(AsyncByteStream):
