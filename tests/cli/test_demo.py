@@ -158,7 +158,7 @@ def test_a_model_that_refuses_exits_with_three(cli: Cli, openai_server: OpenAISe
     openai_server.script({"do": "status", "status": 401, "message": "bad key"}, repeat="last")
     done = asked(cli, openai_server)
     assert (done.code, done.out) == (3, "")
-    assert "No reply could be judged" in done.err and "bad key" in done.err
+    assert "did not answer its test request" in done.err and "bad key" in done.err
 
 
 def test_a_reply_that_fails_is_told(cli: Cli, openai_server: OpenAIServer) -> None:

@@ -104,7 +104,7 @@ def test_options_of_models_need_a_model(options: dict[str, int]) -> None:
     with pytest.raises(
         ArgumentError, match=f"--{next(iter(options))} applies only to models, but no judge is"
     ):
-        parse_judges(["lexical"], **options)  # type: ignore[arg-type]
+        parse_judges(["lexical"], **options)
 
 
 def test_one_judge_twice_needs_names() -> None:

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_the_first_question_is_reported_and_not_asked_twice(
         "eval", dataset, "--judge", "openai/m", "--api-base", openai_server.api_base, "--no-preflight"
     )
     assert plain.code == 0
-    assert "asking one question first" not in plain.err
+    assert "test request" not in plain.err
     assert len(openai_server.log()) == with_it
 
 
@@ -241,3 +242,110 @@ def test_a_cost_that_leaves_out_a_judge_says_so(
     done = cli("eval", "--json")
     assert done.json["cost"] > 0
     assert done.json["notices"] == ["the cost excludes openai/b, whose price is unknown"]
+
+
+def test_a_name_with_a_slash_that_is_not_a_provider_is_the_servers(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vLLM's names are used as they are, with the key for any address."""
+    monkeypatch.setenv("AUTORUBRIC_API_KEY", _KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", _OTHER)
+    call = ("eval", dataset, "--judge", "Qwen/Qwen3-8B", "--api-base", openai_server.api_base)
+    assert cli(*call).code == 0
+    assert _keys(openai_server) == {f"Bearer {_KEY}"}
+    assert {one["body"]["model"] for one in openai_server.log()} == {"Qwen/Qwen3-8B"}
+
+
+@pytest.mark.parametrize("command", ["eval", "redteam", "grade", "demo"])
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (_REFUSED, "no key was sent to"),
+        ({"do": "status", "status": 500}, "HTTP 500"),
+        ({"do": "raw", "body": "<html>busy</html>"}, "is not JSON"),
+    ],
+)
+def test_a_wrong_setting_costs_one_request(
+    cli: Cli,
+    dataset: str,
+    rubric: str,
+    openai_server: OpenAIServer,
+    command: str,
+    step: dict[str, Any],
+    said: str,
+) -> None:
+    """One message, without retries; the other judges of a panel are asked once too."""
+    openai_server.script(step, model="m", repeat="last")
+    judge = ("--judge", "openai/m", "--judge", "openai/other")
+    call = {
+        "eval": ("eval", dataset, *judge),
+        "redteam": ("redteam", dataset, *judge),
+        "grade": ("grade", "Paris.", "--rubric", rubric, *judge),
+        "demo": ("demo", "--model", "openai/m"),
+    }[command]
+    done = cli(*call, "--api-base", openai_server.api_base)
+    assert (done.code, done.out) == (3, "")
+    assert "did not answer its test request" in done.err and said in done.err
+    assert done.err.count("Error: ") == 1
+    models = sorted(one["body"]["model"] for one in openai_server.log())
+    assert models == (["m"] if command == "demo" else ["m", "other"])
+
+
+@pytest.mark.parametrize("command", ["redteam", "grade"])
+def test_without_a_preflight_nothing_is_asked_first(
+    cli: Cli, dataset: str, rubric: str, openai_server: OpenAIServer, command: str
+) -> None:
+    """The whole text is sent at once, and a reply to each criterion fails."""
+    openai_server.script(_REFUSED, repeat="last")
+    call = ("grade", "Paris.", "--rubric", rubric) if command == "grade" else ("redteam", dataset)
+    done = cli(*call, "--judge", "openai/m", "--api-base", openai_server.api_base, "--no-preflight")
+    assert done.code == 3 and "test request" not in done.err
+    assert len(openai_server.log()) >= 3
+
+
+def test_the_preflight_of_grade_is_one_of_its_votes(
+    cli: Cli, rubric: str, openai_server: OpenAIServer
+) -> None:
+    """A text costs one request per criterion."""
+    call = (
+        "grade",
+        "Paris.",
+        "--rubric",
+        rubric,
+        "--judge",
+        "openai/m",
+        "--api-base",
+        openai_server.api_base,
+    )
+    assert cli(*call).code == 0
+    assert len(openai_server.log()) == 3
+
+
+def test_a_silent_server_is_asked_once(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """The message says how long it waited and how to skip the request."""
+    openai_server.script({"do": "hang"}, repeat="last")
+    judge = {"model": "openai/m", "api_base": openai_server.api_base, "timeout": 0.5}
+    content = {"rubric": "rubric.yaml", "data": dataset, "judges": [judge]}
+    (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
+    done = cli("eval")
+    assert done.code == 3
+    assert "up to 0.5 s" in done.err and "no answer within 0.5 s" in done.err
+    assert "--no-preflight skips this request" in done.err
+    assert len(openai_server.log()) == 1
+
+
+@pytest.mark.parametrize("given", ["sk_live_abc123", "SK_LIVE_ABC123", "gsk_abc123", "A" * 41])
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_key_in_place_of_a_name_is_not_shown(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, tmp_path: Path, given: str, in_file: bool
+) -> None:
+    """The message says what the option takes, and no run folder is created."""
+    judge = {"model": "openai/m", "api_base": openai_server.api_base, "api_key_env": given}
+    content = {"rubric": "rubric.yaml", "data": dataset, "judges": [judge]}
+    (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
+    done = cli("eval") if in_file else cli(*_call(dataset, openai_server, "--api-key-env", given))
+    assert done.code == (3 if in_file else 2)
+    assert "takes the NAME of an environment variable" in done.err and given not in done.err
+    assert not (tmp_path / "experiments").exists() and openai_server.log() == []

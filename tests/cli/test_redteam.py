@@ -77,8 +77,8 @@ def test_a_model_that_is_down_is_not_robust(
     )  # fmt: skip
     assert done.code == 3
     assert done.out == ""
-    assert "no attack was sent" in done.err and "401" in done.err
-    assert len(openai_server.log()) <= 6  # the item twice, with three criteria
+    assert "did not answer its test request" in done.err and "401" in done.err
+    assert len(openai_server.log()) == 1
 
 
 def test_a_rubric_in_place_of_the_datasets(cli: Cli, dataset: str, tmp_path: Path) -> None:

@@ -196,12 +196,12 @@ def test_fallbacks_are_tried_in_order() -> None:
     assert transport.seen[-1].params == {"temperature": 1.0}
 
 
-def test_when_all_models_fail_the_last_error_names_the_others() -> None:
-    """Notes on the error say how the earlier models failed."""
-    transport = Scripted(ContextLengthError("too long"), f=[AuthenticationError("no key")])
-    with pytest.raises(AuthenticationError) as caught:
+def test_when_all_models_fail_the_first_error_leads() -> None:
+    """The errors of the fallbacks follow it."""
+    transport = Scripted(ContextLengthError("m: too long"), f=[AuthenticationError("f: no key")])
+    with pytest.raises(ContextLengthError) as caught:
         run(lambda: client_of(transport, fallbacks=("f",)).ask(HELLO, read=read_a))
-    assert caught.value.__notes__ == ["Before that: too long"]
+    assert str(caught.value) == "m: too long; the fallbacks failed too: f: no key"
     assert (caught.value.usage, caught.value.cost, caught.value.replies) == (None, None, ())
 
 

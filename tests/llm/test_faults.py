@@ -28,7 +28,7 @@ from autorubric.errors import (
 from autorubric.llm import LLMConfig, Message, ModelRequest, ReplySchema
 from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of
 from autorubric.llm._names import completions_url, is_openai_itself, provider_of, wire_name
-from autorubric.llm._openai import OpenAITransport, _headers, _key_of
+from autorubric.llm._openai import OpenAITransport, _headers, key_of
 from autorubric.llm._route import is_direct
 from autorubric.llm._secrets import Mask
 from autorubric.llm._wire import body_of, error_in, reply_of
@@ -209,7 +209,7 @@ def test_only_openai_gets_its_key_unasked(base: str, gets_it: bool, monkeypatch:
     """`OPENAI_API_KEY` goes to OpenAI's own address over TLS and nowhere else."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     assert is_openai_itself(base) is gets_it
-    assert (_key_of(LLMConfig(model="m", api_base=base))[0] == "sk-env") is gets_it
+    assert (key_of(LLMConfig(model="m", api_base=base))[0] == "sk-env") is gets_it
 
 
 def test_a_given_header_takes_the_place_of_ours() -> None:

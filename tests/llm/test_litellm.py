@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,13 @@ from typing import Any
 
 import pytest
 
-from autorubric.errors import AuthenticationError, ModelNotFoundError, SchemaRefusedError
+from autorubric.errors import (
+    AuthenticationError,
+    AutorubricError,
+    ModelNotFoundError,
+    RequestRefusedError,
+    SchemaRefusedError,
+)
 from autorubric.llm import (
     LLMClient,
     LLMConfig,
@@ -402,3 +410,102 @@ def test_other_users_of_litellm_are_not_limited(openai_server: OpenAIServer) -> 
     command = [sys.executable, "-c", program, openai_server.api_base]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout == "small\n"
+
+
+_MARK = "sk-marked-0123456789"
+_VARIABLES = {
+    "ai21_chat": ("AI21_API_KEY",),
+    "fireworks_ai": ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "gigachat": ("GIGACHAT_ACCESS_TOKEN", "GIGACHAT_API_KEY"),
+    "huggingface": ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+}
+"""Variables whose names do not follow from the provider's."""
+
+
+def _mark(monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+    """Sets the keys of the provider and of OpenAI to values that no request may have."""
+    monkeypatch.delenv("AUTORUBRIC_API_KEY", raising=False)
+    for name in ("OPENAI_API_KEY", *_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))):
+        monkeypatch.setenv(name, f"{_MARK}-{name}")
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        *("ai21", "ai21_chat", "anthropic", "cerebras", "codestral", "cohere", "custom_openai", "deepinfra"),
+        *("deepseek", "fireworks_ai", "gemini", "gigachat", "groq", "hosted_vllm", "huggingface", "mistral"),
+        *("litellm_proxy", "moonshot", "nvidia_nim", "ollama", "openai", "openrouter", "perplexity", "reka"),
+        *("sambanova", "together_ai", "xai"),
+    ],
+)
+def test_a_key_in_the_environment_is_not_sent_to_another_address(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """Neither in a header nor in the address or the body; the key for any address is sent."""
+    _mark(monkeypatch, provider)
+    config = LLMConfig(model=f"{provider}/m", api_base=openai_server.api_base, transport="litellm")
+    for key in (None, "sk-for-any-address-0123456789"):
+        openai_server.reset()
+        if key is not None:
+            monkeypatch.setenv("AUTORUBRIC_API_KEY", key)
+        try:
+            send(config)
+        except AutorubricError as error:
+            assert isinstance(error, AuthenticationError), error
+            assert openai_server.api_base.removesuffix("/v1") in str(error) and _MARK not in str(error)
+        seen = json.dumps(openai_server.log())
+        assert _MARK not in seen
+        # gigachat takes its token from the environment alone, so nothing is sent.
+        assert (provider == "gigachat") or (key or "none") in seen
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"), [("azure/m", "AZURE_API_KEY"), ("databricks/m", "DATABRICKS_API_KEY")]
+)
+def test_the_key_of_a_provider_without_an_address_is_sent_to_the_given_one(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+) -> None:
+    """Its customers have addresses of their own; an error names the variable and the address."""
+    monkeypatch.setenv(variable, _MARK)
+    monkeypatch.setenv("AZURE_API_VERSION", "2025-04-01-preview")
+    openai_server.script({"do": "status", "status": 401}, repeat="last")
+    sent = rf"the key from the environment variable {variable} was sent to {openai_server.url}"
+    with pytest.raises(AuthenticationError, match=sent) as caught:
+        send(LLMConfig(model=model, api_base=openai_server.api_base, transport="litellm"))
+    assert _MARK in json.dumps(openai_server.log()) and _MARK not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"api_key": _MARK}, {"api_key_env": "GIVEN_KEY"}, {}])
+def test_a_rejected_key_is_named_with_its_address(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    """Also without `api_base`, where litellm reads the key and the address."""
+    monkeypatch.setenv("GIVEN_KEY", _MARK)
+    monkeypatch.setenv("GROQ_API_KEY", f"{_MARK}-1")
+    monkeypatch.setenv("GROQ_API_BASE", openai_server.api_base)
+    openai_server.script({"do": "status", "status": 403}, repeat="last")
+    origin = {"api_key": "in api_key", "api_key_env": "from the environment variable GIVEN_KEY"}
+    expected = origin.get(next(iter(given), ""), "from the environment variable GROQ_API_KEY")
+    with pytest.raises(AuthenticationError, match=f"the key {expected} was sent to {openai_server.url}"):
+        send(LLMConfig(model="groq/m", **given))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("status", [302, 307])
+@pytest.mark.parametrize("model", ["openai/m", "groq/m", "anthropic/claude-sonnet-5-5"])
+def test_a_redirect_to_another_address_is_not_followed(
+    openai_server: OpenAIServer, model: str, status: int
+) -> None:
+    """Neither the key nor the text goes there."""
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        target = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/v1/messages"
+        moved = {"do": "status", "status": status, "headers": {"Location": target}}
+        openai_server.script(moved, repeat="last")
+        with pytest.raises(RequestRefusedError, match="redirects; set api_base"):
+            send(config_for(openai_server, model))
+        elsewhere.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()

@@ -132,3 +132,39 @@ def test_a_key_in_any_variable_of_the_provider_is_used(model: str, variable: str
     """The request is sent, and here fails for want of a network."""
     program = f"os.environ[{variable!r}] = 'x'; print(json.dumps(outcome({model!r})))"
     assert found_by(program, tmp_path)[0] == "ProviderConnectionError"
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
+        ("claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
+        ("gpt-6-luna", "OPENAI_API_KEY"),
+        ("gemini/m", "GEMINI_API_KEY"),
+        ("groq/m", "GROQ_API_KEY"),
+    ],
+)
+@pytest.mark.parametrize("has_file", [False, True])
+def test_a_key_is_missed_before_the_import(model: str, variable: str, has_file: bool, tmp_path: Path) -> None:
+    """litellm takes seconds to import; it is asked where it may read the key from a `.env` file."""
+    if has_file:
+        (tmp_path / ".env").write_text("", encoding="utf-8")
+    program = f"""
+import sys
+from autorubric.llm import generate_sync
+try:
+    generate_sync("", "hi", {model!r})
+except Exception as error:
+    print("litellm" in sys.modules, type(error).__name__, error)
+"""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert done.stdout.startswith(f"{has_file} AuthenticationError {model}: no key for ")
+    assert variable in done.stdout

@@ -337,10 +337,14 @@ async def trouble(request: web.Request) -> web.Response:
     return web.json_response(state.trouble.outcomes if state.trouble is not None else [])
 
 
-async def message(request: web.Request) -> web.Response:
-    """Answers one request of Anthropic's protocol, always rightly."""
+async def message(request: web.Request) -> web.StreamResponse:
+    """Answers one request of Anthropic's protocol, rightly where no rule takes it."""
     body = json.loads(await request.read())
-    request.app[STATE].log.append({"path": request.path, "headers": dict(request.headers), "body": body})
+    state = request.app[STATE]
+    state.log.append({"path": request.path, "headers": dict(request.headers), "body": body})
+    for rule in reversed(state.rules):
+        if (step := rule.next_step(body)) is not None:
+            return await ACTIONS[step["do"]](request, body, step)
     usage = {"input_tokens": 10, "output_tokens": 5}
     return web.json_response(
         {
@@ -353,6 +357,13 @@ async def message(request: web.Request) -> web.Response:
             "usage": {**usage, "cache_creation_input_tokens": 7, "cache_read_input_tokens": 3},
         }
     )
+
+
+async def other(request: web.Request) -> web.Response:
+    """HTTP 401 to a request of any other protocol."""
+    body = (await request.read()).decode("utf-8", "replace")
+    request.app[STATE].log.append({"path": request.path_qs, "headers": dict(request.headers), "body": body})
+    return web.json_response({"error": {"message": "Invalid API key"}}, status=401)
 
 
 def build() -> web.Application:
@@ -369,6 +380,7 @@ def build() -> web.Application:
             web.post("/__reset", reset),
             web.post("/__trouble", trouble),
             web.get("/__trouble", trouble),
+            web.route("*", "/{path:.*}", other),
         ]
     )
     return app

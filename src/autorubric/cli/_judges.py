@@ -112,31 +112,11 @@ Aggregation = Annotated[
 ]
 
 
-def parse_judges(
-    given: Sequence[str],
-    *,
-    api_base: str | None = None,
-    api_key_env: str | None = None,
-    cache_dir: Path | None = None,
-    temperature: float | None = None,
-    samples: int | None = None,
-) -> list[JudgeLike]:
-    """Return the judges described by values of `--judge`, in order; see `named_judges` for the arguments.
-
-    Raises:
-        ArgumentError: If a value does not describe a judge.
-        FileError: If a file named in a value cannot be read or has errors.
-    """
+def parse_judges(given: Sequence[str], **settings: Any) -> list[JudgeLike]:
+    """Return the judges described by values of `--judge`, in order; see `named_judges`."""
     from autorubric.judges import named_judges
 
-    return named_judges(
-        given,
-        api_base=api_base,
-        api_key_env=api_key_env,
-        cache_dir=cache_dir,
-        temperature=temperature,
-        samples=samples,
-    )
+    return named_judges(given, **settings)
 
 
 def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:

@@ -44,9 +44,14 @@ def run_resumable(
     """
     dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
+    if not folder.exists():
+        # A key that is missing must not leave an empty run.
+        for model in grader.models:
+            model.key()
     if preflight and grader.models:
         # Before the run, since a server that does not answer keeps it waiting.
-        notice("sending a test request to each model first …")
+        longest = max(model.timeout for model in grader.models)
+        notice(f"sending a test request to each model first (up to {longest:g} s; --no-preflight skips it) …")
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
         runner = autorubric.EvalRunner(
             dataset, grader, config, preflight=_report_check if preflight else None

@@ -18,7 +18,7 @@ from autorubric.cli._demo_blocks import (
 )
 from autorubric.cli._judges import ApiBase, ApiKeyEnv, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, open_in_browser, print_json
-from autorubric.cli._run_options import RunsDir
+from autorubric.cli._run_options import NoPreflight, RunsDir
 from autorubric.cli._runs import mean_score, run_resumable
 from autorubric.cli._tables import print_blocks
 
@@ -64,12 +64,13 @@ Seed = Annotated[
 
 
 @guarded
-def demo(
+def demo(  # noqa: PLR0913
     model: Model = None,
     api_base: ApiBase = None,
     api_key_env: ApiKeyEnv = None,
     runs_dir: RunsDir = Path("experiments"),
     seed: Seed = 0,
+    no_preflight: NoPreflight = False,
     report: Report = False,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -102,6 +103,7 @@ def demo(
         test,
         grader,
         how_to_go_on="the same command again",
+        preflight=not no_preflight,
         experiment_name=_run_name(model, seed),
         experiments_dir=runs_dir,
         on_mismatch="rejudge",

@@ -25,6 +25,7 @@ from autorubric.cli._judges import (
 )
 from autorubric.cli._output import Exit, FailUnder, JsonFlag, MaxLost, exit_code, guarded, notice, print_json
 from autorubric.cli._reports import report_json
+from autorubric.cli._run_options import NoPreflight
 from autorubric.cli._tables import print_blocks
 from autorubric.cli._texts import read_input
 from autorubric.errors import ArgumentError
@@ -88,6 +89,7 @@ def grade(  # noqa: PLR0913
     submission: SubmissionColumn = None,
     prompt: PromptColumn = None,
     id_column: IdColumn = None,
+    no_preflight: NoPreflight = False,
     api_base: ApiBase = None,
     api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
@@ -118,6 +120,8 @@ def grade(  # noqa: PLR0913
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the text could not be
     judged, or more verdicts lost or assumed than --max-lost allows, 130 stopped.
     """
+    from autorubric.eval._preflight import CheckedGrader  # late, since it loads the graders
+
     criteria = autorubric.Rubric.from_file(rubric)
     fields = field_map(submission, prompt, reference, id_column)
     if file is not None and text is None and file.suffix.lower() in _TABLES:
@@ -137,8 +141,11 @@ def grade(  # noqa: PLR0913
         temperature=temperature,
         samples=samples,
     )
-    grader = autorubric.CriterionGrader(
-        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
+    grader = CheckedGrader(
+        judges=judges,
+        on_failure=on_failure.value,
+        preflight=not no_preflight,
+        **parse_aggregation(aggregation),
     )
     report = _graded(criteria, grader, given, item_id)
     if as_json:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import autorubric
 from autorubric.cli._datasets import (
     IdColumn,
     MetaColumns,
@@ -32,7 +31,7 @@ from autorubric.cli._judges import (
 )
 from autorubric.cli._output import Exit, JsonFlag, guarded, max_lost_option, notice, print_json
 from autorubric.cli._pass_options import are_too_many
-from autorubric.cli._run_options import DatasetFile, RubricFile
+from autorubric.cli._run_options import DatasetFile, NoPreflight, RubricFile
 from autorubric.cli._tables import print_blocks
 from autorubric.values import MAX_LOST
 
@@ -89,6 +88,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     meta: MetaColumns = None,
     attacks: Attacks = None,
     limit: Limit = None,
+    no_preflight: NoPreflight = False,
     api_base: ApiBase = None,
     api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
@@ -119,7 +119,8 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     Exit codes: 0 success, 1 above --fail-over, 2 invalid command line or file, 3 a verdict could not be
     judged (with --fail-over: more verdicts than --max-lost allows), 130 stopped.
     """
-    # Imported late, since it loads numpy.
+    # Imported late, since they load numpy.
+    from autorubric.eval._preflight import CheckedGrader
     from autorubric.redteam import builtin_attacks, choose_attacks
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
@@ -132,8 +133,11 @@ def redteam(  # noqa: PLR0913 - one parameter an option
         temperature=temperature,
         samples=samples,
     )
-    grader = autorubric.CriterionGrader(
-        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
+    grader = CheckedGrader(
+        judges=judges,
+        on_failure=on_failure.value,
+        preflight=not no_preflight,
+        **parse_aggregation(aggregation),
     )
     report = _run(items, grader, chosen, limit)
     if as_json:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import JudgeError
 from autorubric.eval._executor import ItemWork
+from autorubric.graders import CriterionGrader
+from autorubric.llm import without_retries
 
 if TYPE_CHECKING:
     from autorubric._events import Listener, VoteCast
-    from autorubric.graders import Grader
+    from autorubric.graders import Grader, GradingTask
+    from autorubric.reporting import Votes
     from autorubric.types import JudgeVote
 
 
@@ -60,22 +64,57 @@ async def checked(
         JudgeError: If a judge did not return a readable answer.
     """
     first = next(work, None)
-    if first is None or not hasattr(grader, "first_votes"):
-        return work if first is None else chain([first], work)
+    if first is None:
+        return work
     held = _Held([])
-    cast = await grader.first_votes(first.task, stored=first.stored, listener=held)
+    stored = await _tested(grader, first.task, first.stored, held, report)
+    # Stored only now, so that a failed panel leaves no votes that another panel would have to match.
+    for event in held.events:
+        listener.vote_cast(event)
+    return chain([replace(first, stored=stored)], work)
+
+
+class CheckedGrader(CriterionGrader):
+    """A grader that sends each model one request before all others, unless `preflight` is off."""
+
+    def __init__(self, *, preflight: bool = True, **options: Any) -> None:
+        super().__init__(**options)
+        self._is_checked = not preflight
+        self._lock = asyncio.Lock()
+
+    async def judge(
+        self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
+    ) -> dict[str, list[JudgeVote]]:
+        """Return all votes on the task; see `CriterionGrader.judge`.
+
+        Raises:
+            JudgeError: If a judge did not return a readable answer to its first request.
+        """
+        async with self._lock:
+            if not self._is_checked:
+                stored = await _tested(self, task, stored or {}, listener)
+                self._is_checked = True
+        return await super().judge(task, stored=stored, listener=listener)
+
+
+async def _tested(
+    grader: Grader,
+    task: GradingTask,
+    stored: Votes,
+    listener: Listener | None,
+    report: Callable[[JudgeCheck], object] = id,
+) -> dict[str, list[JudgeVote]]:
+    """Send each model one request and return the stored votes with those that were cast."""
+    cast: dict[str, list[JudgeVote]] = {}
+    if hasattr(grader, "first_votes"):
+        with without_retries():
+            cast = await grader.first_votes(task, stored=stored, listener=listener)
     by_judge: dict[str, list[JudgeVote]] = {}
     for vote in chain.from_iterable(cast.values()):
         by_judge.setdefault(vote.judge_id, []).append(vote)
     for judge_id, votes in by_judge.items():
         report(_check_of(judge_id, votes))
-    # Stored only now, so that a failed panel leaves no votes that another panel would have to match.
-    for event in held.events:
-        listener.vote_cast(event)
-    stored = {name: list(votes) for name, votes in first.stored.items()}
-    for name, votes in cast.items():
-        stored[name] = [*stored.get(name, ()), *votes]
-    return chain([replace(first, stored=stored)], work)
+    return {name: [*stored.get(name, ()), *cast.get(name, ())] for name in {**stored, **cast}}
 
 
 def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
@@ -83,8 +122,8 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
     if errors and len(errors) == len(votes):
         # The error's message is more informative than its class.
         kind, _, said = errors[0].partition(": ")
-        # Only an unreadable reply may be caused by this item rather than by the judge.
-        hint = "; to run anyway, use --no-preflight" if kind == "ReplyError" else ""
+        # An unreadable reply may be caused by this item, and a late one by a model that is being loaded.
+        hint = "; --no-preflight skips this request" if kind in ("ReplyError", "ProviderTimeoutError") else ""
         raise JudgeError(
             f"judge {judge_id!r} did not answer its test request, and no other request was sent: "
             f"{said or kind}{hint}"

@@ -16,7 +16,7 @@ from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._recorded import RecordedJudge
 from autorubric.judges._specs import JudgeLike, JudgeSpec
 from autorubric.judges._supervised import SupervisedJudge
-from autorubric.llm import LLMConfig, prefix_of
+from autorubric.llm import LLMConfig, prefix_of, unset_variable
 
 _OWN: Final = ("lexical", "supervised", "recorded")
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
@@ -88,7 +88,7 @@ def demand_models(models: Collection[str], **options: object) -> None:
     """
     variable = options.get("api_key_env")
     if variable is not None and not os.environ.get(str(variable), "").strip():
-        raise ArgumentError(f"--api-key-env {variable}: the environment variable is not set or is empty")
+        raise ArgumentError(unset_variable("--api-key-env", str(variable)))
     given = [name for name, value in options.items() if value is not None]
     if given and not models:
         option = f"--{given[0].replace('_', '-')}"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
     from autorubric.llm._names import prefix_of
     from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
-    from autorubric.llm._retry import listen_to_retries
+    from autorubric.llm._retry import listen_to_retries, without_retries
     from autorubric.llm._route import pricings_of
-    from autorubric.llm._secrets import holds_secret
+    from autorubric.llm._secrets import holds_secret, unset_variable
     from autorubric.llm._spending import (
         Budget,
         Spending,
@@ -40,7 +40,7 @@ __all__ = [
     "ThinkingLevel", "Transport", "TransportName", "TruncatePolicy", "budget_in_force", "generate",
     "generate_sync", "holds_secret", "listen_to_retries", "one_call", "parse_json",
     "parse_json_list", "parse_reply", "prefix_of", "pricings_of", "prompt_tokens",
-    "spending_within", "without_thinking",
+    "spending_within", "unset_variable", "without_retries", "without_thinking",
 ]  # fmt: skip
 
 _HOMES = {
@@ -54,8 +54,8 @@ _HOMES = {
     "_client": ("LLMClient", "generate", "generate_sync"),
     "_config": ("LLMConfig", "ThinkingConfig", "ThinkingLevel", "TransportName", "TruncatePolicy"),
     "_transport": ("Message", "ModelReply", "ModelRequest", "ReplySchema", "Role", "Transport"),
-    "_secrets": ("holds_secret",),
-    "_retry": ("listen_to_retries",),
+    "_secrets": ("holds_secret", "unset_variable"),
+    "_retry": ("listen_to_retries", "without_retries"),
     "_json": ("parse_json", "parse_json_list", "parse_reply", "without_thinking"),
     "_names": ("prefix_of",),
     "_route": ("pricings_of",),

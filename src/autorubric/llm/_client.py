@@ -169,12 +169,13 @@ class LLMClient:
                 raise
             except ProviderError as error:
                 failures.append(error)
-        last = failures[-1]
-        last.attempted = tally.attempted
-        tally.fill(last, question)
-        for earlier in failures[:-1]:
-            last.add_note(f"Before that: {earlier}")
-        raise last
+        # The first model is the one that the user configured; its error is the one to fix.
+        first = failures[0]
+        if len(failures) > 1:
+            first.args = (f"{first}; the fallbacks failed too: {'; '.join(map(str, failures[1:]))}",)
+        first.attempted = tally.attempted
+        tally.fill(first, question)
+        raise first
 
 
 def _not_empty(text: str) -> str:

@@ -25,7 +25,14 @@ from pydantic import (
 from autorubric.criteria import REASON_LENGTH
 from autorubric.errors import AuthenticationError
 from autorubric.llm._names import prefix_of
-from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
+from autorubric.llm._secrets import (
+    digest_of,
+    holds_secret,
+    is_digest,
+    is_secret_name,
+    texts_in,
+    unset_variable,
+)
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
 from autorubric.values import Json
 
@@ -386,8 +393,7 @@ class LLMConfig(Spec):
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
             raise AuthenticationError(
-                f"{self.model}: environment variable {self.api_key_env} (api_key_env) is not set or empty",
-                model=self.model,
+                f"{self.model}: {unset_variable('api_key_env', self.api_key_env)}", model=self.model
             )
         if _CONTROL.search(key) or not key.isascii():
             raise AuthenticationError(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from autorubric.errors import (
     AuthenticationError,
@@ -37,17 +37,25 @@ from autorubric.llm._faults import (
 )
 from autorubric.llm._litellm_clients import close_idle, close_with_loop
 from autorubric.llm._litellm_keys import (
+    OWN_ADDRESS,
+    TAKES_OPENAI_KEY,
+    advice_before_import,
     key_advice,
     missing_variables,
+    named_variables,
     never_connected,
     says_key_is_missing,
     was_sent,
 )
-from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
-from autorubric.llm._secrets import Mask
+from autorubric.llm._names import OPENAI_COMPATIBLE, prefix_of, wire_name
+from autorubric.llm._openai import key_of, rejected_key
+from autorubric.llm._secrets import Mask, environment_secrets
 from autorubric.llm._transport import LARGEST_ANSWER, Message, ModelReply, ModelRequest
 from autorubric.llm._wire import reply_of, response_format, token_limit
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.llm._litellm_guard import Guard
 
 _STOLEN_VERSIONS: Final = ("1.82.7", "1.82.8")
 _DROPPABLE: Final = frozenset(
@@ -59,7 +67,6 @@ _DROPPABLE: Final = frozenset(
 )
 """Parameters with the same meaning for all providers; omitted for providers that do not support them."""
 _UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai_like", "sglang", "vllm"})
-_TAKES_OPENAI_KEY: Final = frozenset({"openai", "custom_openai", "text-completion-openai"})
 _MOST_MARKS: Final = 4
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
@@ -80,6 +87,8 @@ class LiteLLMTransport:
         # Reasoning would count towards a limit on the reply's tokens.
         self._reasons = True
         self._provider = ""
+        self._key_note = ""
+        self._forbidden: dict[str, str] = {}
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the provider's reply to one request.
@@ -88,6 +97,8 @@ class LiteLLMTransport:
             ProviderError: If there is no usable reply; the subclass gives the reason.
             MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
         """
+        if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
+            self._fail(AuthenticationError, advice_before_import(self._config.model))
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
         await close_with_loop(litellm)
         if self._fixed is None:
@@ -122,22 +133,36 @@ class LiteLLMTransport:
     async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
         """Return litellm's response or its error; raising the error would chain it, including any keys.
 
-        A `ProviderError` means that the response was too large.
+        A `ProviderError` means that the guard stopped the call.
         """
         # Loads httpx.
-        from autorubric.llm._litellm_sizes import SizeLimit, limited
+        from autorubric.llm._litellm_guard import Guard, guarded
 
-        limit = SizeLimit(LARGEST_ANSWER)
+        guard = Guard(LARGEST_ANSWER, self._forbidden)
         try:
-            with limited(litellm, limit):
+            with guarded(litellm, guard):
                 async with asyncio.timeout(self._config.timeout):
                     return await litellm.acompletion(**arguments)
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
-            if not limit.exceeded:
-                return error
-            message = f"the response exceeds {LARGEST_ANSWER:,} bytes"
-            return failed(ServerError, self._config.model, message, self._mask)
+            model, mask = self._config.model, self._mask
+            if guard.exceeded:
+                return failed(ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask)
+            if guard.withheld:
+                message = (
+                    f"no request was sent: it has the key in {guard.withheld}, which does not belong to "
+                    f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
+                )
+                return failed(AuthenticationError, model, message, mask)
+            self._note_key(guard)
+            return error
+
+    def _note_key(self, guard: Guard) -> None:
+        """Remember which key was sent where, for errors about keys."""
+        config = self._config
+        variable = config.api_key_env or guard.sent_variable(environment_secrets())
+        if not self._key_note and guard.request is not None and (config.api_key or variable):
+            self._key_note = rejected_key(None if config.api_key else variable, guard.address())
 
     async def aclose(self) -> None:
         """Close the idle connections that litellm keeps for this event loop."""
@@ -151,13 +176,23 @@ class LiteLLMTransport:
         self._supported = _supported_params(litellm, name)
         self._reasons = _reasons(litellm, name)
         key = config.key()
-        is_foreign = config.api_base is not None and not is_openai_itself(config.api_base)
         self._provider = provider
-        if key is None and config.api_base is None and not (config.secret_params() or config.headers()):
-            self._demand_key(litellm, name)
-        if key is None and is_foreign and provider in _TAKES_OPENAI_KEY:
-            # Otherwise litellm sends OPENAI_API_KEY to any address.
-            key = "none"
+        if self._uses_own_key() and missing_variables(litellm, name, provider):
+            # The provider's response may take long.
+            self._fail_without_key(litellm, name)
+        secrets = environment_secrets()
+        if config.api_base is not None and provider not in OWN_ADDRESS:
+            key, self._key_note = key_of(config)
+            self._mask = Mask((*config.secrets(), key or ""))
+            own = "\n".join((key or "", *config.secrets(), config.api_base))
+            self._forbidden = {one: value for one, value in secrets.items() if value not in own}
+            # Without a key, litellm sends the provider's key, or OPENAI_API_KEY, to any address.
+            key = key or "none"
+        elif key is None and provider not in TAKES_OPENAI_KEY:
+            # litellm sends it to many providers whose own key is missing.
+            foreign = secrets.pop("OPENAI_API_KEY", None)
+            if foreign is not None and foreign not in secrets.values():
+                self._forbidden = {"OPENAI_API_KEY": foreign}
         given = {"api_key": key, "api_base": config.api_base, "extra_headers": config.headers() or None}
         return {
             "model": name,
@@ -169,10 +204,15 @@ class LiteLLMTransport:
             **config.secret_params(),
         }
 
-    def _demand_key(self, litellm: Any, name: str) -> None:
-        """Raise an error if a key is known to be missing, because the provider's response may take long."""
-        if missing_variables(litellm, name, self._provider):
-            self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
+    def _uses_own_key(self) -> bool:
+        """Return whether the key is the one that litellm reads for the provider's usual address."""
+        config = self._config
+        given = config.api_base or config.api_key or config.api_key_env
+        return not (given or config.secret_params() or config.headers())
+
+    def _fail_without_key(self, litellm: Any, name: str) -> NoReturn:
+        names = named_variables(litellm, name, self._provider)
+        self._fail(AuthenticationError, key_advice(self._provider, names))
 
     def _name_and_provider(self, litellm: Any) -> tuple[str, str]:
         model, base = self._config.model, self._config.api_base
@@ -245,9 +285,8 @@ class LiteLLMTransport:
         is_connection = isinstance(error, litellm.APIConnectionError)
         if never_connected(error):
             raise unreachable(self._config.model, f"cannot connect to the provider: {text}", self._mask)
-        if self._config.key() is None and not _headers_of(error) and says_key_is_missing(text):
-            name = (self._fixed or {}).get("model", self._config.model)
-            self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
+        if not self._key_note and not _headers_of(error) and says_key_is_missing(text):
+            self._fail_without_key(litellm, (self._fixed or {}).get("model", self._config.model))
         is_filter = isinstance(error, litellm.ContentPolicyViolationError)
         failure = Failure(
             model=request.model,
@@ -256,6 +295,7 @@ class LiteLLMTransport:
             text=text,
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
+            key=self._key_note,
         )
         if is_filter or is_filtered(failure):
             return refusal_of(failure, self._mask)

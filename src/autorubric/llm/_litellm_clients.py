@@ -58,7 +58,7 @@ async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> 
 
 def _clients(litellm: Any) -> Iterator[tuple[str, Any]]:
     """Yield litellm's own HTTP clients of the running loop with their cache keys."""
-    from autorubric.llm._litellm_sizes import http_client_in
+    from autorubric.llm._litellm_guard import http_client_in
 
     cache = litellm.in_memory_llm_clients_cache
     # The loop's id or a running number, by litellm's version.

@@ -7,22 +7,27 @@ from urllib.parse import urlsplit
 
 OPENAI_COMPATIBLE: Final = frozenset(
     {
-        "custom_openai",
-        "hosted_vllm",
-        "litellm_proxy",
-        "llama_cpp",
-        "llamafile",
-        "lm_studio",
-        "ollama",
-        "ollama_chat",
-        "openai",
-        "openai_compatible",
-        "openai_like",
-        "sglang",
-        "vllm",
+        *("custom_openai", "hosted_vllm", "litellm_proxy", "llama_cpp", "llamafile", "lm_studio", "ollama"),
+        *("ollama_chat", "openai", "openai_compatible", "openai_like", "sglang", "vllm"),
     }
 )
 """Prefixes of model names whose servers use the OpenAI chat protocol."""
+
+_OTHER_PROVIDERS: Final = frozenset({
+    "ai21", "ai21_chat", "aiml", "aiohttp_openai", "amazon_nova", "anthropic", "anthropic_text", "azure",
+    "azure_ai", "azure_text", "baseten", "bedrock", "bedrock_mantle", "bytez", "cerebras", "chatgpt",
+    "chutes", "clarifai", "cloudflare", "codestral", "cohere", "cohere_chat", "cometapi", "compactifai",
+    "dashscope", "databricks", "datarobot", "deepinfra", "deepseek", "docker_model_runner", "edenai",
+    "featherless_ai", "fireworks_ai", "friendliai", "gemini", "gigachat", "github", "github_copilot",
+    "groq", "helicone", "heroku", "huggingface", "hyperbolic", "inception", "lambda_ai", "lemonade",
+    "maritalk", "meta", "meta_llama", "minimax", "mistral", "modelscope", "moonshot", "morph", "nebius",
+    "nlp_cloud", "novita", "nscale", "nvidia_nim", "oci", "oobabooga", "openrouter", "ovhcloud",
+    "perplexity", "poe", "predibase", "publicai", "reka", "replicate", "sagemaker", "sagemaker_chat",
+    "sagemaker_nova", "sambanova", "sap", "scaleway", "snowflake", "tencent", "text-completion-codestral",
+    "text-completion-openai", "together_ai", "triton", "v0", "vercel_ai_gateway", "vertex_ai",
+    "vertex_ai_beta", "volcengine", "wandb", "watsonx", "watsonx_text", "xai", "xinference", "zai",
+})  # fmt: skip
+"""Prefixes of the other providers that litellm calls; a list, because importing litellm takes seconds."""
 
 _BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
 _OPENAI_HOST: Final = "api.openai.com"
@@ -40,8 +45,11 @@ def wire_name(model: str) -> str:
 
 
 def speaks_openai(model: str) -> bool:
-    """Return whether the name has the prefix of an OpenAI-compatible server, or no prefix."""
-    return prefix_of(model) in OPENAI_COMPATIBLE or "/" not in model
+    """Return whether the name has the prefix of an OpenAI-compatible server, or none of a provider.
+
+    Servers such as vLLM use names like `Qwen/Qwen3-8B`, whose first part is not a provider.
+    """
+    return prefix_of(model) not in _OTHER_PROVIDERS
 
 
 def completions_url(api_base: str, model: str) -> str:

@@ -97,7 +97,7 @@ class OpenAITransport:
         # A session references its loop, and would keep the entry of a closed loop alive.
         self._pools.forget(lambda loop: loop.is_closed())
         # Read late, so that a grader can be created and costs estimated without a key.
-        key, self._key_note = _key_of(self._config)
+        key, self._key_note = key_of(self._config)
         self._mask = Mask((*self._config.secrets(), key or ""))
         keeper = _kept_session(self._config, key)
         deadlines = Deadlines(self._config.timeout)
@@ -226,13 +226,12 @@ def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
     return headers | {name.lower(): value for name, value in config.headers().items()}
 
 
-def _key_of(config: LLMConfig) -> tuple[str | None, str]:
+def key_of(config: LLMConfig) -> tuple[str | None, str]:
     """Return the key for the config's address, None for no key, and its description for error messages."""
     address = config.api_base or ""
     key = config.key()
     if key is not None:
-        origin = f"from the environment variable {config.api_key_env}" if config.api_key_env else "in api_key"
-        return key, f"the key {origin} was sent to {address} and rejected"
+        return key, rejected_key(config.api_key_env, address)
     variable = "OPENAI_API_KEY" if is_openai_itself(address) else DIRECT_KEY
     key = os.environ.get(variable, "").strip()
     if not key.isprintable():
@@ -240,11 +239,17 @@ def _key_of(config: LLMConfig) -> tuple[str | None, str]:
             f"the environment variable {variable} contains a line break or control character"
         )
     if key:
-        return key, f"the key from the environment variable {variable} was sent to {address} and rejected"
+        return key, rejected_key(variable, address)
     why = f"because {variable} is not set"
     if variable == DIRECT_KEY and os.environ.get("OPENAI_API_KEY"):
         why += " (OPENAI_API_KEY is only sent to api.openai.com)"
     return None, f"no key was sent to {address}, {why}; use --api-key-env NAME (api_key_env in an LLMConfig)"
+
+
+def rejected_key(variable: str | None, address: str) -> str:
+    """Return the description of a rejected key; None as the variable means that `api_key` was set."""
+    origin = f"from the environment variable {variable}" if variable else "in api_key"
+    return f"the key {origin} was sent to {address} and rejected"
 
 
 async def _read_bounded(response: ClientResponse) -> bytes:

@@ -116,6 +116,19 @@ def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[No
         _LISTENER.reset(token)
 
 
+_ONCE: ContextVar[bool] = ContextVar("_ONCE", default=False)
+
+
+@contextmanager
+def without_retries() -> Iterator[None]:
+    """Let requests inside the block fail at their first failure, unless the provider asks to wait."""
+    token = _ONCE.set(True)
+    try:
+        yield
+    finally:
+        _ONCE.reset(token)
+
+
 class Retry:
     """A transport that resends requests after transient failures.
 
@@ -161,7 +174,8 @@ class Retry:
                 last = error
                 tries = tries or _Tries(self._clock())
                 self._was_reached = self._was_reached or _is_reached(error)
-                if not self._was_reached or not tries.allows_another(error, self._policy, self._clock()):
+                is_final = not self._was_reached or (_ONCE.get() and not asks_to_wait(error))
+                if is_final or not tries.allows_another(error, self._policy, self._clock()):
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):

@@ -26,6 +26,7 @@ _SECRET_NAME: Final = re.compile(
 )
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{8}")
 _SHORTEST: Final = 4
+_LONGEST_NAME: Final = 40
 _SHORTEST_IN_ENVIRONMENT: Final = 8
 _SHORTEST_IN_REPLIES: Final = 8
 _NO_WORD_LENGTH: Final = 20
@@ -85,6 +86,16 @@ def texts_in(value: Json) -> Iterator[str]:
             yield from texts_in(part)
 
 
+def unset_variable(option: str, name: str) -> str:
+    """Return the message for a variable that is not set; a name that may be a key is not shown."""
+    if name.isupper() and len(name) <= _LONGEST_NAME and not name.startswith("SK"):
+        return f"{option} {name}: the environment variable is not set or is empty"
+    return (
+        f"{option} takes the NAME of an environment variable, such as MY_API_KEY, and the given one is not "
+        "set. If you gave the key itself, set a variable to it and give the variable's name"
+    )
+
+
 def digest_of(value: Json) -> str:
     """Return a digest that replaces a secret, so that changes are detected: `sha256:1a2b3c4d`."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
@@ -96,10 +107,10 @@ def is_digest(value: Json) -> bool:
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
-def environment_secrets() -> set[str]:
-    """Return the values of the environment variables whose names indicate a secret."""
-    values = {value.strip() for name, value in os.environ.items() if is_secret_name(name)}
-    return {value for value in values if len(value) >= _SHORTEST_IN_ENVIRONMENT}
+def environment_secrets() -> dict[str, str]:
+    """Return the values of the environment variables whose names indicate a secret, by name."""
+    values = {name: value.strip() for name, value in os.environ.items() if is_secret_name(name)}
+    return {name: value for name, value in values.items() if len(value) >= _SHORTEST_IN_ENVIRONMENT}
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -146,7 +157,7 @@ class Mask:
 
         The whole text is masked before it is cut, because a cut could leave parts of a secret.
         """
-        text = redact(text, self._given | environment_secrets())[:_LONGEST_SEARCHED]
+        text = redact(text, {*self._given, *environment_secrets().values()})[:_LONGEST_SEARCHED]
         return _BEARER.sub(rf"\1{_MASK}", _LABELLED.sub(rf"\1{_MASK}", text))
 
     def reply(self, reply: ModelReply) -> ModelReply:
@@ -167,7 +178,8 @@ class Mask:
         now = self._clock()
         if self._read_at is None or now - self._read_at >= _ENVIRONMENT_SECONDS:
             self._read_at = now
-            self._in_replies = _forms(one for one in self._given | environment_secrets() if _is_no_word(one))
+            secrets = {*self._given, *environment_secrets().values()}
+            self._in_replies = _forms(one for one in secrets if _is_no_word(one))
         return self._in_replies
 
 
