@@ -190,7 +190,7 @@ def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:
     for one in tests["per_criterion"].values():
         assert one["passed"] is True and set(one["per_annotator"]) == {"ann", "bo", "cy"}
     shown = cli("judges", "audit", "experiments/rated", "--only", "alt_test").out
-    assert shown.startswith("The panel may replace a person on 3 of 3 tested criteria.")
+    assert shown.startswith("The panel may replace an annotator on 3 of 3 tested criteria.")
 
 
 def test_one_item_is_decided(cli: Cli, graded: str) -> None:

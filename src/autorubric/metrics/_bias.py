@@ -179,27 +179,27 @@ class BiasResult:
     Attributes:
         mean_bias: Mean difference; None if there are no pairs.
         std_bias: Standard deviation of the differences (denominator n - 1); None with fewer than two pairs.
-        is_significant: Whether `p_value` is below 1 - confidence level; False if there is no test.
-        p_value: p-value of the paired t test [1], computed on cluster sums if there are clusters. None with
-            fewer than two pairs or clusters, or if the differences do not vary (see `reason`).
+        is_significant: Whether `p_value` is below 1 - confidence level; False if the test could not be run.
+        p_value: p-value of the paired t test [1], computed on cluster sums if there are clusters. None if
+            there are fewer than two pairs or clusters, or no variance (see `reason`).
         direction: Sign of the mean difference; `"none"` if it is 0 or undefined.
-        effect_size: d_z = mean / sd of the differences [2, eq. 6]; None if the sd is 0 or undefined.
+        effect_size: d_z = `mean_bias` / `std_bias` [2, eq. 6]; None if `std_bias` is 0 or None.
         ci: t interval of the mean difference; None if it was not requested or is undefined.
         n_samples: Number of pairs used.
         lower_limit: Lower limit of agreement [3], mean - 1.96 sd.
         upper_limit: Upper limit of agreement, mean + 1.96 sd. About 95 % of differences lie between the two.
         n_missing: Number of pairs dropped because a value was missing.
-        reason: Reason why a field above is None.
-        effect_size_name: Name of the effect size in `effect_size`.
-        d_av: mean / average of the standard deviations of truth and pred [2, eq. 10], which does not depend
-            on their correlation; None if both sds are 0 or undefined.
-        wilcoxon_statistic: Smaller sum of signed ranks [4]; the sum of positive ranks in a one-sided test.
-            A cluster contributes its mean difference. None if all differences are 0 or the test was not run.
+        reason: Reason why `mean_bias` or `p_value` is None; None if both are defined.
+        effect_size_name: Name of the effect size reported in `effect_size`.
+        d_av: Mean difference / average standard deviation of truth and pred [2, eq. 10], which does not
+            depend on their correlation; None if both standard deviations are 0 or undefined.
+        wilcoxon_statistic: Smaller sum of signed ranks [4], or of positive ranks in a one-sided test. Each
+            cluster contributes its mean difference. None if all differences are 0 or the test was not run.
         wilcoxon_p: p-value of Wilcoxon's test.
-        wilcoxon_method: Method by which `wilcoxon_p` was computed.
-        permutation_p: p-value under random signs of the differences [5], which are the same within a cluster;
-            1 if all differences are 0. None if the test was not run.
-        permutation_method: Method by which `permutation_p` was computed.
+        wilcoxon_method: Method used to compute `wilcoxon_p`.
+        permutation_p: p-value under random sign flips of the differences [5]; differences in a cluster are
+            flipped together. 1 if all differences are 0; None if the test was not run.
+        permutation_method: Method used to compute `permutation_p`.
         t_test: The paired t test with its statistic and degrees of freedom; None if `p_value` is None.
         alternative: Alternative hypothesis of the three tests: the mean bias is not 0, above 0 or below 0.
 
@@ -250,22 +250,22 @@ def bias(
     alternative: Alternative = "two-sided",
     **interval: Unpack[IntervalArguments],
 ) -> BiasResult:
-    """Compute the mean of pred - truth with standard deviation, limits of agreement, effect sizes and tests.
+    """Compute the mean and standard deviation of pred - truth, limits of agreement, effect sizes and tests.
 
     The tests are:
 
     - the paired t test;
-    - Wilcoxon's signed-rank test, exact for up to 50 differences of distinct size (13 with ties or zeros);
+    - Wilcoxon's signed-rank test, exact for up to 50 differences (13 if any are 0 or tied in size);
     - a sign-flip permutation test, exact for up to 20 nonzero differences, and otherwise based on
       `n_resamples` random flips from `rng` (at least 10,000).
 
-    With clusters, all three tests treat a cluster as one unit. Without pairs, the bias is undefined.
+    With clusters, all tests treat each cluster as one unit. If there are no pairs, the bias is undefined.
 
     Args:
-        truth: Numbers. None and NaN count as missing, and their pairs are dropped.
+        truth: Numbers; pairs with None or NaN are dropped.
         pred: Numbers to compare with `truth`, in the same order.
-        alternative: `"greater"` (pred above truth) and `"less"` (pred below) make all three tests one-sided.
-            Choose the direction before you look at the data. The interval remains two-sided.
+        alternative: `"greater"` (pred above truth) or `"less"` (pred below truth) makes all three tests
+            one-sided. Choose the direction before you look at the data. The interval remains two-sided.
         **interval: See `IntervalArguments`. `ci=None` omits the interval; any other `ci` gives a t interval.
 
     Raises:

@@ -125,19 +125,19 @@ def cohen_kappa(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Cohen's kappa, (po - pe) / (1 - pe) with pe = Σ w_ij r_i c_j from each rater's margins [1, 2].
+    """Compute Cohen's kappa, (po - pe) / (1 - pe), with pe = Σ w_ij r_i c_j from the raters' margins [1, 2].
 
-    Kappa is undefined if both raters use the same single category (`single_class`), and 0.0 if they use two
-    different ones or only one rater is constant. Unused categories of the scale still affect the weights.
-    With quadratic weights on equally spaced values, kappa equals Lin's concordance with 1/n moments. The
-    analytic interval is that of [3].
+    Kappa is undefined if both raters use the same single category (`single_class`). It is 0.0 if each uses a
+    different single category or only one rater is constant. Unused categories of the scale still affect the
+    weights. With quadratic weights on equally spaced values, kappa equals Lin's concordance correlation with
+    1/n moments. The analytic interval is the one in [3].
 
     Args:
-        truth: Labels of one rater. None and NaN count as missing, and their pairs are dropped.
+        truth: Labels of one rater; pairs with None or NaN are dropped.
         pred: Labels of the other rater.
-        scale: Declared categories; None uses the categories that occur.
-        weights: Partial credit: `"linear"` or `"quadratic"` in the scale's values, or a K × K matrix.
-        table: K × K counts with truth in the rows, in place of `truth` and `pred`.
+        scale: Declared categories; None uses the observed ones.
+        weights: Partial-credit weights: `"linear"` or `"quadratic"` in the scale's values, or a K × K matrix.
+        table: K × K contingency table with truth in the rows, instead of `truth` and `pred`.
         **interval: See `CodedArguments`.
 
     References:
@@ -161,10 +161,10 @@ def scott_pi(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Scott's pi: Cohen's kappa with pe from the mean of the two margins [1].
+    """Compute Scott's pi, which is Cohen's kappa with pe based on the mean of the two margins [1].
 
-    Pi is undefined if only one category occurs (`single_class`). If each rater always uses a different
-    category, pi is -1.0 and Cohen's kappa 0.0, as pi pools the margins. See `cohen_kappa` for the arguments.
+    Pi is undefined if only one category occurs (`single_class`). If each rater uses a different single
+    category, pi is -1.0 and kappa 0.0, as pi pools the margins. See `cohen_kappa` for the arguments.
 
     References:
         [1] W. A. Scott (1955), Reliability of content analysis: the case of nominal scale coding, Public
@@ -185,20 +185,20 @@ def gwet_ac(
     ratings: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Gwet's AC1, or AC2 with weights, with pe = Σ w · Σ π_k (1 - π_k) / (q (q - 1)) [1, 2].
+    """Compute Gwet's AC1, or AC2 if weighted, where pe = Σ w · Σ π_k (1 - π_k) / (q (q - 1)) [1, 2].
 
-    π_k is the mean proportion of category k, and q is the *declared* number of categories. If all ratings
-    fall in one of several declared categories, the result is 1.0. With a single declared category the
-    coefficient is undefined (`single_category_scale`).
+    π_k is the mean proportion of category k, and q is the *declared* number of categories. If several
+    categories are declared but all ratings fall in one, the result is 1.0. If only one category is declared,
+    the coefficient is undefined (`single_category_scale`).
 
     Args:
-        truth: Labels of one rater. None and NaN count as missing, and their pairs are dropped.
+        truth: Labels of one rater; pairs with None or NaN are dropped.
         pred: Labels of the other rater.
         scale: Declared categories; required unless the labels are binary.
         weights: Partial credit for unequal labels; see `cohen_kappa`.
-        table: K × K counts, in place of `truth` and `pred`.
-        ratings: Labels of shape `(n_units, n_raters)`, in place of `truth` and `pred`; None is missing. A
-            unit with a single rating contributes only to π.
+        table: K × K contingency table, instead of `truth` and `pred`.
+        ratings: Labels of shape `(n_units, n_raters)`, instead of `truth` and `pred`; None is missing. A unit
+            with a single rating contributes only to π.
         **interval: See `CodedArguments`.
 
     References:
@@ -226,9 +226,9 @@ def brennan_prediger(
     ratings: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Brennan and Prediger's coefficient (S, PABAK), with pe = Σ w / q², or 1/q unweighted [1, 2].
+    """Compute Brennan and Prediger's coefficient (S, PABAK), with pe = Σ w / q², or 1/q if unweighted [1, 2].
 
-    q is the *declared* number of categories. With a single declared category the coefficient is undefined
+    q is the *declared* number of categories. If only one category is declared, the coefficient is undefined
     (`single_category_scale`). See `gwet_ac` for the arguments.
 
     References:
@@ -249,7 +249,7 @@ def brennan_prediger(
 
 def _alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
-        raise ArgumentError("pass only one of ratings, table, and truth with pred")
+        raise ArgumentError("pass only one of: ratings, table, or truth and pred")
 
 
 def _declared(pair: TableInput, name: str) -> TableInput:

@@ -25,15 +25,15 @@ def accuracy(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the proportion of pairs that agree, Σ p_ii.
+    """Compute accuracy, the proportion of pairs that agree, Σ p_ii.
 
-    The interval is Wilson's [1] or, with clusters, a logit-t interval. Accuracy is undefined without pairs.
+    The interval is Wilson's [1] or, with clusters, logit-t. Accuracy is undefined if there are no pairs.
 
     Args:
-        truth: Ground-truth labels. None and NaN count as missing, and their pairs are dropped.
-        pred: Labels given by the judge.
-        scale: Declared categories; None uses the categories that occur.
-        table: K × K counts with truth in the rows, in place of `truth` and `pred`.
+        truth: Ground-truth labels; pairs with None or NaN are dropped.
+        pred: Labels from the judge.
+        scale: Declared categories; None uses the observed ones.
+        table: K × K contingency table with truth in the rows, instead of `truth` and `pred`.
         **interval: See `CodedArguments`.
 
     References:
@@ -83,10 +83,10 @@ def macro_f1(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the mean one-against-rest F1 over the classes that occur in truth or pred.
+    """Compute the mean one-vs-rest F1 over the classes that occur in truth or pred.
 
-    Other classes of the scale are skipped, and `method` reports how many classes occur. Macro F1 is undefined
-    without pairs (`no_pairs`). See `accuracy` for the arguments.
+    Classes of the scale that do not occur are skipped, and `method` reports how many occur. Macro F1 is
+    undefined if there are no pairs (`no_pairs`). See `accuracy` for the arguments.
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
@@ -122,10 +122,10 @@ def mcc(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Matthews' correlation coefficient or, with more than two classes, Gorodkin's R_K [1, 2].
+    """Compute the Matthews correlation coefficient or, with more than two classes, Gorodkin's R_K [1, 2].
 
-    `(n Σ n_kk - Σ r_k c_k) / √((n² - Σ r_k²)(n² - Σ c_k²))`. With two classes it equals phi and Pearson's r.
-    It is undefined if truth or pred is constant (`no_variance`). See `accuracy` for the arguments.
+    `(n Σ n_kk - Σ r_k c_k) / √((n² - Σ r_k²)(n² - Σ c_k²))`. With two classes, R_K equals phi and Pearson's
+    r. It is undefined if truth or pred is constant (`no_variance`). See `accuracy` for the arguments.
 
     References:
         [1] B. W. Matthews (1975), Comparison of the predicted and observed secondary structure of T4 phage
@@ -154,15 +154,15 @@ def adjacent_accuracy(
 ) -> Estimate:
     """Compute the proportion of pairs whose labels are at most k categories apart on an ordinal scale.
 
-    With three categories a high proportion is easy to reach, so `method` reports the proportion expected by
-    chance from the two margins.
+    With three categories, a high proportion is easy to reach by chance, so `method` reports the proportion
+    expected by chance from the two margins.
 
     Args:
-        truth: Ground-truth labels. None and NaN count as missing, and their pairs are dropped.
-        pred: Labels given by the judge.
-        scale: `Ordinal(labels)`. Not needed for binary labels, or for codes with `labels=K`.
-        k: Largest distance, in categories, that counts as agreement.
-        table: K × K counts with truth in the rows, in place of `truth` and `pred`.
+        truth: Ground-truth labels; pairs with None or NaN are dropped.
+        pred: Labels from the judge.
+        scale: `Ordinal(labels)`. Not required for binary labels or for codes with `labels=K`.
+        k: Maximum distance, in categories, that counts as agreement.
+        table: K × K contingency table with truth in the rows, instead of `truth` and `pred`.
         **interval: See `CodedArguments`.
 
     Raises:

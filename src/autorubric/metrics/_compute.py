@@ -149,24 +149,24 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
     confidence_level: float = 0.95,
     seed: int | None = None,
 ) -> MetricsResult:
-    """Compute metrics of a run's panel, and optionally of each judge, against the labels of its dataset.
+    """Compute metrics of a run's panel, and optionally of each judge, against the dataset's labels.
 
     Items may have their own rubrics: criteria are matched by name and scale, never by position. Failed votes
-    never count as answers, nor do default answers that replace unreadable replies.
+    and default answers that replace unreadable replies do not count as answers.
 
     Args:
         result: Run to evaluate.
         dataset: The dataset that was graded, with labels.
-        bootstrap: Whether to resample items for confidence intervals of the macro metrics.
+        bootstrap: Whether to compute bootstrap confidence intervals of the macro metrics by resampling items.
         n_bootstrap: Number of resamples.
         per_judge: Whether to also compute the metrics of each judge.
         cannot_assess: Whether CANNOT_ASSESS is excluded, counts as UNMET (or the worst option of a scale), or
             is a separate category.
-        na_mode: Whether NA is excluded, counts as the worst option, or is a separate category. With a
-            separate category, metrics that need an order are None.
-        truth: Rule that combines the labels of several people into one; see `judge_report`.
+        na_mode: Whether NA is excluded, counts as the worst option, or is a separate category, in which case
+            metrics that need an order are None.
+        truth: Rule that combines the labels of several annotators into one; see `judge_report`.
         confidence_level: Confidence level of all intervals.
-        seed: Seed of the resampling; None means 0.
+        seed: Seed for the resampling; None means 0.
 
     Raises:
         ArgumentError: If an option is invalid, or the run and the dataset do not match.
@@ -220,7 +220,7 @@ def metrics_of_table(
         )
     n_tied = table.n_tied_labels if table.n_people > 1 else None
     if n_tied:
-        warnings.append(f"{n_tied} cells (item × criterion) are excluded because their human labels tie")
+        warnings.append(f"{n_tied} cells (item × criterion) are excluded because their human labels are tied")
     return MetricsResult(
         **fields[PANEL],
         per_judge=by_judge,

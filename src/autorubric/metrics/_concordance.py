@@ -17,19 +17,19 @@ from autorubric.metrics._scales import Codes
 
 
 def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Compute Kendall's W with the correction for ties, 12 S / (m² (n³ - n) - m Σ T_j) [1, 2].
+    """Compute Kendall's W with tie correction, 12 S / (m² (n³ - n) - m Σ T_j) [1, 2].
 
-    S is the sum of squared deviations of the units' rank sums from their mean, and T_j = Σ (t³ - t) over the
-    ties of rater j. Ties get midranks. Without ties, W = (r̄ (m-1) + 1) / m, where r̄ is the mean Spearman
-    correlation between raters. Units with a missing rating are dropped and counted in `n_missing`.
+    S is the sum of squared deviations of the n units' rank sums from their mean, and T_j = Σ (t³ - t) over
+    rater j's groups of t ties. Ties get midranks. With no ties, W = (r̄ (m-1) + 1) / m, where r̄ is the mean
+    Spearman correlation of the m raters. Units with a missing rating are dropped and counted in `n_missing`.
 
-    W is undefined without ratings (`no_ratings`), with one rater (`no_pairs`), with fewer than two complete
-    units (`too_few_units`) and if every rater is constant (`no_variance`). The interval resamples units;
+    W is undefined if there are no ratings (`no_ratings`), one rater (`no_pairs`), fewer than two complete
+    units (`too_few_units`), or if every rater is constant (`no_variance`). The interval resamples units;
     resamples contain ties, which widen the interval. `test` is Friedman's test of the null hypothesis of no
-    agreement, χ² = m (n - 1) W with n - 1 degrees of freedom [2], or None with clusters.
+    agreement, χ² = m (n - 1) W with n - 1 degrees of freedom [2]; it is None if clusters are passed.
 
     Args:
-        ratings: Numbers of shape `(n_units, n_raters)`; only their order within a rater matters. None and NaN
+        ratings: Numbers, shape `(n_units, n_raters)`; only the ranking by each rater matters. None and NaN
             count as missing.
         **interval: See `IntervalArguments`; `cluster` has one id per unit.
 

@@ -171,7 +171,7 @@ def read_pair(
     """
     if table is not None:
         if truth is not None or pred is not None or options.cluster is not None:
-            raise ArgumentError("pass table or truth and pred, not both; table cannot be used with cluster")
+            raise ArgumentError("pass either table or both truth and pred; table cannot be used with cluster")
         return _read_table(table, scale, options.labels)
     if truth is None or pred is None:
         raise ArgumentError("pass truth and pred, or table")

@@ -49,7 +49,7 @@ def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
     (`too_few_units`). The interval uses Fisher's z [1] or, with clusters, the percentile bootstrap.
 
     Args:
-        truth: Numbers. None and NaN count as missing, and their pairs are dropped.
+        truth: Numbers; pairs with None or NaN are dropped.
         pred: Numbers to compare with `truth`, in the same order.
         **interval: See `IntervalArguments`.
 
@@ -125,9 +125,9 @@ def kendall_tau_b(
 ) -> Estimate:
     """Compute Kendall's tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)) [1].
 
-    C and D count the concordant and discordant pairs of items, n₀ = n (n - 1) / 2 all pairs, and t_x and t_y
-    the pairs tied in truth and in pred. See `pearson` for the arguments and the undefined cases. The interval
-    uses Fisher's z with variance 0.437 / (n - 4) [2] or, with clusters, the percentile bootstrap.
+    C and D are the numbers of concordant and discordant pairs of items, t_x and t_y the numbers of pairs tied
+    in truth and in pred, and n₀ = n (n - 1) / 2. See `pearson` for the arguments and the undefined cases. The
+    interval uses Fisher's z with variance 0.437 / (n - 4) [2] or, with clusters, the percentile bootstrap.
 
     References:
         [1] M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33, 239-251.
@@ -148,7 +148,7 @@ def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
 
-    It is undefined if all values are equal (`no_variance`), and 0.0 if truth and pred are two different
+    It is undefined if all values are equal (`no_variance`). It is 0.0 if truth and pred are different
     constants. The interval uses Fisher's z with the delta-method standard error, which accounts for clusters.
     See `pearson` for the arguments.
 

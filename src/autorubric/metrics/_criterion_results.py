@@ -14,18 +14,18 @@ CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrelationResult(NumberLike):
-    """A correlation that behaves like its coefficient in comparisons and arithmetic if it is defined.
+    """A correlation that, if defined, behaves like its coefficient in comparisons and arithmetic.
 
     Attributes:
-        coefficient: Correlation coefficient on [-1, 1]; None if undefined.
-        p_value: Two-sided p-value for the null hypothesis of no correlation between independent items.
+        coefficient: Correlation coefficient in [-1, 1]; None if undefined.
+        p_value: Two-sided p-value for the null hypothesis of zero correlation, assuming independent items.
         ci: Confidence interval; None if there are too few items.
-        interpretation: Verbal description of the size; `undefined` if there is no coefficient.
+        interpretation: Strength of the correlation in words; `undefined` if there is no coefficient.
         n_samples: Number of pairs used.
         method: Name of the correlation.
         reason: Reason why the coefficient is undefined; None if it is defined.
-        test: Test that gives `p_value`, with its statistic: t for Pearson and Spearman, z for Kendall. None
-            if there is no test, and for coefficients of ±1, where t is infinite.
+        test: Test that yields `p_value`, with its statistic: t for Pearson and Spearman, z for Kendall. None
+            if there is no test or the coefficient is ±1, where t is infinite.
     """
 
     coefficient: float | None
@@ -48,13 +48,13 @@ class CorrelationResult(NumberLike):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionMetrics:
-    """Metrics of one option against all others.
+    """One-vs-rest metrics of one option.
 
     Attributes:
         label: Label of the option.
-        precision: Proportion of the judge's uses of the option that are correct; None if it was never used.
-        recall: Proportion of items with this label that the judge found; None if no item has the label.
-        f1: Harmonic mean of precision and recall; None if neither the labels nor the judge use the option.
+        precision: Proportion of the judge's choices of the option that are correct; None if never chosen.
+        recall: Proportion of items with this label that the judge labelled correctly; None if there are none.
+        f1: Harmonic mean of precision and recall; None if the option is neither a label nor an answer.
         support_true: Number of pairs with this option in truth.
         support_pred: Number of pairs with this option in the judge's answers.
     """
@@ -69,11 +69,11 @@ class OptionMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionMatrix:
-    """A confusion matrix of the labels and the judge's answers.
+    """A confusion matrix of labels and the judge's answers.
 
     Attributes:
         labels: Categories in the order of the rows and columns.
-        counts: Counts of shape `(n_labels, n_labels)`; rows are the truth, columns the judge's answers.
+        counts: Counts, shape `(n_labels, n_labels)`; rows are true labels, and columns the judge's answers.
     """
 
     labels: tuple[str, ...]
@@ -122,12 +122,12 @@ class CriterionMetrics(CriterionCoverage):
         specificity_ci: Wilson score interval of `specificity`; None if undefined.
         f1: Harmonic mean of precision and recall.
         kappa: Cohen's kappa.
-        kappa_interpretation: Description of the size of `kappa` after Landis and Koch (1977).
+        kappa_interpretation: Strength of agreement in words, after Landis and Koch (1977).
         mcc: Matthews' correlation coefficient.
         support_true: Number of MET labels among the pairs.
         support_pred: Number of MET verdicts among the pairs.
         confusion_matrix: Counts of UNMET, MET and, if abstentions are a category, CANNOT_ASSESS.
-        fleiss_kappa: Fleiss' kappa of the judges; None if there is only one judge.
+        fleiss_kappa: Fleiss' kappa among the judges; None if there is only one judge.
     """
 
     accuracy: float | None
@@ -153,14 +153,14 @@ class NominalCriterionMetrics(CriterionCoverage):
     """Metrics of a rater on a nominal criterion.
 
     Attributes:
-        exact_accuracy: Proportion of items for which the correct option was chosen.
+        exact_accuracy: Proportion of items on which the rater chose the correct option.
         balanced_accuracy: Mean recall over the options that occur in truth.
         macro_f1: Mean F1 over the options that occur in the labels or the judge's answers.
         kappa: Cohen's kappa.
-        kappa_interpretation: Description of the size of `kappa` after Landis and Koch (1977).
-        per_option: Metrics of each option against the others.
-        confusion_matrix: Counts of pairs of options.
-        fleiss_kappa: Fleiss' kappa of the judges; None if there is only one judge.
+        kappa_interpretation: Strength of agreement in words, after Landis and Koch (1977).
+        per_option: One-vs-rest metrics of each option.
+        confusion_matrix: Counts of true and chosen options.
+        fleiss_kappa: Fleiss' kappa among the judges; None if there is only one judge.
     """
 
     exact_accuracy: float | None
@@ -179,13 +179,13 @@ class OrdinalCriterionMetrics(NominalCriterionMetrics):
 
     Attributes:
         adjacent_accuracy: Proportion of pairs whose options are at most one position apart.
-        adjacent_by_chance: `adjacent_accuracy` expected by chance from the margins.
+        adjacent_by_chance: `adjacent_accuracy` expected by chance, given the margins.
         weighted_kappa: Kappa with quadratic weights on the option values.
-        weighted_kappa_interpretation: Description of the size of `weighted_kappa` after Landis and Koch.
+        weighted_kappa_interpretation: Strength of agreement in words, after Landis and Koch (1977).
         spearman: Spearman's rho of the option values.
         kendall: Kendall's tau-b of the option values.
-        rmse: Root mean square error of the option values, on [0, 1].
-        mae: Mean absolute error of the option values, on [0, 1].
+        rmse: Root mean square error of the option values, in [0, 1].
+        mae: Mean absolute error of the option values, in [0, 1].
     """
 
     adjacent_accuracy: float | None
@@ -223,18 +223,18 @@ class IntervalCriterionMetrics(CriterionCoverage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingCriterionMetrics(CriterionCoverage):
-    """Metrics of a rater on a comparison of candidates, based on outcomes and not on margins.
+    """Metrics of a rater on a comparison of candidates, based on outcomes rather than margins.
 
-    Means over criteria exclude these metrics: candidates may swap places, so no answer is the positive class.
+    Means over criteria exclude these metrics: candidates may swap places, so there is no positive class.
 
     Attributes:
         accuracy: Proportion of correct outcomes: the correct preference or tie in a pair, the correct order,
             or the correct best candidate.
-        kappa: Cohen's kappa of the outcomes, in which each candidate has its declared position.
-        kappa_interpretation: Description of the size of `kappa` after Landis and Koch (1977).
-        tie_rate: Proportion of the judge's outcomes in which candidates share first place.
-        position_consistency: Proportion of samples in which a judge gives the same outcome in both orders of
-            the candidates. For the panel, it is computed over the samples of all judges.
+        kappa: Cohen's kappa of the outcomes, with candidates identified by their declared positions.
+        kappa_interpretation: Strength of agreement in words, after Landis and Koch (1977).
+        tie_rate: Proportion of the judge's outcomes in which candidates tie for first place.
+        position_consistency: Proportion of samples in which a judge reaches the same outcome in both orders
+            of the candidates. The panel's value is computed over the samples of all judges.
         n_position_pairs: Number of samples from which `position_consistency` is computed.
     """
 

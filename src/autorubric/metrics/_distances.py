@@ -110,14 +110,14 @@ def wasserstein_distance(
 ) -> Estimate:
     """Compute the Wasserstein distance W₁ = ∫ |F_a(x) - F_b(x)| dx between two unpaired samples.
 
-    Without a scale, the distance is in the units of the numbers. With a scale, labels are placed at its
-    values and the distance is divided by the declared range, unless the range is open. It is undefined if a
-    sample is empty (`no_values`). The interval is a percentile bootstrap that resamples the two samples
-    separately or, with clusters, together. As distances cannot be negative, it is biased upwards near 0.
+    If no scale is passed, the distance is in the units of the numbers. Otherwise, labels take the scale's
+    values and the distance is divided by the declared range, unless it is open. It is undefined if a sample
+    is empty (`no_values`). The interval is a percentile bootstrap that resamples the two samples separately
+    or, with clusters, together. Since distances cannot be negative, it is biased upwards near 0.
 
     Args:
-        a: Numbers, or labels on the scale; None and NaN count as missing.
-        b: The other sample, which may have a different length.
+        a: First sample: numbers, or labels on the scale; None and NaN count as missing.
+        b: Second sample, whose length may differ.
         scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
@@ -132,14 +132,14 @@ def js_distance(
 ) -> Estimate:
     """Compute the Jensen-Shannon distance in [0, 1], `√(½ KL(p, m) + ½ KL(q, m))` in base 2 [1, 2].
 
-    m = (p + q) / 2. The distance is 0 if each category has the same proportion in both samples, and 1 if no
-    category occurs in both. It ignores the order of categories and is near 1 if nearly all numbers are
-    distinct; use `wasserstein_distance` in that case. Pairing is ignored. The distance is undefined if a
+    p and q are the samples' category proportions, and m = (p + q) / 2. The distance is 0 if p and q are
+    equal, and 1 if no category occurs in both samples. It ignores pairing and the order of categories, and is
+    near 1 if nearly all numbers are distinct; use `wasserstein_distance` in that case. It is undefined if a
     sample is empty (`no_values`). The interval is a percentile bootstrap; see `wasserstein_distance`.
 
     Args:
-        a: Labels or numbers; None and NaN count as missing.
-        b: The other sample, which may have a different length.
+        a: First sample: labels or numbers; None and NaN count as missing.
+        b: Second sample, whose length may differ.
         scale: Declared categories; with None or `Interval`, each distinct value is a category.
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
 

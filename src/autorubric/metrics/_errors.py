@@ -48,11 +48,11 @@ def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) 
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
 
-    It is undefined without pairs (`no_pairs`). The interval limits are the square roots of those of a t
-    interval for the mean square error, which has C - 1 degrees of freedom with C clusters.
+    It is undefined if there are no pairs (`no_pairs`). The interval limits are the square roots of the limits
+    of a t interval for the mean squared error; with C clusters, t has C - 1 degrees of freedom.
 
     Args:
-        truth: Numbers. None and NaN count as missing, and their pairs are dropped.
+        truth: Numbers; pairs with None or NaN are dropped.
         pred: Numbers to compare with `truth`, in the same order.
         **interval: See `IntervalArguments`.
     """
@@ -76,8 +76,8 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
 
-    It is undefined without pairs (`no_pairs`). The interval is a t interval, which has C - 1 degrees of
-    freedom with C clusters. See `rmse` for the arguments.
+    It is undefined if there are no pairs (`no_pairs`). The interval is a t interval; with C clusters, it has
+    C - 1 degrees of freedom. See `rmse` for the arguments.
     """
     options = IntervalOptions(**interval)
     return mae_estimate(_pairs(truth, pred, options), options)

@@ -209,7 +209,7 @@ Reason = Literal[
 
 
 class UndefinedEstimateError(ArgumentError):
-    """An error raised when an undefined estimate is used as a number.
+    """Raised when an undefined estimate is used as a number.
 
     Attributes:
         reason: Reason why the estimate is undefined; see `Estimate.reason`.
@@ -229,9 +229,9 @@ class TestStatistic:
 
     Attributes:
         name: Distribution of the statistic under the null hypothesis.
-        value: Value of the statistic, which is signed for t and z.
-        df: Degrees of freedom (of the numerator for F); None for z.
-        df_denominator: Degrees of freedom of the denominator for F; None for other statistics.
+        value: Value of the statistic; signed for t and z.
+        df: Degrees of freedom (numerator degrees of freedom for F); None for z.
+        df_denominator: Denominator degrees of freedom for F; None for other statistics.
         p_value: p-value in [0, 1]. Two-sided for t and z unless the result says otherwise; upper tail for F
             and chi-squared.
     """
@@ -251,10 +251,10 @@ class TestStatistic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate(NumberLike):
-    """The value of a metric with its confidence interval and method.
+    """A metric's value with its confidence interval and method.
 
     A defined estimate behaves like its `value` in comparisons, formatting and arithmetic. If it is undefined,
-    `value` is None, `float()` and arithmetic raise, `==` with a number is False, and formatting gives `n/a`.
+    `value` is None, `float()` and arithmetic raise, `==` with a number is False, and formatting yields `n/a`.
 
     Attributes:
         value: Value of the metric; None if undefined.
@@ -262,11 +262,11 @@ class Estimate(NumberLike):
         high: Upper limit of the interval; None if there is no interval.
         se: Standard error; None if it is not available.
         n: Number of observations used (pairs, or units with at least one rating).
-        method: Description of the metric and of the method of its interval.
+        method: Description of the metric and its interval method.
         reason: Reason why the value is undefined or, if it is defined, why there is no interval.
         n_missing: Number of observations dropped because a value was missing.
-        test: Test of the null hypothesis that an intraclass correlation or Kendall's W is 0. None for other
-            metrics and with clusters.
+        test: Test of the null hypothesis that an intraclass correlation or Kendall's W is 0; None for other
+            metrics or if there are clusters.
     """
 
     value: float | None
@@ -291,7 +291,7 @@ class Estimate(NumberLike):
 
     @classmethod
     def undefined(cls, reason: Reason, *, n: int = 0, method: str = "", n_missing: int = 0) -> Estimate:
-        """Create an estimate that has no value, for the given reason."""
+        """Create an undefined estimate with the given reason."""
         return cls(None, n=n, method=method, reason=reason, n_missing=n_missing)
 
     @property

@@ -58,26 +58,26 @@ class _Squares(NamedTuple):
 
 
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Compute an intraclass correlation, the proportion of variance that lies between units [1, 2].
+    """Compute an intraclass correlation, the proportion of variance that is between units [1, 2].
 
-    - `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW): each unit has different raters.
-    - `ICC(2,1)` = (MSR - MSE) / (MSR + (k-1) MSE + k/n (MSC - MSE)): all units have the same raters, a random
-      sample of possible raters (agreement, `ICC(A,1)`).
-    - `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE): all units have the same fixed raters, and differences
+    - `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW): each unit is rated by different raters.
+    - `ICC(2,1)` = (MSR - MSE) / (MSR + (k-1) MSE + k/n (MSC - MSE)): the same raters, a random sample of
+      possible raters, rate all units (agreement, `ICC(A,1)`).
+    - `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE): the same fixed raters rate all units, and differences
       between rater means are ignored (consistency, `ICC(C,1)`).
 
-    These forms are for one rating. The forms `…,k)`, for the mean of all k raters, are k ρ / (1 + (k-1) ρ).
+    These forms are for one rating. The `…,k)` forms, k ρ / (1 + (k-1) ρ), are for the mean of all k ratings.
     Values may be negative. Units with a missing rating are dropped and counted in `n_missing`.
 
-    The correlation is undefined without ratings (`no_ratings`), with one rater (`no_pairs`), with fewer than
-    two complete units (`too_few_units`) and without any variance (`no_variance`). The interval is that of
-    [2], table 7 or, with clusters, a percentile bootstrap. It is omitted if the raters agree perfectly.
+    The correlation is undefined if there are no ratings (`no_ratings`), one rater (`no_pairs`), fewer than
+    two complete units (`too_few_units`) or no variance (`no_variance`). The interval is the one in [2, table
+    7] or, with clusters, a percentile bootstrap. It is omitted if the raters agree perfectly.
 
     `test` is the F test of ρ = 0 [2, table 8], or None with clusters or perfect agreement. F is MSR / MSW
-    with n - 1 and n (k-1) degrees of freedom for one-way forms, else MSR / MSE with n - 1 and (n-1)(k-1).
+    with n - 1 and n (k-1) degrees of freedom for one-way forms, or MSR / MSE with n - 1 and (n-1)(k-1).
 
     Args:
-        ratings: Numbers of shape `(n_units, n_raters)`; None and NaN count as missing.
+        ratings: Numbers, shape `(n_units, n_raters)`; None and NaN count as missing.
         form: One of the six forms, named as in [1] or [2].
         **interval: See `IntervalArguments`; `cluster` has one id per unit.
 
@@ -92,7 +92,7 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
 def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Cronbach's alpha with raters as items, k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k) [1, 2].
 
-    The interval is that of ICC(3,k), which equals Feldt's [3]. See `icc` for arguments and undefined cases.
+    The interval, as for ICC(3,k), equals Feldt's [3]. See `icc` for the arguments and undefined cases.
 
     References:
         [1] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3),

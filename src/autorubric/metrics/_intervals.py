@@ -102,10 +102,10 @@ def wilson(
 
     Args:
         successes: Number of successes, from 0 to `n`.
-        n: Number of trials. With 0 trials the proportion is undefined (`no_values`).
-        method: Method of the interval.
-        **interval: See `IntervalArguments`. Clusters and bootstraps are not supported for two counts:
-            `cluster` and bootstrap methods raise an error; `n_resamples` and `rng` have no effect.
+        n: Number of trials; with 0 trials, the proportion is undefined (`no_values`).
+        method: Interval method.
+        **interval: See `IntervalArguments`. `cluster` and bootstrap methods need individual values and raise
+            an error; `n_resamples` and `rng` have no effect.
 
     Raises:
         ArgumentError: If the counts or the method are invalid, or clusters or a bootstrap are requested.
@@ -170,20 +170,20 @@ def clustered_se(
 ) -> Estimate:
     """Compute the mean of the values with its clustered standard error [1].
 
-    `se = √(C/(C-1) · Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, with C the number of clusters; the interval is
+    `se = √(C/(C-1) · Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, where C is the number of clusters; the interval is
     `mean ± t · se` with C - 1 degrees of freedom. This is Miller's formula [1, eq. 4] times √(C/(C-1)), the
-    small-sample factor of cluster-robust regression; without it the interval is too narrow with few clusters,
-    by 5 % with ten. Without `cluster` each value is a cluster, and `se` is the usual s/√n. The standard error
-    is None with a single cluster (`too_few_units`), and if clusters do not differ (`no_variance`).
+    small-sample factor of cluster-robust regression; without it, the interval is too narrow with few
+    clusters, by 5 % with ten. If `cluster` is None, each value is a cluster and `se` is s/√n. The standard
+    error is None if there is only one cluster (`too_few_units`) or clusters do not differ (`no_variance`).
 
     Args:
         values: Numbers; None and NaN count as missing.
         cluster: One id per value.
-        ci: `"auto"` and `"analytic"` give the interval above, `"percentile"` a bootstrap over clusters, None
-            no interval. The standard error is the same in each case.
+        ci: `"auto"` and `"analytic"` compute the interval above, `"percentile"` computes a bootstrap interval
+            over clusters, and None computes no interval. The standard error is the same in each case.
         confidence_level: Confidence level of the interval.
         n_resamples: Number of bootstrap resamples.
-        rng: Seed or generator of the resampling.
+        rng: Seed or NumPy generator for the resampling.
 
     Raises:
         ArgumentError: If a value is not a number, the number of ids differs from the number of values, or an

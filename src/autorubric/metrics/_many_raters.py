@@ -173,20 +173,20 @@ def fleiss_kappa_by_category(
 ) -> dict[Any, Estimate]:
     """Compute Fleiss' kappa of each category against all others, κ_j = (P_j - p_j) / (1 - p_j) [1].
 
-    p_j is the proportion of ratings that are j, and P_j the probability that a second rating of a unit is j
-    if the first is j. κ_j is computed as `fleiss_kappa` of "j or not", with any number of ratings per unit.
-    The mean of the κ_j with weights p_j (1 - p_j) is the overall kappa. κ_j is undefined if no rating or
-    every rating is j (`single_class`), and if no unit has two ratings (`no_pairs`).
+    p_j is the proportion of ratings in category j, and P_j the probability that a second rating of a unit is
+    j given that the first is j. κ_j is `fleiss_kappa` on the labels "j" and "not j"; units may have any
+    number of ratings. The mean of the κ_j with weights p_j (1 - p_j) is the overall kappa. κ_j is undefined
+    if no rating or every rating is j (`single_class`), or if no unit has two ratings (`no_pairs`).
 
     Args:
-        ratings: Labels of shape `(n_units, n_raters)`; None and NaN count as missing.
-        scale: Declared categories; None uses the categories that occur.
-        counts: Counts of shape `(n_units, K)`, in place of `ratings`.
+        ratings: Labels, shape `(n_units, n_raters)`; None and NaN count as missing.
+        scale: Declared categories; None uses the observed ones.
+        counts: Numbers of ratings by unit and category, shape `(n_units, K)`, instead of `ratings`.
         **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     Returns:
-        Estimates by label in the order of the scale, or by code if the categories have no labels. The dict is
-        empty if there are neither ratings nor a scale.
+        Estimates by label, or by code if the categories have no labels, in the order of the scale. The dict
+        is empty if there are neither ratings nor a scale.
 
     References:
         [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin

@@ -138,5 +138,5 @@ def test_summary_says_the_mean_first() -> None:
     """A sentence with the mean, then a row a person."""
     found = human_ceiling([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 1, 0]] * 5, stat="accuracy")
     lines = found.summary().splitlines()
-    assert lines[1].startswith(f"Each person against the rest: mean accuracy {found:.3f} [")
+    assert lines[1].startswith(f"Each annotator against the others: mean accuracy {found:.3f} [")
     assert [line.split()[0] for line in lines[2:] if line.strip().startswith(tuple("012"))] == ["0", "1", "2"]

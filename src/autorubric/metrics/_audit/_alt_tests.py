@@ -21,7 +21,7 @@ from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AltTests(Findings):
-    """The alternative annotator tests of all criteria that several people labelled.
+    """Alternative annotator tests of all criteria that several annotators labelled.
 
     Attributes:
         per_criterion: Test of each criterion, which compares numbers by distance and categories by equality.
@@ -32,10 +32,10 @@ class AltTests(Findings):
     def blocks(self) -> list[Block]:
         """Return the tests as blocks, starting with the most important finding."""
         tested = [one for one in self.per_criterion.values() if one.passed is not None]
-        opening = "No criterion could be tested: the test needs 30 items labelled by one person."
+        opening = "No criterion could be tested: no annotator labelled 30 items that others also labelled."
         if tested:
             passed = sum(bool(one.passed) for one in tested)
-            opening = f"The panel may replace a person on {passed} of {len(tested)} tested criteria."
+            opening = f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
         table = TableBlock(
             title="Alternative annotator test of the panel",
             columns=(
@@ -56,13 +56,13 @@ def _row(name: str, one: AltTestResult) -> tuple[Cell, ...]:
 def run_alt_tests(
     result: Any, dataset: Any = None, *, abstain: AltAbstain = "exclude", rng: int | np.random.Generator = 0
 ) -> AltTests:
-    """Run `alt_test` on the panel's decisions for each criterion with an item that two people answered.
+    """Run `alt_test` on the panel's decisions for each criterion with an item that two annotators labelled.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with people's ratings; the run's own dataset by default.
+        dataset: Dataset with the annotators' labels; the run's own dataset by default.
         abstain: How abstentions are treated; see `alt_test`. For numbers, they are always missing.
-        rng: Seed or NumPy generator of the resampling.
+        rng: Seed or NumPy generator for the resampling.
 
     Raises:
         ArgumentError: If the table cannot be read.

@@ -45,8 +45,8 @@ from autorubric.metrics._scales import Codes
 from autorubric.metrics._votes_table import VotesTable
 from autorubric.values import Submission
 
-_PREFERENCE = "judge - judges of other families, own family's texts - other texts"
-_ERROR = "judge - truth, own family's texts - other texts"
+_PREFERENCE = "judge minus judges of other families, on own family's texts minus on other texts"
+_ERROR = "judge minus truth, on own family's texts minus on other texts"
 
 
 def self_preference(
@@ -208,48 +208,48 @@ def bias_report(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> BiasReport:
-    """Estimate the biases of each judge, with intervals over items and Holm-adjusted p-values.
+    """Estimate each judge's biases, with intervals over items and Holm-adjusted p-values.
 
-    All biases are computed from decisions, as values on [0, 1]. Cells (one criterion of one item) without a
-    value are excluded: nominal options without a value, and numbers without a range. Values of penalties
-    (negative weights) are reversed to 1 - value, so that a positive bias always favours the text. Means are
-    over cells; their intervals are t intervals over C items with C - 1 degrees of freedom. The p-values are
-    adjusted over all judges and kinds of bias.
+    All biases are computed from decisions expressed as values in [0, 1]. A cell (one criterion of one item)
+    that has no value is excluded, such as a nominal option without a value or a number without a range.
+    Penalty values (criteria with negative weights) are reversed to 1 - value, so that a positive bias always
+    favours the text. Means are over cells, with t intervals clustered over C items (C - 1 degrees of
+    freedom). P-values are adjusted over all judges and kinds of bias.
 
-    - Leniency: the asymmetry of errors, that is, the mean error expected at a true value of ½. It is the
+    - Leniency: the asymmetry of the judge's errors, that is, the mean error at a true value of ½. It is the
       intercept of a regression of error on (truth - ½) with one slope per criterion, and equals (FPR - FNR) /
-      2 on a binary criterion. A judge that errs equally often in favour of and against texts has a leniency
-      of 0 at every base rate. The variance is the larger of the restricted one (score test) and the
-      leverage-corrected sandwich; t has the effective number of items minus 1 degrees of freedom.
-    - Mean difference and pass rate: the mean of judge minus truth, for values and for passes (values of at
-      least ½). They depend on the base rate, so their p-values are adjusted separately.
-    - Length: Spearman's rank correlation of an item's mean error with its number of words, controlling for
-      the item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). The control matters because
-      longer texts may be better and because errors shrink towards the bounds of a scale; neither is a bias. p
-      is from t with n - 3 degrees of freedom.
-    - Position: the share of decided comparisons won by the candidate shown first, minus ½, over single votes
-      with a known order. Ask in both orders; otherwise, showing better candidates first looks like a bias.
-    - Self-preference [2]: in each cell, the judge's value minus the mean of the judges of other families. The
-      bias is the mean of this difference on texts of the judge's own family minus its mean on other texts
-      [1], so neither a good generator nor a lenient judge affects it. The truth cancels out, so no labels are
-      needed. The test is Welch's t over items. `own_error_difference` is the same contrast of judge minus
-      truth, without the other judges.
+      2 on a binary criterion. A judge whose errors favour and penalise texts equally often has a leniency of
+      0 at every base rate. The variance is the larger of the restricted variance (score test) and the
+      leverage-corrected sandwich variance; t has (effective number of items - 1) degrees of freedom.
+    - Mean difference and pass rate: the mean of judge minus truth, computed on values and on passes (values
+      of at least ½). Both depend on the base rate, so their p-values are adjusted separately.
+    - Length: Spearman's rank correlation between an item's mean error and its word count, controlling for the
+      item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). The control is needed because longer
+      texts may be better and errors shrink near the bounds of a scale; neither effect is a bias. The p-value
+      uses t with n - 3 degrees of freedom.
+    - Position: the fraction of decided comparisons won by the candidate shown first, minus ½, over single
+      votes with a known order. Use both orders; otherwise, showing better candidates first looks like a bias.
+    - Self-preference [2]: for each cell, the judge's value minus the mean value of judges from other
+      families. The bias is the mean of this difference on texts from the judge's own family minus its mean on
+      other texts [1], so neither a good generator nor a lenient judge affects it. No labels are needed,
+      because the truth cancels out. The test is Welch's t test over items. `own_error_difference` is the same
+      contrast of judge minus truth, without the other judges.
 
-    Undefined biases have a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons of known
-    order), `no_generator` (no item names a generator), `single_class` (for leniency, no truth varies),
-    `one_judge` (no judge of another family), `no_pairs` (no text of the judge's own family, or only such
-    texts).
+    An undefined bias has a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons with a
+    known order), `no_generator` (no item names a generator), `single_class` (leniency only: the truth does
+    not vary within any criterion), `one_judge` (no judge from another family), `no_pairs` (no text from the
+    judge's own family, or only such texts).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own dataset by default.
         families: Family of each judge and generator, by name; a name that is not listed forms its own family.
         confidence_level: Confidence level of the intervals.
-        n_resamples: Number of resamples of items, for the length bias.
-        rng: Seed or NumPy generator of the resampling.
+        n_resamples: Number of item resamples for the length bias.
+        rng: Seed or NumPy generator for the resampling.
 
     Raises:
-        ArgumentError: If `families` does not name any judge or generator of the run.
+        ArgumentError: If `families` names neither a judge nor a generator of the run.
     """
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset)
@@ -321,14 +321,14 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if valued.left_out:
-        notes.append(f"criteria excluded for lack of values on [0, 1]: {', '.join(valued.left_out)}")
+        notes.append(f"criteria excluded because they have no values in [0, 1]: {', '.join(valued.left_out)}")
     if not weights.known:
         notes.append(
-            "no rubric is available, so values of penalties are not reversed and count in favour of the "
+            "no rubric is available, so penalty values are not reversed and penalties count in favour of the "
             "text; pass the dataset if there are penalties"
         )
     if valued.has_penalties:
-        notes.append("values of penalties are reversed, so a positive bias favours the text")
+        notes.append("penalties are reversed (1 - value), so a positive bias favours the text")
     kin = {families.get(one, one) for one in valued.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
         notes.append("no judge belongs to a generator's family; pass families={name: family} to declare them")

@@ -50,16 +50,16 @@ class JudgeBias:
     Attributes:
         leniency: Asymmetry of errors: the mean error at a true value of ½, which is (FPR - FNR) / 2 on binary
             criteria. Positive values are lenient.
-        mean_difference: Mean of judge minus truth, as values on [0, 1]: how far scores shift. Unless the
-            truth averages ½, it also differs from 0 for a judge with symmetric errors.
-        pass_rate_difference: The judge's share of passes (values of at least ½) minus that of the truth.
-        length_lean: Spearman correlation of an item's mean error with its length, given its mean truth.
-        position_lean: Share of decided comparisons won by the candidate shown first, minus ½.
+        mean_difference: Mean of judge minus truth, as values in [0, 1]: how far scores shift. Unless the
+            truth averages ½, it differs from 0 even if errors are symmetric.
+        pass_rate_difference: The judge's pass rate (values of at least ½) minus the true pass rate.
+        length_lean: Spearman correlation between an item's mean error and its length, given its mean truth.
+        position_lean: Fraction of decided comparisons won by the candidate shown first, minus ½.
         self_preference: Judge minus the judges of other families, on texts of the judge's own family minus on
             other texts (a difference in differences).
         own_error_difference: Judge minus truth, on texts of the judge's own family minus on other texts.
-        family: Family of the judge.
-        n_own_items: Number of judged items whose text comes from the judge's own family.
+        family: The judge's family.
+        n_own_items: Number of judged items whose text was written by the judge's own family.
     """
 
     leniency: TestedBias
@@ -76,9 +76,9 @@ class JudgeBias:
 BIASES = {
     "leniency": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)",
     "length_lean": "length (partial Spearman of error and length, given truth)",
-    "position_lean": "position (share won by the candidate shown first − ½)",
-    "self_preference": "self-preference (own family's texts − others, relative to other judges)",
-    "own_error_difference": "own-family error (error on own family's texts − on others)",
+    "position_lean": "position (win rate of the candidate shown first − ½)",
+    "self_preference": "self-preference (own family's texts − other texts, relative to other judges)",
+    "own_error_difference": "own-family error (mean error on own family's texts − on other texts)",
 }
 """Kinds of bias with their descriptions."""
 
@@ -91,12 +91,12 @@ SHIFTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiasReport(Findings):
-    """The biases of all judges.
+    """The estimated biases of all judges.
 
     Attributes:
-        per_judge: The biases of each judge.
+        per_judge: Biases of each judge, by name.
         n_items: Number of items in the table.
-        generators: Number of items written by each generator.
+        generators: Number of items written by each generator, by name.
         notes: Notes on how the biases were computed.
     """
 

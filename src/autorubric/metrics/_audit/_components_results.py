@@ -22,7 +22,7 @@ class VarianceComponent:
         variance: Variance of the source; 0 if the raw estimate is negative.
         raw: The raw estimate of the variance; None if it is undefined.
         negative: Whether the raw estimate is negative.
-        share: The variance as a share of the sum of all components.
+        share: The variance as a fraction of the sum of all components.
     """
 
     source: str
@@ -74,13 +74,13 @@ class GeneralisabilityStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceComponents(Findings):
-    """The variance components of item scores and of each criterion.
+    """Variance components of the item scores and of each criterion.
 
     Attributes:
-        score: The study of item scores.
-        per_criterion: The study of each criterion's values.
-        target: The target reliability of the plans.
-        left_out: Names of the criteria without numeric votes.
+        score: Generalisability study of the item scores.
+        per_criterion: Generalisability study of each criterion's values, by name.
+        target: Target reliability of the plans.
+        left_out: Names of the criteria that have no numeric votes.
     """
 
     score: GeneralisabilityStudy

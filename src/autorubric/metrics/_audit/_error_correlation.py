@@ -99,7 +99,7 @@ def _on_z(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Esti
     low, high = (
         (odds - 1) / (odds + k - 1) for odds in (room * math.exp(-2 * half), room * math.exp(2 * half))
     )
-    method = mean.method.replace("percentile bootstrap", "t with the bootstrap's error on Fisher's z")
+    method = mean.method.replace("percentile bootstrap", "t with bootstrap standard error on Fisher's z")
     return replace(mean, low=low, high=high, se=se, method=method)
 
 

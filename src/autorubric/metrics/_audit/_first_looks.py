@@ -114,7 +114,7 @@ def variance_sentence(found: VarianceComponents) -> str:
         return f"The reliability of item scores is undefined ({study.phi.reason})."
     plan = study.plan
     if plan.judges is None:
-        then = f"no number of votes is known to reach {found.target:g} ({plan.reason})"
+        then = f"no known plan reaches {found.target:g} ({plan.reason})"
     else:
         samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
         then = f"{plan.judges} judges with {samples} each would reach {found.target:g}"

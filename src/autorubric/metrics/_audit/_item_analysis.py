@@ -38,7 +38,7 @@ from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._votes_table import VotesTable
 
-_TAU = "Kendall's tau-b with the scores under"
+_TAU = "Kendall's tau-b between scores under original and"
 _TIED = 1e-12
 
 
@@ -94,7 +94,7 @@ def _tau(scores: Array, others: Array) -> Estimate:
     return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)
 
 
-_STRATIFIED_ALPHA = "stratified alpha, groups of the rubric as strata"
+_STRATIFIED_ALPHA = "stratified alpha, rubric groups as strata"
 
 
 def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
@@ -178,7 +178,7 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
 
     Items tied at the cut-off are included with equal fractional weight.
     """
-    method = f"mean in the upper {TAIL:.0%} of items - mean in the lower"
+    method = f"mean of the upper {TAIL:.0%} of items - mean of the lower {TAIL:.0%}"
     kept = ~(np.isnan(values) | np.isnan(totals))
     n = int(np.count_nonzero(kept))
     # Identical items form one unit with a count, because few distinct values occur.
@@ -251,35 +251,35 @@ def item_analysis(
     n_draws: int = 200,
     rng: int | np.random.Generator = 0,
 ) -> ItemAnalysis:
-    """Analyse the criteria of a rubric: their discrimination, their redundancy and the effect of weights.
+    """Analyse a rubric's criteria: discrimination, redundancy, sensitivity to weights, and reliability.
 
-    All results use one rater's decisions as values on [0, 1]; criteria without values are excluded. Values of
-    penalties (negative weights) are reversed to 1 - value wherever criteria are combined.
+    All results use one rater's decisions as values in [0, 1]; criteria that have no values are listed in
+    `dead`. Penalty values (negative weights) are reversed to 1 - value wherever criteria are combined.
 
-    - Discrimination is the correlation of a criterion with the mean of the item's other criteria [1], and the
-      difference between the means of the best and the worst 27 % of items by mean value [2]; items tied at
-      the cut-off are included in part.
-    - Pairs of criteria are redundant if they have at least ten items in common and |r| reaches
+    - Discrimination is the correlation between a criterion and the mean of the item's other criteria [1], and
+      the criterion's mean among the best 27 % of items minus its mean among the worst 27 %, by mean value
+      [2]. Items tied at the cut-off are included in part.
+    - A pair of criteria is redundant if they have at least ten items in common and |r| is at least
       `redundant_from`.
-    - Sensitivity to weights: the weights are multiplied by e^(spread z), with z standard normal, and the
-      scores are compared with the original ones by Kendall's tau-b.
+    - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight
+      is multiplied by e^(spread z), where z is standard normal.
     - Reliability is Cronbach's alpha [3] over items that have every value, unweighted and weighted as in the
-      score, and alpha stratified by the rubric's groups [4]. It is undefined if rubrics differ between items
-      (`no_ratings`).
+      score, and alpha stratified by the rubric's groups [4]. Cronbach's alpha is undefined if fewer than two
+      items have every value (`too_few_units`), for example because rubrics differ between items.
 
     Scores are Σ w v / Σ positive w, with nested weights multiplied out. Gates, conditions and bonuses, which
-    weights cannot express, are ignored and noted. A label table without a dataset weights all criteria
-    equally. A mean without values is undefined (`no_values`), criteria that do not vary have no correlation
-    (`no_variance`), and a single criterion cannot be compared with others (`no_pairs`).
+    weights cannot express, are ignored and reported in `notes`. If a label table has no dataset, all criteria
+    have equal weights. A mean of no values is undefined (`no_values`), a criterion that does not vary has no
+    correlation (`no_variance`), and a single criterion cannot be compared with others (`no_pairs`).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the rubrics; the run's own dataset by default.
         rater: Rater whose values are used: `panel`, `truth`, or the name of a judge.
-        redundant_from: Smallest |r| of a redundant pair, in (0, 1].
-        spread: Size of the random changes to the weights; 0.25 changes them by about a quarter.
-        n_draws: Number of random sets of weights.
-        rng: Seed or NumPy generator of the resamples and draws.
+        redundant_from: Minimum |r| of a redundant pair, in (0, 1].
+        spread: Size of the random weight changes; 0.25 changes weights by about a quarter.
+        n_draws: Number of random weight sets.
+        rng: Seed or NumPy generator for the resamples and random weights.
 
     Raises:
         ArgumentError: If the rater is unknown, or an option is out of range.
@@ -366,5 +366,5 @@ def _notes(weights: RubricWeights, turned: bool) -> tuple[str, ...]:
     if weights.simplified:
         notes.append("gates, conditions and bonuses are ignored in the scores compared here")
     if turned:
-        notes.append("values of penalties are reversed in correlations and alpha, but not in means")
+        notes.append("penalties are reversed (1 - value) in correlations and alpha, but not in means")
     return tuple(notes)

@@ -56,14 +56,14 @@ class RedundantPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSensitivity:
-    """How much the order of the items depends on the weights.
+    """How strongly the ranking of the items depends on the weights.
 
     Attributes:
         spread: Standard deviation of the logarithm of the factor that multiplies each weight.
-        tau: Mean of Kendall's tau-b between the scores and those under perturbed weights; the bounds are
+        tau: Mean of Kendall's tau-b between the scores and the scores under perturbed weights; the bounds are
             quantiles of the draws, not a confidence interval.
-        top_kept: Share of draws in which an item that ranked first still ranks first, with Wilson's interval.
-        n_draws: Number of random sets of weights.
+        top_kept: Fraction of draws in which an item that ranked first still does, with Wilson's interval.
+        n_draws: Number of random weight sets.
     """
 
     spread: float
@@ -74,21 +74,21 @@ class WeightSensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemAnalysis(Findings):
-    """An analysis of the criteria of a rubric.
+    """The result of `item_analysis`: an analysis of a rubric's criteria.
 
-    Values of penalties are reversed to 1 - value wherever criteria are summed or correlated.
+    Penalty values are reversed to 1 - value wherever criteria are summed or correlated.
 
     Attributes:
-        rater: The rater whose values were used.
-        n_items: Number of items with a value.
-        criteria: The analysis of each criterion.
-        redundant: Pairs of criteria with |r| of at least `threshold`, in order of decreasing |r|.
-        threshold: Smallest |r| of a redundant pair.
-        dead: Names of the criteria that are never answered or never vary.
-        weights: How much the order of the items depends on the weights.
-        alpha: Cronbach's alpha over criteria with equal weights; items that lack a value are excluded.
-        weighted_alpha: Cronbach's alpha with the rubric's weights, as used in the score.
-        stratified_alpha: Alpha with the rubric's groups as strata.
+        rater: Rater whose values were used.
+        n_items: Number of items that have a value.
+        criteria: Analysis of each criterion.
+        redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|.
+        threshold: Minimum |r| of a redundant pair.
+        dead: Names of the criteria that were never answered or never vary.
+        weights: How strongly the ranking of the items depends on the weights.
+        alpha: Cronbach's alpha over equally weighted criteria, on items that have every value.
+        weighted_alpha: Cronbach's alpha over criteria weighted as in the score.
+        stratified_alpha: Alpha stratified by the rubric's groups.
         notes: Notes on how the results were computed.
     """
 

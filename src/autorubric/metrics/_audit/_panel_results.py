@@ -53,9 +53,9 @@ class PanelChoice:
 
     Attributes:
         judges: The chosen judges; empty if no judge could be chosen.
-        chosen: Their accuracy on the items that were not used to choose them.
-        panel: The accuracy of all judges on the same items.
-        difference: Accuracy of all judges minus that of the chosen judges, paired by item.
+        chosen: Accuracy of the chosen judges on the items that were not used to choose them.
+        panel: Accuracy of the panel of all judges on the same items.
+        difference: `panel` minus `chosen`, paired by item.
         n_items_chosen_on: Number of items used to choose.
         n_items_reported: Number of items used to evaluate the choice.
         search: How the judges were found: `exhaustive` tries all panels, `greedy` adds one judge at a time.
@@ -77,7 +77,7 @@ class AggregatorComparison:
     Attributes:
         dawid_skene: Accuracy of the labels that Dawid–Skene infers from the decisions, without the truth.
         majority: Accuracy of the majority on the same cells (one criterion of one item).
-        difference: Accuracy of Dawid–Skene minus that of the majority, paired by item.
+        difference: `dawid_skene` minus `majority`, paired by item.
     """
 
     dawid_skene: Estimate
@@ -89,28 +89,28 @@ class AggregatorComparison:
 class PanelAudit(Findings):
     """An audit of a panel: its accuracy, its judges' contributions, and their error correlations.
 
-    The accuracy of a panel is its mean correctness over criteria, in [0, 1]. On a cell (one criterion of one
-    item), the correctness for categories is 1 if the answer is right, or 1/t if the true category is among t
-    tied for the lead; for values, it is 1 - absolute error.
+    A panel's accuracy is its mean correctness over criteria, in [0, 1]. On a cell (one criterion of one
+    item), correctness is 1 if the chosen category is right, 1/t if the true category is among t categories
+    tied for the lead, and otherwise 0; for values, it is 1 - absolute error.
 
     Attributes:
         judges: Names of the judges.
-        n_items: Number of items with a cell that is counted.
-        n_cells: Number of cells with a label and an answer of at least one judge.
+        n_items: Number of items with at least one of the cells in `n_cells`.
+        n_cells: Number of cells that have a label and at least one judge's answer.
         n_complete: Number of those cells that every judge answered; all panels are compared on them.
         left_out: Criteria whose answers cannot be compared with a label: numbers without a range, or text.
-        coverage: Share of the labelled cells that every judge answered; None without labelled cells.
-        epsilon: How far the smallest panel may fall short of all judges.
-        panel: Accuracy of all judges.
-        per_judge: Contribution of each judge to the panel.
-        correlations: Error correlations of all pairs of judges.
-        mean_correlation: Their mean r̄, over the pairs whose correlation is defined.
+        coverage: Fraction of labelled cells that every judge answered; None if there are no labelled cells.
+        epsilon: Maximum accuracy that the smallest panel may lose compared with all judges.
+        panel: Accuracy of the panel of all judges.
+        per_judge: Each judge's contribution to the panel, by name.
+        correlations: Error correlation of each pair of judges.
+        mean_correlation: Mean error correlation r̄ over the pairs whose correlation is defined.
         n_pairs_defined: Number of pairs whose correlation is defined.
-        effective_judges: k / (1 + (k - 1) r̄): the number of judges with independent errors whose mean error
-            would have the same variance. None if the denominator is not positive (`errors_cancel`).
-        best_single: The best single judge compared with the panel.
-        smallest_panel: The smallest panel within `epsilon` of all judges.
-        aggregators: Dawid–Skene compared with the majority.
+        effective_judges: k / (1 + (k - 1) r̄), the number of judges with independent errors whose mean error
+            would have the same variance; undefined if the denominator is not positive (`errors_cancel`).
+        best_single: Comparison of the best single judge with the panel.
+        smallest_panel: Comparison of the smallest panel within `epsilon` with the panel of all judges.
+        aggregators: Comparison of Dawid–Skene labels with majority labels.
     """
 
     judges: tuple[str, ...]

@@ -46,25 +46,25 @@ NOT_VALIDITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfConsistency(Findings):
-    """The agreement of repeated answers, which is a measure of reliability, not of validity.
+    """Agreement among repeated answers, which measures reliability, not validity.
 
     A unit is a question that was asked repeatedly: one criterion of one item, answered by one judge.
 
     Attributes:
-        flip_rate: Share of units whose repeated answers are not all equal.
-        pairwise_agreement: Share of pairs of repeated answers that are equal, averaged over units.
-        alpha: Krippendorff's alpha over repeated answers.
-        majority_share: Share of answers that equal the unit's most common answer, averaged over units.
-        within_sd: Square root of the mean variance of the answers within a unit, for numbers.
-        position_consistency: Share of pairs of answers asked in two different orders that are equal.
-        order_effect: Share of pairs asked in the same order that are equal, minus `position_consistency`: the
-            agreement lost because of the order.
-        majority_shares: Pairs of a majority share and its number of units, in increasing order of the share.
+        flip_rate: Fraction of units whose repeated answers are not all equal.
+        pairwise_agreement: Fraction of a unit's pairs of answers that are equal, averaged over units.
+        alpha: Krippendorff's alpha over the repeated answers.
+        majority_share: Fraction of a unit's answers that equal its most common answer, averaged over units.
+        within_sd: Standard deviation within units (root of the mean variance); only for numbers.
+        position_consistency: Fraction of equal pairs of answers in different orders, averaged over units.
+        order_effect: The same fraction for answers in one order, minus `position_consistency`: the agreement
+            lost because the order changes.
+        majority_shares: Pairs of a majority share and the number of units with it, sorted by share.
         n_units: Number of units with at least two answers.
-        n_repeats: Largest number of answers of a unit.
-        per_criterion: Results of each criterion, if there are several tables.
-        per_judge: Results of each judge. With judges, the statistics above are means over judges, and a
-            judge's statistics are means over its criteria.
+        n_repeats: Largest number of answers in a unit.
+        per_criterion: Results of each criterion; filled only in the entries of `per_judge`.
+        per_judge: Results of each judge of a run or long table. The statistics above are then means over
+            judges, and a judge's statistics are means over its criteria.
     """
 
     flip_rate: Estimate
@@ -119,28 +119,28 @@ def self_consistency(
     cluster: Iterable[Any] | None = None,
     **intervals: Unpack[ResamplingArguments],
 ) -> SelfConsistency:
-    """Measure the agreement of a judge's repeated answers: flips, alpha [1] and order effect [2].
+    """Measure how consistently a judge repeats its answers: flips, alpha [1] and order effect [2].
 
     Reliability is not validity: a judge may repeat the same wrong answer, and a judge that always prefers the
-    candidate shown first is perfectly stable within one order. Abstentions and failures are missing, and
-    units with fewer than two answers are excluded (`no_repeats` if no unit remains). The statistics on order
-    are undefined if orders are unknown or all the same (`no_order`); `order_effect` also requires pairs asked
-    in the same order. `within_sd` requires numbers (`not_comparable`). Alpha requires unequal answers
-    (`single_class`).
+    candidate shown first is perfectly consistent within one order. Abstentions and failures count as missing,
+    and units with fewer than two answers are excluded (`no_repeats` if no unit remains).
+    `position_consistency` and `order_effect` are undefined if orders are unknown or all the same
+    (`no_order`); `order_effect` also requires answers in the same order. `within_sd` requires numbers
+    (`not_comparable`), and alpha requires answers that vary (`single_class`).
 
     Args:
-        ratings: Labels or numbers of one judge, shape `(n_units, n_repeats)`, with None and NaN missing; or
-            an `EvalResult` or a long table of labels (such as a DataFrame with a column `item_id`,
-            `criterion` or `rater`) whose judges answered in several samples or orders.
-        dataset: Dataset with the criteria of a run; the run's own dataset by default.
-        scale: Declared categories of a table of ratings. None treats numbers as numbers (alpha on the
-            interval level) and other labels as nominal.
-        order: Order in which each question was asked, in the shape of `ratings`; None if unknown.
-        cluster: Cluster id of each unit; units of one cluster are resampled together.
-        **intervals: `confidence_level`, `n_resamples` (number of resamples of items) and `rng`.
+        ratings: One judge's labels or numbers, shape `(n_units, n_repeats)`, where None and NaN are missing;
+            or an `EvalResult` or a long table of labels (such as a DataFrame with a column `item_id`,
+            `criterion` or `rater`) in which judges answered in several samples or orders.
+        dataset: Dataset with the run's criteria; the run's own dataset by default.
+        scale: Declared categories, for a table of ratings. None treats numbers as numeric (interval-level
+            alpha) and other labels as nominal.
+        order: Presentation order of the candidates for each rating, same shape as `ratings`; None if unknown.
+        cluster: Cluster id of each unit; units in a cluster are resampled together.
+        **intervals: `confidence_level`, `n_resamples` (number of item resamples) and `rng`.
 
     Raises:
-        ArgumentError: If the ratings have another form, or options of a table are passed with a run.
+        ArgumentError: If `ratings` has another form, or options for a table of ratings are passed with a run.
     """
     resampling = Resampling(**intervals).fixed()
     ratings = _held(ratings)

@@ -43,32 +43,32 @@ def variance_components(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> VarianceComponents:
-    """Split the variance of votes by item, judge, order and sample, and plan for a target reliability [1].
+    """Split vote variance by item, judge, order and sample, and plan votes for a target reliability [1].
 
-    The design is item × judge (× order, if votes record it), with all facets random and crossed. Samples of a
-    judge are independent draws without a common effect across items, so they are nested in item × judge ×
-    order, and their variance is the remainder (`sample`). If no question was asked repeatedly, this variance
-    cannot be separated from the highest interaction, and both together are `residual`. With a single judge,
-    `item` includes that judge's own view of an item. Estimates are MIVQUE(0) [2]: they equal the ANOVA
-    estimates if the design is balanced and are unbiased if votes are missing; no vote is dropped. Negative
-    estimates are set to 0 and flagged; `raw` keeps the original value.
+    The design is item × judge (× order, if the votes record it), with all facets random and crossed. A
+    judge's samples are independent draws with no common effect across items, so they are nested in item ×
+    judge × order, and their variance is the remainder (`sample`). If no question was asked repeatedly, this
+    variance cannot be separated from the highest-order interaction, and the two are reported together as
+    `residual`. With a single judge, `item` includes that judge's own view of an item. Estimates are MIVQUE(0)
+    [2]: they equal the ANOVA estimates in a balanced design and remain unbiased if votes are missing; no vote
+    is dropped. Negative estimates are set to 0 and flagged; `raw` keeps the original value.
 
-    Values are on [0, 1]; numbers without a range are used unchanged. The item scores are those of each judge
-    in each sample, under the rubric's weights, provided that the judge answered everything asked about the
-    item. G is the reliability of the order of items and Φ that of the values, for the mean over the run's
-    judges, orders and samples: σ²_p / (σ²_p + error). The plan is the smallest number of votes (judges ×
-    samples in one order) that reaches `target`. If there is no such plan, it has a reason (`unattainable`
-    with up to 10 samples of 1,000 judges; `no_repeats` if one judge voted once; `no_variance` between items).
-    All results are undefined with fewer than two items or without votes. Intervals resample items and keep
-    the judges fixed, so with few judges they understate the uncertainty about other judges.
+    Values are in [0, 1]; numbers without a range are used unchanged. Item scores are computed for each judge
+    and sample with the rubric's weights, if the judge answered everything asked about the item. G is the
+    reliability of the item ranking and Φ the reliability of the values, for the mean over the run's judges,
+    orders and samples: σ²_p / (σ²_p + error). The plan is the smallest number of votes (judges × samples in
+    one order) that reaches `target`, or has a reason if there is none: `unattainable` (with 1,000 judges and
+    10 samples, or 1,000 samples of a single judge), `no_repeats` (one judge that voted once) or `no_variance`
+    (between items). All results are undefined with fewer than two items or three votes. Intervals resample
+    items and keep the judges fixed, so with few judges they understate the uncertainty about other judges.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the rubrics; the run's own dataset by default.
-        target: Reliability to reach, in (0, 1).
+        target: Target reliability, in (0, 1).
         confidence_level: Confidence level of the intervals.
-        n_resamples: Number of resamples of items.
-        rng: Seed or NumPy generator of the resampling.
+        n_resamples: Number of item resamples.
+        rng: Seed or NumPy generator for the resampling.
 
     Raises:
         ArgumentError: If `target` is out of range, or the table cannot be read.

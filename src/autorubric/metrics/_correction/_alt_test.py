@@ -47,13 +47,13 @@ class AnnotatorTest:
     Attributes:
         name: Name of the annotator.
         n: Number of items that this annotator, the judge and at least one other annotator labelled.
-        advantage: Share of items on which the judge is at least as close to the others as the annotator
-            (ρ_f).
-        human_advantage: The same share with judge and annotator exchanged (ρ_h). Ties count for both.
-        p_value: One-sided p-value for the null hypothesis ρ_h - ρ_f ≥ ε; None if there is no test.
-        adjusted_p: The p-value adjusted by the Benjamini-Yekutieli procedure.
+        advantage: Fraction of items on which the judge is at least as close to the others as this annotator
+            is (ρ_f).
+        human_advantage: The same fraction with judge and annotator swapped (ρ_h). Ties count for both.
+        p_value: One-sided p-value for the null hypothesis ρ_h - ρ_f ≥ ε; None if not tested.
+        adjusted_p: p-value adjusted by the Benjamini-Yekutieli procedure.
         wins: Whether the judge wins against the annotator; None if the annotator was not tested.
-        reason: Reason why the annotator was not tested; None if there is a test.
+        reason: Reason why the annotator was not tested; None if tested.
         t_test: The t test with its statistic and degrees of freedom; None if the annotator was not tested, or
             if the differences between judge and annotator do not vary.
     """
@@ -74,14 +74,14 @@ class AltTestResult:
     """The result of an alternative annotator test.
 
     Attributes:
-        winning_rate: Share of the tested annotators that the judge wins against (ω).
+        winning_rate: Fraction of the tested annotators that the judge wins against (ω).
         advantage: Mean of ρ_f over the tested annotators (ρ): the probability that the judge is at least as
-            good as an annotator chosen at random.
+            good as a randomly chosen annotator.
         passed: Whether ω is at least 0.5; None if no annotator could be tested.
         per_annotator: Result for each annotator, including those with too few items to be tested.
         epsilon: Margin granted to the judge because it costs less than an annotator.
-        score: Measure of closeness to the other annotators.
-        n_items: Number of items, which are the rows of the table.
+        score: Metric of closeness to the other annotators: `accuracy` or `rmse`.
+        n_items: Number of items, equal to the number of rows of `humans`.
         abstain: Whether abstentions were excluded or treated as a category.
     """
 
@@ -99,7 +99,7 @@ class AltTestResult:
         return asdict(self)
 
     def blocks(self) -> list[Block]:
-        """Return blocks with the outcome in a sentence and a table of each annotator's test."""
+        """Return blocks: a sentence with the outcome and a table of the tests against each annotator."""
         rows: list[tuple[Cell, ...]] = [
             (
                 one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
@@ -123,7 +123,7 @@ class AltTestResult:
             return f"No annotator could be tested: each needs {LEAST_ITEMS} items that others also labelled."
         tested = [one for one in self.per_annotator.values() if one.wins is not None]
         won = sum(bool(one.wins) for one in tested)
-        outcome = "may" if self.passed else "may not"
+        outcome = "may" if self.passed else "cannot"
         return (
             f"The judge {outcome} replace an annotator: it wins against {won} of {len(tested)} "
             f"(at least half are needed; epsilon {self.epsilon:g}), advantage {figure_text(self.advantage)}."
@@ -141,28 +141,28 @@ def alt_test(
 ) -> AltTestResult:
     """Run the alternative annotator test, which decides whether a judge may replace an annotator [1].
 
-    Each annotator j is left out in turn. On the items that j labelled, the judge and j are each scored
-    against the item's other annotators: by the proportion that agrees, or by the negative root mean square
-    distance. W_f is 1 if the judge scores at least as well as j, and W_h is 1 if j scores at least as well as
-    the judge, so ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test
-    finds `mean d < ε` at a false discovery rate of 0.05 over all annotators (Benjamini and Yekutieli [2]).
-    The winning rate ω is the share of annotators that the judge wins against; the test is passed if ω is at
+    Each annotator j is held out in turn. On the items that j labelled, the judge and j are scored against the
+    other annotators of the item, by the proportion that agrees or by the negative root mean square distance.
+    W_f is 1 if the judge scores at least as well as j, and W_h is 1 if j scores at least as well as the
+    judge, so ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test finds
+    `mean d < ε` at a false discovery rate of 0.05 over all annotators (Benjamini and Yekutieli [2]). The
+    winning rate ω is the fraction of annotators that the judge wins against; the test is passed if ω is at
     least 0.5. The advantage ρ is the mean of W_f, averaged over annotators.
 
     An annotator with fewer than 30 items is not tested (`too_few_units`). If no annotator can be tested, all
     results are None. If d does not vary, the t statistic is undefined, and p is 0 if d < ε and 1 otherwise.
 
     Args:
-        judge: The judge's labels. None, NaN, NA, CANNOT_ASSESS and INVALID are missing (see `abstain`).
-        humans: Annotators' labels, shape `(n_items, n_annotators)`, with the same values missing. The columns
-            of a DataFrame name the annotators.
+        judge: The judge's labels. None, NaN, NA, CANNOT_ASSESS and INVALID count as missing (see `abstain`).
+        humans: Annotators' labels, shape `(n_items, n_annotators)`, with the same values counting as missing.
+            DataFrame columns name the annotators.
         epsilon: Margin granted to the judge: about 0.2 for expert annotators, 0.15 for skilled ones and 0.1
             for a crowd [1].
         score: `"accuracy"` for categories, `"rmse"` for numbers.
         abstain: `"exclude"` treats NA and CANNOT_ASSESS as missing. `"as_category"` treats both as one
-            additional category, so that two answers of NA agree. Not available for numbers.
-        **interval: See `IntervalArguments`. With `cluster`, the test uses sums over clusters. The interval of
-            ρ resamples items or clusters.
+            additional category, so that two NA answers agree; it is not available for numbers.
+        **interval: See `IntervalArguments`. With `cluster`, the test uses cluster sums. The interval for ρ
+            resamples items or clusters.
 
     Raises:
         ArgumentError: If lengths differ, there are fewer than two annotators, or an option is invalid.
@@ -182,7 +182,7 @@ def alt_test(
             "abstain='as_category' cannot be combined with score='rmse': numbers have no categories"
         )
     if not 0 <= finite_number(epsilon, "epsilon", "from 0 to 1") <= 1:
-        raise ArgumentError(f"epsilon must be from 0 to 1; got {epsilon!r}")
+        raise ArgumentError(f"epsilon must be between 0 and 1; got {epsilon!r}")
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
     judged = list(labels_of(judge, "judge"))

@@ -36,25 +36,25 @@ class DecisionResult:
     """A verdict on whether a score reaches a threshold.
 
     Attributes:
-        verdict: `"PASS"` if the interval and the hard bounds reach the threshold, `"FAIL"` if they are below
-            it, and `"UNDECIDED"` otherwise; always `"UNDECIDED"` without a source of spread.
-        threshold: The lowest score that passes.
+        verdict: `"PASS"` if the interval and the hard bounds reach the threshold, `"FAIL"` if both are below
+            it, and `"UNDECIDED"` otherwise or if there is no source of spread.
+        threshold: Lowest score that passes.
         score: The score with its interval: the report's own score or, with `judge_error`, the true score
             predicted from the labelled items.
         raw: The report's own score.
-        low: Lower bound of the interval of `score`; None if there is no interval.
-        high: Upper bound of the interval of `score`; None if there is no interval.
-        hard_low: The lower bound if every open or failed criterion had its worst value; without a source of
+        low: Lower bound of the interval for `score`; None if there is no interval.
+        high: Upper bound of the interval for `score`; None if there is no interval.
+        hard_low: Lower bound with every open criterion (see `n_open`) at its worst; if there is no source of
             spread, the score of the votes with these criteria at their worst.
-        hard_high: The upper bound if every such criterion had its best value.
-        sources: Sources of spread in the interval: repeated samples and a panel of judges, or only
-            `judge_error`, the differences between true and judged scores of labelled items, which include the
-            other two.
-        n_open: Number of criteria that were left open, failed or were not asked.
+        hard_high: Upper bound with every open criterion at its best, defined in the same way.
+        sources: Sources of spread in the interval: repeated `samples` and several `judges`, or only
+            `judge_error`, the differences between the true and judged scores of labelled items, which include
+            the other two.
+        n_open: Number of open criteria, whose decision is CANNOT_ASSESS, failed, assumed or not asked.
         confidence_level: Confidence level of the interval.
         reason: Reason why there is no interval: `no_spread` (one vote per criterion and no labelled items),
             `no_values` (no score), `too_few_labels` (fewer labelled items than the level requires, 19 at 95
-            %) or `degenerate_resamples` (no score in more than a tenth of the resamples).
+            %) or `degenerate_resamples` (more than a tenth of the resamples have no score).
     """
 
     verdict: Verdict
@@ -75,7 +75,7 @@ class DecisionResult:
         return {**asdict(self), "score": self.score.to_dict(), "sources": list(self.sources)}
 
     def blocks(self) -> list[Block]:
-        """Return blocks with the verdict in a sentence and its figures."""
+        """Return blocks: a sentence with the verdict, and its figures."""
         figures: tuple[tuple[str, Cell], ...] = (
             ("score", self.score.value),
             (f"interval, {self.confidence_level:.0%}", ends_text(self.low, self.high) or "none"),
@@ -84,7 +84,7 @@ class DecisionResult:
             ("open criteria", self.n_open),
         )
         if self.n_open:
-            figures += (("bounds with these at worst or best", ends_text(self.hard_low, self.hard_high)),)
+            figures += (("bounds (open criteria worst/best)", ends_text(self.hard_low, self.hard_high)),)
         return [TextBlock(title="Decision", text=self._sentence()), ScalarBlock(figures=figures)]
 
     def summary(self) -> str:
@@ -180,39 +180,38 @@ def decision(
     judge_error: GradedRun | None = None,
     **options: Unpack[DecisionArguments],
 ) -> DecisionResult:
-    """Decide whether the score of one item passes the threshold, fails it, or is too uncertain to tell.
+    """Decide whether an item's score reaches the threshold, falls below it, or is too uncertain to tell.
 
     With `judge_error`, a run of the same judges on labelled items, the interval covers the item's *true*
-    score. It is calibrated on the differences between true and judged scores of the labelled items (full
-    conformal prediction). If the item comes from the same population as the labelled items, the interval
+    score. It is calibrated on the differences between the true and judged scores of the labelled items (full
+    conformal prediction). If the item and the labelled items belong to the same population, the interval
     covers the true score with at least the given confidence level, however much items differ and however
-    strongly the judges' errors are correlated. The price is a wide interval: the reference page of this
-    function reports the measured share of UNDECIDED verdicts. `score` is the predicted true score, and `raw`
-    is the report's own score. With fewer than 19 labelled items at 95 %, there is no interval
-    (`too_few_labels`).
+    strongly the judges' errors are correlated. The price is a wide interval: this function's reference page
+    reports the measured fraction of UNDECIDED verdicts. `score` is the predicted true score, and `raw` is the
+    report's own score. With fewer than 19 labelled items at 95 %, there is no interval (`too_few_labels`).
 
-    Without `judge_error`, the interval only shows how reproducible the score is. Votes are resampled: judges
-    are drawn with replacement, with the same draw for every criterion, and each judge's samples are drawn
-    separately for each criterion. Each resample is decided and scored by the rules of the grader. The
-    interval consists of quantiles of these scores, extended to include the report's own score. Judges' errors
-    are more strongly correlated than this resampling shows. A single judge with a single sample has no
-    spread, so the verdict is UNDECIDED (`no_spread`).
+    If `judge_error` is None, the interval only shows how reproducible the score is. Votes are resampled:
+    judges are sampled with replacement, with the same selection for every criterion, and each judge's samples
+    are resampled separately for each criterion. The grader's rules decide and score each resample. The
+    interval consists of quantiles of these scores, extended to include the report's own score. The resampling
+    understates the correlation between judges' errors. A single judge with a single sample has no spread, so
+    the verdict is UNDECIDED (`no_spread`).
 
-    Criteria that were left open (CANNOT_ASSESS), failed or were not asked determine the hard bounds: the
-    outer bounds of the intervals with these criteria at their worst and at their best. NA is an answer: the
-    criterion does not apply. Without open criteria, the hard bounds equal the interval. A score up to 1e-9
-    below the threshold counts as reaching it.
+    A criterion is open if its decision is CANNOT_ASSESS, failed, assumed or not asked. The hard bounds are
+    the outer bounds of the intervals with the open criteria at their worst and at their best. NA does not
+    leave a criterion open: it means that the criterion does not apply. If no criterion is open, the hard
+    bounds equal the interval. A score up to 1e-9 below the threshold counts as reaching it.
 
     Args:
         report: A grader's report on one item.
-        threshold: The lowest score that passes.
+        threshold: Lowest score that passes.
         confidence_level: Confidence level of the interval.
         judge_error: A run of the same judges on labelled items, with the same rubric.
         **options: See `DecisionArguments`.
 
     Raises:
-        ArgumentError: If the report is not for one item, its score does not follow from its votes under these
-            policies, an argument is invalid, or the run has other criteria or judges.
+        ArgumentError: If `report` is not a report on one item, its score does not follow from its votes under
+            these policies, an argument is invalid, or the `judge_error` run has different criteria or judges.
     """
     threshold = finite_number(threshold, "threshold", "the lowest score that passes")
     given = _Options(**options)

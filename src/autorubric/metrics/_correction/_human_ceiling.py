@@ -29,14 +29,14 @@ _SHORT = {"kappa": "cohen_kappa"}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HumanCeiling(Estimate):
-    """The agreement of each person with the rest.
+    """The agreement between each annotator and the others.
 
-    As an `Estimate`, it is the mean metric over people, with an interval from resampled items.
+    As an `Estimate`, it is the mean metric over annotators, with an interval from resampled items.
 
     Attributes:
-        per_human: The metric of each person against the rest.
+        per_human: Metric of each annotator against the others, by name.
         stat: Name of the metric.
-        n_tied: Number of (person, item) pairs excluded because the rest were tied.
+        n_tied: Number of (annotator, item) pairs excluded because the other annotators were tied.
     """
 
     per_human: Mapping[str, Estimate]
@@ -49,14 +49,14 @@ class HumanCeiling(Estimate):
         return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
 
     def blocks(self) -> list[Block]:
-        """Return blocks with the mean in a sentence and a table of each person's metric."""
-        text = f"Each person against the rest: mean {self.stat} {figure_text(self)}."
+        """Return blocks: a sentence with the mean, and a table of each annotator's metric."""
+        text = f"Each annotator against the others: mean {self.stat} {figure_text(self)}."
         if self.n_tied:
-            text += f" Number of labels excluded because the rest were tied: {self.n_tied}."
-        return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Each person")]
+            text += f" Labels excluded because the other annotators were tied: {self.n_tied}."
+        return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Annotators")]
 
     def summary(self) -> str:
-        """Return the mean and each person's metric as plain text."""
+        """Return the mean and each annotator's metric as plain text."""
         return render_text(self.blocks())
 
 
@@ -77,29 +77,29 @@ def human_ceiling(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> HumanCeiling:
-    """Compute a metric of each person against the rest, and its mean over people.
+    """Compute a metric of each annotator against the others, and its mean over annotators.
 
-    For categorical metrics, the rest is the majority of an item's other annotations; for numeric metrics, it
-    is their mean. If the majority is tied, the item is excluded for that person and counted in `n_tied`. With
-    two people, the rest is the other person. With three, an item is used for a person only if the other two
-    agree, which makes that person look better.
+    Categorical metrics compare an annotator with the majority of the item's other annotations, and numeric
+    metrics with their mean. If the majority is tied, the item is excluded for that annotator and counted in
+    `n_tied`. With two annotators, each is compared with the other. With three, an item is used for an
+    annotator only if the other two agree, which makes that annotator look better.
 
-    An item is used if at least two people annotated it. Without such items, the metric is undefined
-    (`no_pairs`).
+    An item is used if at least two annotators labelled it. If there are no such items, the metric is
+    undefined (`no_pairs`).
 
     Args:
-        humans: Annotations, shape `(n_items, n_annotators)`; None is missing. The columns of a DataFrame name
-            the people.
+        humans: Annotations, shape `(n_items, n_annotators)`; None is missing. DataFrame columns name the
+            annotators.
         stat: Name of a two-rater metric (`"kappa"`, `"accuracy"`, `"pearson"`, `"mae"`, …), or a function of
-            (rest, person), two arrays without missing values, that returns a number or an `Estimate`. The
-            function receives numbers if `scale` is an `Interval`, and labels otherwise.
-        scale: Scale of the annotations; None uses the labels that occur.
-        **interval: See `IntervalArguments`. Each person's interval is that of the metric; the interval of the
+            two arrays without missing values, (others, annotator), that returns a number or an `Estimate`.
+            The arrays contain numbers if `scale` is an `Interval`, and labels otherwise.
+        scale: Scale of the annotations; None uses the observed labels.
+        **interval: See `IntervalArguments`. Each annotator has the metric's own interval; the interval of the
             mean is a percentile bootstrap over items or clusters.
 
     Raises:
-        ArgumentError: If the metric is unknown, there are fewer than two people, or a label is outside the
-            scale.
+        ArgumentError: If the metric is unknown, there are fewer than two annotators, or a label is outside
+            the scale.
     """
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
@@ -195,7 +195,7 @@ def _single(
     one: _Against, figure: _Figure, options: IntervalOptions, cluster: Codes | None, name: str
 ) -> Estimate:
     if not one.there.any():
-        return Estimate.undefined("no_pairs", method=f"{name} against the rest")
+        return Estimate.undefined("no_pairs", method=f"{name} against the others")
     return figure(
         one.rest[one.there],
         one.person[one.there],
@@ -217,7 +217,7 @@ def _mean(
 ) -> Estimate:
     defined = [one.value for one in single if one.value is not None]
     n = int(np.count_nonzero(np.any([one.there for one in pairs], axis=0))) if pairs else 0
-    method = f"{name}, mean of {len(defined)} of {len(single)} people against the rest"
+    method = f"{name}, mean of {len(defined)} of {len(single)} annotators against the others"
     if not defined:
         reason: Reason = single[0].reason or "no_pairs" if single else "no_pairs"
         return Estimate.undefined(reason, n=n, method=method)

@@ -36,7 +36,7 @@ def read_annotators(humans: Any) -> Annotators:
     n_annotators = len(listed[0]) if listed else 0
     if listed and n_annotators < 2:
         raise ArgumentError(
-            f"humans must have at least two annotators, who are compared with each other; got {n_annotators}"
+            f"humans must have at least two annotators, so that they can be compared; got {n_annotators}"
         )
     names = [str(name) for name in (humans.columns if is_frame(humans) else range(n_annotators))]
     if len(set(names)) != len(names):

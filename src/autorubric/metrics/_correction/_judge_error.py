@@ -125,8 +125,8 @@ def labelled_scores(
     """
     if not isinstance(run, GradedRun):
         raise ArgumentError(
-            "judge_error must be a labelled run of the same judges, as returned by evaluate, because counts "
-            f"of errors and other summaries do not show how much items differ; got {type(run).__name__}"
+            "judge_error must be a labelled run of the same judges, as returned by evaluate, because error "
+            f"counts and other summaries do not show how much items differ; got {type(run).__name__}"
         )
     # Plain lists cannot be weakly referenced.
     known = dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple)
@@ -187,7 +187,7 @@ def _demand_same_judges(own: set[str], known: frozenset[str]) -> None:
     if own != known and own:
         raise ArgumentError(
             f"the judge_error run has the judges {sorted(known)!r} but the report has {sorted(own)!r}; pass "
-            "a run of the same judges, because other judges make other errors"
+            "a run of the same judges, because different judges make different errors"
         )
 
 

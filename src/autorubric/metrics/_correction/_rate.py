@@ -31,22 +31,22 @@ from autorubric.metrics._scales import Codes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedRate(Estimate):
-    """A pass rate corrected for the judge's errors, with the rates that the correction uses.
+    """A pass rate corrected for the judge's errors, with the rates used for the correction.
 
     As an `Estimate`, it is the corrected rate. If the rate cannot be corrected, `value` is None and `reason`
-    states the reason. `n` is the number of items under test with a verdict, and `n_missing` is the number of
-    items under test or labelled items that were excluded because a verdict or label was missing.
+    states why. `n` is the number of items under test that have a verdict, and `n_missing` is the number of
+    items (under test or labelled) that were excluded because a verdict or label was missing.
 
     Attributes:
         raw: The judge's own pass rate on the items under test.
-        sensitivity: Share of the labelled passes that the judge passes.
-        specificity: Share of the labelled failures that the judge fails.
-        labelled_only: Pass rate of the labels only; undefined if the labelled items were hand-picked.
-        lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, where 0 uses the labels only.
+        sensitivity: Fraction of the labelled passes that the judge passes.
+        specificity: Fraction of the labelled failures that the judge fails.
+        labelled_only: Pass rate of the labels alone; undefined if the labelled items were hand-picked.
+        lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, where 0 uses only the labels.
             None for other methods.
         correction: Correction method.
         sampled: How the labelled items were selected.
-        n_calibration: Number of labelled items with a verdict.
+        n_calibration: Number of labelled items that have a verdict.
     """
 
     raw: Estimate
@@ -64,7 +64,7 @@ class CorrectedRate(Estimate):
         return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
 
     def blocks(self) -> list[Block]:
-        """Return blocks with the rate in a sentence and the figures behind it."""
+        """Return blocks: a sentence with the rate, and the figures behind it."""
         raw = figure_text(self.raw)
         text = f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
         if self.value is not None:
@@ -106,33 +106,34 @@ def corrected_rate(
     calib_cluster: Iterable[Any] | None = None,
     **interval: Unpack[CorrectionArguments],
 ) -> CorrectedRate:
-    """Correct a pass rate for the judge's errors, which are estimated from labelled items.
+    """Correct a pass rate for the judge's errors, as estimated from labelled items.
 
     Let p be the judge's pass rate, and let se and sp be its sensitivity and specificity on labelled items:
 
     - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, clipped to [0, 1]. It is valid even if labelled
-      items pass more or less often than those under test, as long as the judge makes the same errors on both.
-      The interval is that of Lang and Reiczigel [2], also used by Lee et al. [3]; it accounts for the
+      items pass more or less often than the items under test, as long as the judge makes the same errors on
+      both. The interval is Lang and Reiczigel's [2], also used by Lee et al. [3]; it accounts for the
       sampling errors of p, se and sp.
-    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, where f are the judge's verdicts on items under test (U)
-      and on labelled items (L), Y are the labels, and λ is either `lam` or `cov(Y, f_L) / ((1 + n/N) var(f))`
-      clipped to [0, 1]. `lam=1` is prediction-powered inference as first published [5]. The interval is
-      narrower, but valid only if the labelled items are a random sample of the items under test. It is the
-      score interval for the number of items that yields its variance, on a table with 1/4 added to each cell
-      (or a logit-t interval over clusters).
+    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, where f_U and f_L are the judge's verdicts on the items
+      under test and on the labelled items, Y are the labels, and λ is `lam` or, by default, `cov(Y, f_L) /
+      ((1 + n/N) var(f))` clipped to [0, 1]. `lam=1` is prediction-powered inference as first published [5].
+      The interval is narrower, but valid only if the labelled items are a random sample of the items under
+      test. It is the score interval for the number of items that yields the same variance, with 1/4 added to
+      each table cell (or, with clusters, a logit-t interval).
 
-    The corrected rate is undefined if there is no verdict (`no_values`), if rogan-gladen has no labelled pass
-    or no labelled failure, or ppi++ has fewer than 50 labelled units without `ci="bootstrap-t"`
-    (`too_few_labels`), or if se + sp <= 1 for rogan-gladen (`uninformative_judge`).
+    The corrected rate is undefined if there is no verdict (`no_values`); with rogan-gladen, also if there is
+    no labelled pass or no labelled failure (`too_few_labels`) or se + sp <= 1 (`uninformative_judge`); and
+    with ppi++, also with fewer than 50 labelled units, or 2 with `ci="bootstrap-t"` (`too_few_labels`).
 
     Args:
-        judge: The judge's binary verdicts on the items under test, preferably without the labelled items.
-            None, NaN, NA, CANNOT_ASSESS and INVALID are missing, here and in the labels.
+        judge: The judge's binary verdicts on the items under test, preferably not including the labelled
+            items. None, NaN, NA, CANNOT_ASSESS and INVALID count as missing, here and in the labels.
         calib_truth: True verdicts on the labelled items.
         calib_judge: The judge's verdicts on the labelled items.
         method: Correction method.
-        sampled: `"random"` if the labelled items are a random sample of those under test; `"chosen"` if they
-            were picked by hand, which ppi++ cannot correct for. Never pick items by the judge's verdict.
+        sampled: `"random"` if the labelled items are a random sample of the items under test; `"chosen"` if
+            they were picked by hand, which ppi++ cannot correct for. Never pick items based on the judge's
+            verdict.
         cluster: Cluster id of each item under test, such as a prompt or document.
         calib_cluster: Cluster id of each labelled item; ids shared with `cluster` denote the same cluster.
         **interval: See `CorrectionArguments`.

@@ -62,7 +62,7 @@ def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedR
     if differences:
         raise ArgumentError(
             f"calibration was not judged in the same way as result: {'; '.join(differences)}. The judges may "
-            "make other errors there; pass a labelled run with the same judges, prompts and criteria"
+            "make different errors there; pass a labelled run with the same judges, prompts and criteria"
         )
     return calibration
 
@@ -151,47 +151,47 @@ def corrected_score(
     sampled: Sampled = "random",
     **interval: Unpack[CorrectionArguments],
 ) -> CorrectedScore:
-    """Correct the mean score of a run for the judges' errors, which are estimated from labelled items.
+    """Correct a run's mean score for the judges' errors, as estimated from labelled items.
 
-    The corrected score is `start + Σ_c w_c θ_c / D`, where θ_c is the corrected mean value of a criterion,
-    w_c its signed weight, D the score's denominator, and `start` is 0, or 1 if there are only penalties. Only
-    this weighted sum, before clamping, can be computed from criteria. If groups, gates or conditions make the
-    score nonlinear, it is undefined (`nonlinear_score`) and only the criteria are reported. `n_clamped`
-    counts the items whose score is clamped, and `n_incomplete` those with abstentions. `on="items"` corrects
-    the item scores directly with ppi++, for any rubric.
+    The corrected score is `start + Σ_c w_c θ_c / D`, where θ_c is a criterion's corrected mean value, w_c its
+    signed weight, D the score's denominator, and `start` is 0, or 1 if there are only penalties. Criteria
+    determine only this weighted sum, before clamping. If groups, gates or conditions make the score
+    nonlinear, it is undefined (`nonlinear_score`) and only the criteria are reported. `n_clamped` is the
+    number of items with a clamped score, and `n_incomplete` the number with abstentions. `on="items"`
+    corrects the item scores directly with ppi++, for any rubric.
 
-    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, where v_k are the values of the answers, q the
-      proportions of the panel's answers on all items, and M_jk the proportion of answers j among items whose
-      true answer is k. π is projected onto valid proportions if needed (for two answers, this is the
-      correction of Rogan and Gladen). Undefined if an answer that the panel gives is never true
+    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, where v_k is the value of answer k, q_k its
+      proportion among the panel's answers on all items, and M_jk the proportion of answers j among items
+      whose true answer is k. π is projected onto valid proportions if needed (for two answers, this is the
+      Rogan-Gladen correction). θ_c is undefined if the panel gives an answer that is never true
       (`too_few_labels`), if det M <= 0 (`uninformative_judge`), and for numbers (`not_comparable`).
-    - `"ppi++"`: the method of `corrected_rate`, applied to values, with the unlabelled items as the items
-      under test. Undefined with fewer than 50 labelled items (`too_few_labels`) and without unlabelled items
-      (`no_values`).
+    - `"ppi++"`: the method of `corrected_rate` applied to values, with the unlabelled items as the items
+      under test. θ_c is undefined if there are fewer than 50 labelled items (`too_few_labels`) or no
+      unlabelled items (`no_values`).
 
-    Intervals resample labelled and unlabelled items separately, each item with all its criteria, which
-    preserves the correlation between criteria. Their quantiles are expanded to correct for few labels of the
-    rarest answer [1], and tables are smoothed by 1/K² per cell, one item in total. If more than a tenth of
-    the resamples cannot be corrected, there is no interval (`degenerate_resamples`); label more items.
-    Missing judgments are excluded for each criterion separately. Means always stay within the range that the
-    answers' values and weights allow.
+    Intervals resample labelled and unlabelled items separately and keep all criteria of an item together,
+    which preserves the correlation between criteria. Their quantiles are expanded to correct for few labels
+    of the rarest answer [1], and tables are smoothed by 1/K² per table cell, one item in total. If more than
+    a tenth of the resamples cannot be corrected, there is no interval (`degenerate_resamples`); label more
+    items. Missing judgments are excluded separately for each criterion. Means always stay within the range
+    that the answers' values and weights allow.
 
     Args:
-        result: A run; to correct criteria, all items must have the same rubric.
+        result: Run to correct. With `on="criteria"`, all items must have the same rubric.
         dataset: Dataset with the labels; the run's own dataset by default.
-        calibration: Another run with the same judges, prompts and criteria. Its labelled items serve to
-            estimate the errors, while the mean is over the items of `result`, whose own labels are ignored.
-            Items of both runs are resampled, so that the interval includes the sampling error of both. ppi++
-            assumes that the items of the two runs are samples of one population; rogan-gladen only assumes
-            that the judges make the same errors.
+        calibration: Another run with the same judges, prompts and criteria. Its labelled items are used to
+            estimate the errors; the mean is over the items of `result`, whose own labels are ignored. Items
+            of both runs are resampled, so that the interval includes the sampling error of both. ppi++
+            assumes that the items of both runs are samples of one population; rogan-gladen only assumes that
+            the judges make the same errors.
         method: Correction method.
         on: Whether to correct criteria or item scores.
         sampled: How the labelled items were selected; see `corrected_rate`.
-        **interval: See `CorrectionArguments`. Criteria only allow `"auto"`, `"percentile"` and None for `ci`.
+        **interval: See `CorrectionArguments`. For criteria, `ci` must be `"auto"`, `"percentile"` or None.
 
     Raises:
         ArgumentError: If an option is invalid, items have different rubrics, `result` is not a run (a table
-            of labels has no weights), or `calibration` has other judges, prompts or criteria. The message
+            of labels has no weights), or `calibration` has different judges, prompts or criteria. The message
             names each difference.
 
     References:

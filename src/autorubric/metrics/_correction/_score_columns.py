@@ -207,7 +207,7 @@ def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGrou
             and {name: criterion_facts(criterion) for name, criterion in other.items()} != facts
         ):
             raise ArgumentError(
-                "the items of the run have different rubrics, so their criteria have no common rates; pass a "
+                "the items of the run have different rubrics, so their criteria cannot be pooled; pass a "
                 "run with one rubric, or use method='ppi++' with on='items'"
             )
     return dataset.get_item_rubric(0).root, first

@@ -19,9 +19,9 @@ class CorrectedCriterion:
     """The corrected mean value of one criterion.
 
     Attributes:
-        value: Mean value on [0, 1], which is the pass rate for a binary criterion.
+        value: Mean value in [0, 1]; for a binary criterion, the pass rate.
         raw: The judges' own mean value.
-        distribution: Corrected proportions of the answers, by label; None for ppi++ and if undefined.
+        distribution: Corrected proportion of each answer, by label; None for ppi++ or if undefined.
         lam: λ of ppi++; None for other methods.
         n: Number of judged items.
         n_calibration: Number of items that are both judged and labelled.
@@ -42,24 +42,24 @@ class CorrectedScore:
     """The corrected mean score of a run.
 
     Attributes:
-        score: Corrected mean of normalised scores before clamping and length penalty; penalties can move it
-            below 0 and bonuses above 1. With `on="items"`, scores are clamped to [0, 1].
+        score: Corrected mean of normalised scores before clamping and length penalty; it can be below 0 with
+            penalties and above 1 with bonuses. With `on="items"`, it is clamped to [0, 1].
         raw: The same mean computed from the judges' decisions.
-        labelled_only: The same mean computed from the labels only, if every criterion has labels.
-        per_criterion: The corrected criteria by name; empty for `on="items"`.
+        labelled_only: The same mean from the labels alone; undefined unless every criterion has labels.
+        per_criterion: Corrected criteria by name; empty with `on="items"`.
         method: Correction method.
         on: Whether criteria or item scores were corrected.
         n_items: Number of judged items.
         n_labelled: Number of judged items that have labels.
-        n_clamped: Number of items whose weighted sum is outside [0, 1]; if there are any, the mean score
-            after clamping differs.
-        n_incomplete: Number of items judged on some criteria only. Their own scores have smaller
+        n_clamped: Number of items whose weighted sum is outside [0, 1]. If there are any, the mean of the
+            clamped scores differs from `score`.
+        n_incomplete: Number of items judged on only some of the criteria. Their scores have smaller
             denominators, which a sum over criteria does not reproduce.
-        n_unjudged: Number of items excluded for lack of a decision, for example if every verdict was lost.
-        n_labelled_unjudged: Number of such excluded items with labels, including those of the calibration
+        n_unjudged: Number of items excluded because they have no decision (e.g. all verdicts were lost).
+        n_labelled_unjudged: Number of excluded items that have labels, including items of the calibration
             run.
-        bends: Features that make the score differ from a weighted sum: groups, gates, conditions. Like the
-            counts of clamped and incomplete items, they only apply to `on="criteria"`.
+        bends: Features that make the score nonlinear: groups, gates, conditions. Like `n_clamped` and
+            `n_incomplete`, they apply only to `on="criteria"`.
         reason: Reason why there is no corrected score; None if there is one.
     """
 
@@ -83,7 +83,7 @@ class CorrectedScore:
         return {**asdict(self), "bends": list(self.bends)}
 
     def blocks(self) -> list[Block]:
-        """Return blocks with the score in a sentence, its figures and a table of the criteria."""
+        """Return blocks: a sentence with the score, its figures and a table of the criteria."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("items", self.n_items),
             ("labelled items", self.n_labelled),
@@ -114,7 +114,7 @@ class CorrectedScore:
             text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
             if self.reason != "too_few_labels":
                 return text
-            return f"{text} Label items, or pass calibration=, a labelled run of the same judges."
+            return f"{text} Label more items, or pass a labelled run of the same judges as calibration."
         without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
         return (
             f"Corrected with {self.method}, the mean score is {figure_text(self.score)}{without}; the "

@@ -58,11 +58,11 @@ class JudgeComparison:
         method: Name of the test.
         test: Description of the test with its statistic.
         statistic: Test statistic: t of Williams' test or chi-squared of the asymptotic McNemar test; None for
-            the other tests, whose p-values come from counting.
+            the other tests, which count outcomes.
         n_only_a: Number of items that only judge a got right, for McNemar's tests; None for other tests.
         n_only_b: Number of items that only judge b got right, for McNemar's tests; None for other tests.
-        n: Number of items with a truth and both judgements.
-        n_missing: Number of items excluded because the truth or a judgement was missing.
+        n: Number of items that have a true label and both judges' labels.
+        n_missing: Number of items excluded because one of these labels is missing.
         reason: Reason why there is no p-value; None if there is one.
     """
 
@@ -100,37 +100,37 @@ def compare_judges(
     weights: Weights = None,
     **interval: Unpack[CodedArguments],
 ) -> JudgeComparison:
-    """Compare a metric of judge a with that of judge b on the same items, with an interval and a test [1].
+    """Compare two judges by a metric on the same items, with an interval and a test [1].
 
-    The difference is a minus b. Only items with a truth and both judgements count. The tests are:
+    The difference is a minus b. Only items that have all three labels are used. The tests are:
 
-    - `"bootstrap"`: resamples items, or clusters, with replacement. p is the smallest level at which the
-      percentile interval excludes 0, and at least 2 / (n_resamples + 1). It is too optimistic below about 50
-      items; use `"permutation"` there;
+    - `"bootstrap"`: resamples items, or clusters, with replacement. p is the smallest significance level at
+      which the percentile interval excludes 0, and at least 2 / (n_resamples + 1). With fewer than about 50
+      items, p is too small; use `"permutation"` instead;
     - `"permutation"`: swaps a and b item by item, or cluster by cluster. It is exact if there are few
       possible outcomes; otherwise it uses 10,000 random swaps (or `n_resamples`, if larger), with p at least
       1 / 10,001. The null hypothesis is that the judges are interchangeable;
-    - `"mcnemar"`: exact, for accuracy; p = 1 if there is no item that only one judge got right;
-    - `"mcnemar-asymptotic"`: tests the same hypothesis by chi-squared without continuity correction. It is
-      less conservative and needs about ten or more items that only one judge got right;
+    - `"mcnemar"`: exact test for accuracy; p = 1 if there are no items that only one judge got right;
+    - `"mcnemar-asymptotic"`: chi-squared test of the same hypothesis, without continuity correction. It is
+      less conservative, but needs at least about ten items that only one judge got right;
     - `"williams"`: t test for two correlations that share the truth, for Pearson's r on roughly normal
-      numbers; not available below four items (`too_few_units`).
+      numbers; requires at least four items (`too_few_units`).
 
-    If either metric is undefined, the difference and p are undefined too, with the same reason. The interval
-    is the percentile bootstrap for every test except McNemar's, which use Bonett and Price's interval [2].
-    `ci="analytic"` uses that interval for the accuracy of items, and the delta method otherwise. Judges that
-    differ on no unit have no bootstrap interval (`no_variance`).
+    If either metric is undefined, so are the difference and p, with the same reason. The interval is a
+    percentile bootstrap, except for McNemar's tests, which use Bonett and Price's interval [2].
+    `ci="analytic"` uses that interval for the accuracy of unclustered items, and the delta method otherwise.
+    Judges that do not differ on any unit have no bootstrap interval (`no_variance`).
 
     Args:
         truth: True labels; items with None or NaN are dropped.
         a: Labels of judge a; items with None or NaN are dropped.
         b: Labels of judge b; items with None or NaN are dropped.
-        stat: The metric, or a function of two arrays (truth, pred) without missing values that returns a
-            number, or None if undefined; it is called for each resample. None uses accuracy for McNemar's
+        stat: Metric, or a function of two arrays (truth, pred) without missing values that returns a number,
+            or None if undefined; the function is called for each resample. None uses accuracy for McNemar's
             tests, Pearson's r for Williams' test, and kappa otherwise. Lower is better for `"mae"`.
-        method: The test.
-        scale: Declared categories; None uses those that occur. For `"mae"` and `"pearson"`, labels count as
-            their positions on the scale.
+        method: Test to run.
+        scale: Declared categories; None uses the observed ones. For `"mae"` and `"pearson"`, labels are
+            converted to their positions on the scale.
         weights: Weights for kappa; see `cohen_kappa`.
         **interval: See `CodedArguments`; McNemar's and Williams' tests do not allow `cluster`.
 

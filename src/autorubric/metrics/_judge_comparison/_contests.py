@@ -66,7 +66,7 @@ def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: 
     """
     aligned = _aligned(columns)
     if isinstance(scale, Nominal):
-        raise ArgumentError(f"{scale} has no distances; use numbers, Ordinal(labels) or Interval()")
+        raise ArgumentError(f"{scale} defines no distances; use numbers, Ordinal(labels) or Interval()")
     if options.labels is not None or not (scale is None or isinstance(scale, Interval)):
         coded = encode(aligned, scale, options.labels)
         positions = np.arange(coded.size) if coded.scale is None else coded.scale.positions
@@ -99,7 +99,7 @@ def _aligned(columns: tuple[Any, Any, Any]) -> list[Any]:
     sizes = [len(column) for column in aligned]
     if len(set(sizes)) > 1:
         raise ArgumentError(
-            f"truth has {sizes[0]} labels, a has {sizes[1]} and b has {sizes[2]}; pass one of each per item"
+            f"truth has {sizes[0]} labels, a has {sizes[1]} and b has {sizes[2]}; lengths must match"
         )
     return aligned
 

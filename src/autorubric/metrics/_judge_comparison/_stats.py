@@ -38,22 +38,22 @@ Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
 
 
 def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
-    """Adjust p-values for the number of tests, keeping their order; None stays None and is not counted.
+    """Adjust p-values for multiple testing, keeping their order; None stays None and is not counted.
 
     The m p-values are sorted in increasing order, p_(1) ≤ … ≤ p_(m), and adjusted as follows:
 
-    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; reporting those below α keeps the probability of any
-      false finding at α or less;
-    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; reporting those below q keeps the expected share of false
-      findings at q or less, for independent or positively dependent tests;
+    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; reporting adjusted values below α keeps the
+      probability of any false positive at or below α;
+    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; reporting adjusted values below q keeps the expected fraction
+      of false positives among them at or below q, if tests are independent or positively dependent;
     - `"by"`: the `"bh"` value times 1 + 1/2 + … + 1/m [3], with the same guarantee under any dependence;
     - `"bonferroni"`: m p [4], with the same guarantee as `"holm"`, which never gives larger values.
 
-    Adjusted values are capped at 1 and are never below the p-values.
+    Adjusted values are capped at 1 and are never below the original p-values.
 
     Args:
         p: P-values in [0, 1]; None and NaN mark tests that could not be run.
-        method: Method of adjustment.
+        method: Adjustment method.
 
     Raises:
         ArgumentError: If a p-value is outside [0, 1], or the method is unknown.
