@@ -225,7 +225,7 @@ def test_people_stand_beside_the_judges(cli: Cli, dataset: str, votes: str, tmp_
     assert found["humans"] == ["ann", "bo", "cy"]
     assert found["macro"]["accuracy"]["value"] == 1.0
     assert "per_human" not in found
-    assert "people (each against the others)" in cli("judges", "audit", "experiments/rated").out
+    assert "annotators (each against the others)" in cli("judges", "audit", "experiments/rated").out
 
 
 def test_the_same_seed_the_same_figures(cli: Cli, graded: str) -> None:

@@ -54,7 +54,7 @@ def test_labels_come_back_with_agreement(cli: Cli, dataset: str, tmp_path: Path)
     done = cli("labels", "merge", dataset, ada, bob, "-o", "out.json")
     assert done.code == 0
     assert "Wrote out.json with 24 labels by ada, bob" in done.err
-    assert "People against each other" in done.out
+    assert "Agreement among annotators" in done.out
     assert "capital" in done.out
     told = cli("labels", "merge", dataset, ada, bob, "-o", "out.json", "--json").json
     assert (told["labels"], told["raters"], told["notices"]) == (24, ["ada", "bob"], [])

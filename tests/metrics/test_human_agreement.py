@@ -100,13 +100,13 @@ def test_people_who_rated_other_items() -> None:
         None,
         "no_pairs",
     )
-    assert "have people label the same items" in found.summary()
+    assert "have annotators label the same items" in found.summary()
 
 
 @pytest.mark.parametrize("ratings", [{}, {"ada": {"clear": "MET"}}])
 def test_fewer_than_two_people(ratings: Any) -> None:
     """There is nobody to agree with."""
-    with pytest.raises(ArgumentError, match="at least two people"):
+    with pytest.raises(ArgumentError, match="at least two annotators"):
         human_agreement(RubricDataset(rubric=RUBRIC, items=[{"submission": "x", "ratings": ratings}]))
 
 

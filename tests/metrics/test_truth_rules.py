@@ -196,7 +196,7 @@ def test_cells_lost_to_ties_are_always_reported(run: EvalResult, rule: TruthRule
          "label": row.label}
         for row in judged[(judged.rater_kind == "judge") & judged["sample"].isna()].itertuples()
     ]  # fmt: skip
-    sentence = f"{tied} cells have no truth due to ties"
+    sentence = f"{tied} cells have no label due to ties"
     for found in (
         judge_report(run, truth=rule, n_resamples=20),
         judge_report(rows, scales=SCALES, truth=rule, n_resamples=20),

@@ -44,4 +44,4 @@ def test_no_judge_comes_near_the_experts(found: JudgeReport) -> None:
     for judge, gap in ceiling.gap.items():
         assert number(gap.kappa.high) < 0, judge
     assert any("human_ceiling.pooled" in warning for warning in found.warnings)
-    assert "falls short of a person" in found.summary()
+    assert "falls short of an annotator" in found.summary()

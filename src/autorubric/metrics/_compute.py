@@ -43,8 +43,8 @@ class MetricsResult(RaterMetrics):
     Attributes:
         per_judge: Metrics of each judge, keyed by judge id; empty unless requested.
         n_items: Number of items with both a label and a report.
-        n_tied_labels: Number of cells (pairs of item and criterion) without ground truth because people's
-            labels are tied; None if fewer than two people labelled items.
+        n_tied_labels: Number of cells (pairs of item and criterion) that have no ground truth because
+            annotators' labels tie; None if fewer than two annotators labelled items.
         n_criteria: Number of criteria with metrics.
         n_binary_criteria: Number of binary criteria.
         n_ordinal_criteria: Number of ordinal criteria.
@@ -54,7 +54,7 @@ class MetricsResult(RaterMetrics):
         na_mode: How NA answers were counted.
         confidence_level: Confidence level of the intervals.
         seed: Seed for the resampling.
-        warnings: Warnings about undefined metrics (with the reason), sparse data and unusual settings.
+        warnings: Warnings about undefined metrics (with reasons), sparse data and unusual settings.
     """
 
     per_judge: Mapping[str, JudgeMetrics]
@@ -72,7 +72,7 @@ class MetricsResult(RaterMetrics):
     warnings: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as renderable blocks."""
+        """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
         return metric_blocks(self, self.per_judge, self.n_items, self.warnings)
 
     def _repr_html_(self) -> str:
@@ -100,7 +100,7 @@ class MetricsResult(RaterMetrics):
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
         """Return a DataFrame with one row per rater and criterion, and one `macro` row of means per rater.
 
-        With `library="polars"`, the result is a polars DataFrame in which columns of mixed types are strings.
+        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
         """
         import pandas as pd  # imported here so that pandas is loaded only when needed
 
@@ -109,7 +109,7 @@ class MetricsResult(RaterMetrics):
     def to_file(self, path: str | Path) -> None:
         """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the file extension.
 
-        The CSV is safe to open in a spreadsheet: text that would run as a formula is escaped; see
+        The CSV file is safe to open in a spreadsheet: text that would run as a formula is escaped; see
         `spreadsheet_safe`.
 
         Raises:

@@ -150,25 +150,25 @@ def krippendorff_alpha(
 ) -> Estimate:
     """Compute Krippendorff's alpha, 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck [1, 2, 3].
 
-    The sums run over pairable ratings: units with one rating are ignored. δ² depends on the level: 1 for
-    different values (nominal), the squared number of ratings from the middle of one value to the middle of
-    the other (ordinal), (c - k)² (interval), or ((c - k) / (c + k))² (ratio). Alpha is undefined if no unit
-    has two ratings (`no_pairs`), and if all pairable ratings are equal, so that De = 0 (`single_class`).
+    The sums include only pairable ratings: units (rated items) with one rating are ignored. δ² depends on the
+    level: 1 for different values (nominal); the squared number of ratings between the midpoints of the two
+    values (ordinal); (c - k)² (interval); or ((c - k) / (c + k))² (ratio). Alpha is undefined if no unit has
+    two ratings (`no_pairs`), or if all pairable ratings are equal, so that De = 0 (`single_class`).
 
-    The interval resamples the units together with one pseudo-unit, whose ratings take each category with
-    equal probability. Numbers without declared categories (levels interval and ratio) do not allow this;
-    their interval is the plain percentile interval, whose coverage is too low with few units.
+    The interval resamples the units together with one pseudo-unit whose ratings take each category with equal
+    probability. Numbers without declared categories (interval and ratio levels) do not permit this, so they
+    use the plain percentile interval, whose coverage is too low with few units.
 
     Args:
         ratings: Labels of shape `(n_units, n_raters)`; None and NaN count as missing.
-        level: Measurement level, which selects the difference metric.
+        level: Measurement level, which determines the difference metric δ².
         scale: Declared categories and their order; None uses the labels that occur. Required for ordinal
             labels that are not numbers.
         **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     Raises:
-        ArgumentError: If the labels lack the order or distance that the level needs, or are negative on the
-            ratio level.
+        ArgumentError: If the labels lack the order or distances that the level requires, or are negative at
+            the ratio level.
     """
     if level not in get_args(AlphaLevel):
         raise ArgumentError(f"level must be one of {', '.join(get_args(AlphaLevel))}; got {level!r}")

@@ -126,7 +126,7 @@ _MOST_CATEGORIES = 20
 
 
 def _inferred(labels: Sequence[Any]) -> Scale | None:
-    """Infer the scale from the labels; non-integers or many distinct numbers give an `Interval`."""
+    """Infer the scale from the labels: an `Interval` for non-integers or many distinct numbers."""
     answers = [label for label in labels if not is_no_answer(label) and not is_missing(label)]
     numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
     if answers and len(numbers) == len(answers):
@@ -149,7 +149,7 @@ def is_no_answer(label: Any) -> bool:
 
 
 def abstention(label: Any) -> Answer:
-    """Return an abstention with the rater's label: CANNOT_ASSESS if the label says so or is None, else NA."""
+    """Return an abstention with the rater's label: CANNOT_ASSESS if it is that or None, otherwise NA."""
     said = None if label is None else str(label)
     cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
     return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
@@ -192,7 +192,7 @@ Homes: TypeAlias = Mapping[tuple[str, str], Home]
 
 
 def declared_answer(home: Home, label: Any) -> Answer | None:
-    """Return the declared answer with this label, ignoring case, or None if no answer has it."""
+    """Return the declared answer with this label, ignoring case; None if no answer matches."""
     if not isinstance(label, str):
         return None
     folded = label.strip().casefold()

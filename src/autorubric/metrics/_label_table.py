@@ -81,7 +81,7 @@ def table_of(
 
 
 def dataset_of(result: GradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
-    """Return the dataset with the labels of a run: `dataset` if set, otherwise the dataset of the run.
+    """Return the dataset that has a run's labels: `dataset` if set, otherwise the run's own dataset.
 
     Raises:
         ArgumentError: If `dataset` is not a dataset, or the run does not contain its dataset.

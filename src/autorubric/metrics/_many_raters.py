@@ -44,8 +44,8 @@ def fleiss_kappa(
     """Compute Fleiss' kappa, (pa - pe) / (1 - pe) with pe = Σ w_kl π_k π_l [1], allowing missing ratings [2].
 
     pa is the mean proportion of agreeing pairs over units (rated items) with two or more ratings, and π_k is
-    the mean proportion of category k over all rated units. If all units have the same number of ratings, this
-    is Fleiss' formula. Kappa is undefined if only one category is used (`single_class`) or if no unit has two
+    the mean proportion of category k over all rated units. With equal numbers of ratings per unit, this is
+    Fleiss' formula. Kappa is undefined if only one category is used (`single_class`) or if no unit has two
     ratings (`no_pairs`). The interval resamples the units together with one pseudo-unit whose ratings are
     uniformly distributed over the categories (with two raters, 1/K² in each cell of their table).
 
@@ -53,8 +53,8 @@ def fleiss_kappa(
         ratings: Labels of shape `(n_units, n_raters)`. None and NaN count as missing.
         scale: Scale that declares the categories; None uses the categories that occur.
         weights: Agreement weights that give partial credit for near misses; see `cohen_kappa`.
-        counts: Number of ratings per unit and category, shape `(n_units, K)`, instead of `ratings`.
-        **interval: Options of the interval; see `CodedArguments`. `cluster` has one id per unit.
+        counts: Number of ratings per unit and category, shape `(n_units, K)`; replaces `ratings`.
+        **interval: Interval options; see `CodedArguments`. `cluster` has one id per unit.
 
     References:
         [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin
@@ -72,12 +72,12 @@ def percent_agreement(
     counts: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the mean proportion of agreeing pairs of raters over units with two or more ratings.
+    """Compute the mean proportion of agreeing rater pairs over units (rated items) with two or more ratings.
 
-    The interval is a t interval on the logit scale over the units with a pair, or over their clusters. If all
-    of them have the same agreement, for example 0 or 1, it is a score interval with one observation per unit.
+    The interval is a t interval on the logit scale over these units or their clusters. If all have the same
+    agreement, such as 0 or 1, it is a score interval with one observation per unit.
 
-    The value is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
+    The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
     """
     return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
@@ -88,7 +88,7 @@ def conger_kappa(
     """Compute Conger's kappa, (pa - pe) / (1 - pe), with separate margins for each rater [1, 2].
 
     pe is the mean of Σ w_kl p_gk p_hl over pairs of raters g, h, where p_gk is the proportion of category k
-    in the ratings of rater g. pa is the same as in `fleiss_kappa`, which pools the margins instead. With two
+    in rater g's ratings. pa is the same as in `fleiss_kappa`, which pools the margins instead. With two
     raters, the result equals Cohen's kappa. It is undefined if no unit has two ratings (`no_pairs`) or if
     only one category is used (`single_class`). See `fleiss_kappa` for the arguments.
 

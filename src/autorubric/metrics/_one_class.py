@@ -108,19 +108,19 @@ def precision(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the precision TP / (TP + FP), the proportion of predicted positives that are true positives.
+    """Compute precision, TP / (TP + FP), the proportion of predicted positives that are true positives.
 
     Precision is undefined if there are no predicted positives (`no_positive_in_pred`), and 0.0 if all of them
-    are false. The interval is Wilson's over the predicted positives, or logit-t over clusters.
+    are false. The interval is Wilson's over the predicted positives, or logit-t if clusters are passed.
 
     Args:
-        truth: Ground-truth labels. None and NaN count as missing, and their pairs are dropped.
-        pred: Labels assigned by the judge, in the same order.
-        positive: Positive category. None selects MET, True or 1 for binary labels, and the second category
-            of a 2 × 2 table without a scale.
+        truth: Ground-truth labels. Pairs in which either label is None or NaN are dropped.
+        pred: Labels assigned by the judge, in the same order as `truth`.
+        positive: Positive category. None selects MET, True or 1 for binary labels, and the second category of
+            a 2 × 2 table that has no scale.
         scale: Scale that declares the categories; None uses the categories that occur.
-        table: K × K counts with the truth in the rows, instead of `truth` and `pred`.
-        **interval: Options of the interval; see `CodedArguments`.
+        table: K × K counts with the truth in the rows; replaces `truth` and `pred`.
+        **interval: Interval options; see `CodedArguments`.
     """
     return _estimate(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -134,9 +134,9 @@ def recall(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the recall (sensitivity) TP / (TP + FN), the proportion of actual positives that are found.
+    """Compute recall (sensitivity), TP / (TP + FN), the proportion of actual positives that are found.
 
-    Recall is undefined if the truth has no positives (`no_positive_in_truth`). Arguments: see `precision`.
+    It is undefined if the truth has no positives (`no_positive_in_truth`). See `precision` for the arguments.
     """
     return _estimate(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -150,9 +150,9 @@ def specificity(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the specificity TN / (TN + FP), the proportion of actual negatives that are found.
+    """Compute specificity, TN / (TN + FP), the proportion of actual negatives that are found.
 
-    It is undefined if the truth has no negatives (`no_negative_in_truth`). Arguments: see `precision`.
+    It is undefined if the truth has no negatives (`no_negative_in_truth`). See `precision` for the arguments.
     """
     return _estimate(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -183,11 +183,11 @@ def positive_agreement(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the agreement on the positive category, 2 TP / (2 TP + FP + FN) [1].
+    """Compute agreement on the positive category, 2 TP / (2 TP + FP + FN) [1].
 
-    The value equals F1, which is symmetric in the two raters. It is undefined if neither rater has a positive
-    (`no_positive`). If one category is rare, report this metric together with `negative_agreement`. See
-    `precision` for the arguments.
+    The result equals F1 and is symmetric in the two raters. It is undefined if neither rater assigns a
+    positive label (`no_positive`). If one category is rare, report this metric together with
+    `negative_agreement`. See `precision` for the arguments.
 
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
@@ -205,10 +205,10 @@ def negative_agreement(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute the agreement on the negative category, 2 TN / (2 TN + FP + FN) [1].
+    """Compute agreement on the negative category, 2 TN / (2 TN + FP + FN) [1].
 
-    All categories except the positive one count as negative. The value is undefined if neither rater has a
-    negative (`no_negative`). See `precision` for the arguments.
+    All categories except the positive one count as negative. The result is undefined if neither rater assigns
+    a negative label (`no_negative`). See `precision` for the arguments.
 
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.

@@ -26,7 +26,7 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
 
     Raises:
         ArgumentError: If a graded item's id is not in the dataset or occurs twice in the run, or if its
-            submission differs from that in the dataset.
+            submission differs from the dataset's.
     """
     reports = _reports_by_item(result, dataset)
     rows = TableRows()
@@ -37,9 +37,9 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
 
 
 def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
-    """Return the votes table as a DataFrame with one row per vote, decision, human rating and label.
+    """Return the votes table as a DataFrame with one row per vote, decision, human rating or label.
 
-    Rows with a `sample` are single votes. Rows without a `sample` are decisions, ratings and labels.
+    Rows that have a `sample` are votes; the other rows are decisions, ratings and labels.
     """
     return read_votes(result, dataset).to_frame()
 

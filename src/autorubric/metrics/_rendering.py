@@ -27,11 +27,11 @@ _STARTS: Final = frozenset("=+-@\t\r\n＝＋－＠")
 
 
 def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a copy of a table in which text that a spreadsheet would run as a formula is prefixed with `'`.
+    """Return a copy of a table with `'` before any text that a spreadsheet would run as a formula.
 
-    Such text starts with `=`, `+`, `-`, `@`, a tab or a line break after any spaces and invisible characters.
-    Column and row names are also escaped. Numbers are unchanged. The result is meant for human readers,
-    because other programs treat the `'` as part of the text.
+    Such text starts with `=`, `+`, `-`, `@` (or their full-width forms), a tab or a line break, optionally
+    after spaces and invisible characters. Column and row names are also escaped. Numbers are unchanged. The
+    result is for human readers, because other programs treat the `'` as part of the text.
 
     Args:
         frame: Table to escape, for example the result of `EvalResult.votes_table`.

@@ -21,7 +21,7 @@ class PooledMetrics:
     Attributes:
         n: Number of pairs used.
         n_labelled: Number of cells with a label.
-        labels: Pooled categories; empty if the cells belong to several scales, none of them binary.
+        labels: Pooled categories; empty if the cells belong to several scales, none of which is binary.
         accuracy: Proportion of correct answers.
         precision: Precision of MET over binary cells.
         recall: Recall of MET over binary cells.
@@ -32,8 +32,8 @@ class PooledMetrics:
         kappa: Unweighted Cohen's kappa.
         weighted_kappa: Kappa with quadratic weights on the scale's values; None unless the scale is ordinal.
         mcc: Matthews correlation coefficient; for more than two classes, Gorodkin's R_K.
-        pearson: Pearson's r between true and judged values on [0, 1].
-        reasons: Reason why each undefined metric is None, by name.
+        pearson: Pearson's r between true and judged values in [0, 1].
+        reasons: Reason why each undefined metric is None, keyed by metric name.
     """
 
     n: int
@@ -55,12 +55,13 @@ class PooledMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapResults:
-    """Confidence intervals for the macro metrics over items. The `method` of each describes its computation.
+    """Confidence intervals of the macro metrics over items. Each interval has a `method` that describes it.
 
     Attributes:
         accuracy_ci: Interval for `criterion_accuracy`; None if undefined or with fewer than two items.
-        kappa_ci: Interval for `mean_kappa`; None if it is undefined in more than half of the resamples.
-        rmse_ci: Interval for `score_rmse`; None if it is undefined in more than half of the resamples.
+        kappa_ci: Interval for `mean_kappa`; None with fewer than two items or if most resamples are
+            undefined.
+        rmse_ci: Interval for `score_rmse`; None if undefined in more than half of the resamples.
         n_bootstrap: Number of resamples.
         confidence_level: Confidence level of the intervals.
         seed: Seed for the resampling.
@@ -76,21 +77,21 @@ class BootstrapResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaStats:
-    """Counts of labelled cells by the kind of answer, in particular of cells without an answer.
+    """Counts of labelled cells (pairs of item and criterion) by outcome, such as abstained or failed.
 
     Attributes:
-        n_cells: Number of cells with a label, including labels that abstain.
-        n_answered: Number of cells with an answer from both the truth and the judge.
+        n_cells: Number of cells with a label, including labels that are abstentions.
+        n_answered: Number of cells that both the truth and the judge answer.
         truth_abstained: Number of cells labelled NA or CANNOT_ASSESS.
         judge_abstained: Number of cells that the judge answered with NA or CANNOT_ASSESS.
-        both_abstained: Number of cells on which both the truth and the judge abstained.
+        both_abstained: Number of cells on which both the truth and the judge abstain.
         failed: Number of cells on which the judge failed or gave only unreadable replies.
         not_asked: Number of cells on which the judge was not asked or has no vote.
         not_applicable: Number of cells whose criterion was excluded by a condition.
-        undecided: Number of cells with a tied decision, which can occur in a label table.
+        undecided: Number of cells with a tied decision; only label tables can contain such cells.
         truth_rate: `truth_abstained / n_cells`; None if there are no cells.
         judge_rate: `judge_abstained / n_cells`; None if there are no cells.
-        kappa: Cohen's kappa for abstaining or not, over cells with a vote; None if undefined.
+        kappa: Cohen's kappa for whether truth and judge abstain, over cells with a vote; None if undefined.
     """
 
     n_cells: int
@@ -113,8 +114,8 @@ class RaterMetrics:
 
     Macro metrics are means over the criteria on which they are defined; see `defined`. `criterion_accuracy`
     and `criterion_balanced_accuracy` use exact agreement on all categorical criteria. Precision, recall,
-    sensitivity, specificity and F1 use binary criteria only. `mean_kappa` averages the kappa of binary and
-    nominal criteria and the weighted kappa of ordinal criteria.
+    sensitivity, specificity and F1 use binary criteria only. `mean_kappa` averages the kappas of binary and
+    nominal criteria and the weighted kappas of ordinal criteria.
 
     Attributes:
         criterion_accuracy: Mean accuracy.
@@ -127,24 +128,24 @@ class RaterMetrics:
         criterion_specificity_ci: Logit-t interval over items; None if there are fewer than two items.
         criterion_f1: Mean F1.
         mean_kappa: Mean kappa.
-        defined: For each macro metric, the number of criteria on which it is defined and the number of
-            criteria to which it applies.
+        defined: For each macro metric, the number of criteria on which it is defined and the number to which
+            it applies.
         per_criterion: Metrics of each criterion in rubric order, accessible by position or name.
-        pooled: Metrics pooled over all cells.
+        pooled: Metrics pooled over all cells (pairs of item and criterion).
         pooled_by_scale: Metrics pooled over the cells of each scale, keyed by the scale's labels. Kappa pools
             the chance agreement too, which mixes base rates; `judge_report` computes it per criterion.
-        score_rmse: Root mean square error of item scores without the length penalty, on [0, 1].
-        score_mae: Mean absolute error of these scores.
-        score_spearman: Spearman's rho of these scores.
-        score_kendall: Kendall's tau-b of these scores.
-        score_pearson: Pearson's r of these scores.
+        score_rmse: Root mean square error of item scores without the length penalty, in [0, 1].
+        score_mae: Mean absolute error of the same scores.
+        score_spearman: Spearman's rho of the same scores.
+        score_kendall: Kendall's tau-b of the same scores.
+        score_pearson: Pearson's r of the same scores.
         bias: Bias of the item scores, judge minus truth.
-        n_scores: Number of items with a score from both the rater and the truth.
+        n_scores: Number of items for which both the rater and the truth have a score.
         bootstrap: Intervals from resampled items; None unless requested.
         na_stats: Counts of abstentions and failures.
-        coverage: Proportion of labelled cells used as pairs; None if there are no labels.
-        abstention_rate: Proportion of labelled cells on which the rater abstained; None without labels.
-        failure_rate: Proportion of labelled cells on which the rater failed; None without labels.
+        coverage: Fraction of labelled cells used as pairs; None if there are no labels.
+        abstention_rate: Fraction of labelled cells on which the rater abstained; None if there are no labels.
+        failure_rate: Fraction of labelled cells on which the rater failed; None if there are no labels.
     """
 
     criterion_accuracy: float | None

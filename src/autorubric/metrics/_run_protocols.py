@@ -127,7 +127,7 @@ class CountedRun(OwnedRun, Protocol):
 
 @runtime_checkable
 class FingerprintedRun(OwnedRun, Protocol):
-    """A run that records the settings on which its decisions depend, besides the items and the rubric."""
+    """A run that records the settings, other than items and rubric, on which its decisions depend."""
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:

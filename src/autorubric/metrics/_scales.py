@@ -116,24 +116,24 @@ def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Binary(_Categorical):
-    """A scale of two categories, `UNMET` (0) and `MET` (1).
+    """Scale with two categories, `UNMET` (0) and `MET` (1).
 
-    It accepts bool, 0 and 1, and the words met, yes, true, pass and their opposites in any letter case.
+    Accepts bool, 0 and 1, and the words met, yes, true, pass and their opposites in any letter case.
     `CANNOT_ASSESS` counts as missing.
     """
 
     @property
     def labels(self) -> tuple[str, str]:  # type: ignore[override]
-        """Labels `UNMET` and `MET`, in this order."""
+        """The labels `UNMET` and `MET`, in this order."""
         return ("UNMET", "MET")
 
     @property
     def positions(self) -> npt.NDArray[np.float64]:
-        """Numeric values of UNMET and MET, 0 and 1."""
+        """Numeric values of UNMET and MET: 0 and 1."""
         return np.array([0.0, 1.0])
 
     def code(self, label: object) -> int:
-        """Return 0 or 1, or -1 if the label is missing."""
+        """Return 0 for UNMET, 1 for MET, or -1 if the label is missing."""
         if is_missing(label):
             return MISSING
         plain = _key(label)
@@ -147,7 +147,7 @@ class Binary(_Categorical):
 
     @staticmethod
     def reads(labels: Iterable[object]) -> bool:
-        """Return whether the binary scale accepts all labels."""
+        """Return whether all labels are valid on a binary scale."""
         scale = Binary()
         try:
             return all(scale.code(label) is not None for label in labels)
@@ -157,7 +157,7 @@ class Binary(_Categorical):
 
 @dataclass(frozen=True)
 class Nominal(_Categorical):
-    """A scale of categories without an order.
+    """Scale with unordered categories.
 
     Attributes:
         labels: All categories, including those that do not occur in the data.
@@ -174,10 +174,10 @@ class Nominal(_Categorical):
 
 @dataclass(frozen=True)
 class Ordinal(_Categorical):
-    """A scale of categories ordered from lowest to highest.
+    """Scale with ordered categories.
 
     Attributes:
-        labels: All categories, lowest first, including those that do not occur in the data.
+        labels: All categories from lowest to highest, including those that do not occur in the data.
         values: Numeric value of each category; None uses 0, 1, 2, …
         na: Labels that mean "not applicable" and count as missing.
     """
@@ -203,13 +203,13 @@ class Ordinal(_Categorical):
 
     @property
     def positions(self) -> npt.NDArray[np.float64]:
-        """Numeric value of each category, or its position if no values are declared."""
+        """Numeric values of the categories; their positions if no values are declared."""
         return np.arange(self.size, dtype=float) if self.values is None else np.array(self.values)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A scale of numbers whose distances are meaningful.
+    """Scale of numbers whose differences are meaningful.
 
     Attributes:
         low: Smallest possible number; None if there is no lower bound.
@@ -225,7 +225,7 @@ class Interval:
 
     @property
     def span(self) -> float | None:
-        """Distance between the bounds; None if the scale lacks a bound."""
+        """Distance between the bounds; None if either bound is missing."""
         return None if self.low is None or self.high is None else self.high - self.low
 
     def check(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -249,7 +249,7 @@ def scale_of(criterion: ScaledCriterion) -> Scale:
     """Return the scale of a criterion's answers. NA options and CANNOT_ASSESS count as missing.
 
     Raises:
-        ArgumentError: If answers at the criterion's level have no scale (rankings and free text).
+        ArgumentError: If the criterion is a ranking or free text, because such answers have no scale.
     """
     if criterion.level == "binary":
         return Binary()
@@ -270,7 +270,7 @@ def scale_of(criterion: ScaledCriterion) -> Scale:
 
 
 def _interval_of(criterion: ScaledCriterion) -> Interval:
-    """Return the scale from the smallest to the largest answer; unbounded unless both are numbers."""
+    """Return a scale from the smallest to the largest answer; unbounded unless both are numbers."""
     low, high = (criterion.answer_at(place).code for place in (0.0, 1.0))
     single = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
     return Interval(low, high) if single else Interval()
@@ -298,7 +298,7 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
 
 
 def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
-    """Infer the scale of labels without a declared scale; the result is None if there are no labels.
+    """Infer the scale of labels that have no declared scale; None if there are no labels.
 
     The scale is binary if `Binary` accepts all labels, ordinal with the labels as values if all are numbers,
     and otherwise nominal with the sorted labels.

@@ -47,8 +47,8 @@ class MetricSpec:
         name: Name of the metric in `autorubric.metrics`.
         needs: Kind of input that the metric takes.
         levels: Measurement levels at which the metric is meaningful.
-        bounds: Smallest and largest possible value; None for a missing bound.
-        perfect: Value of the metric if both inputs are identical and not constant.
+        bounds: Smallest and largest possible value; None if there is no such bound.
+        perfect: Value of the metric for identical, non-constant inputs.
         symmetric: Whether swapping the inputs leaves the value unchanged.
         one_class: Whether the metric depends on a positive category.
         weighted: Whether the metric accepts agreement weights.
@@ -154,7 +154,7 @@ SPECS: tuple[MetricSpec, ...] = (
 
 
 def spec(name: str) -> MetricSpec:
-    """Return the specification of the metric with this name.
+    """Return the specification of the metric called `name`.
 
     Raises:
         ArgumentError: If no metric has this name.

@@ -51,7 +51,7 @@ def run_warnings(
 
 
 def tied_labels_text(rule: TruthRule | None, n_tied: int) -> str:
-    """Describe how the labels of several people were combined, and how many cells have no ground truth."""
+    """Describe how several annotators' labels were combined and how many cells have no ground truth."""
     how = (
         "the median on ordinal scales, the mean of numbers, and otherwise the mode"
         if rule is None
@@ -60,11 +60,11 @@ def tied_labels_text(rule: TruthRule | None, n_tied: int) -> str:
         else f"the {rule} of their labels"
     )
     cells = "cell has" if n_tied == 1 else "cells have"
-    return f"If several people labelled a cell, the truth is {how}; {n_tied} {cells} no truth due to ties."
+    return f"If several annotators label a cell, its label is {how}; {n_tied} {cells} no label due to ties."
 
 
 def fold_warnings(warnings: Iterable[str]) -> list[str]:
-    """Merge identical warnings about several raters into one line with the raters' names and number."""
+    """Merge identical warnings about several raters into one line that names and counts them."""
     raters: dict[str, list[str]] = {}
     for one in warnings:
         who, _, text = one.partition(": ")
@@ -86,7 +86,7 @@ def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) ->
     stats = rater.na_stats
     if stats.failed:
         found.append(
-            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which no metric uses"
+            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which all metrics exclude"
         )
     if stats.not_asked:
         found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")

@@ -48,7 +48,7 @@ class EMDResult(_Result):
 
     Attributes:
         emd: Distance, in the units of the scores; None if either sample is empty.
-        mean_difference: Mean of b minus mean of a. Its absolute value is at most `emd`.
+        mean_difference: Mean of b minus mean of a; its absolute value is at most `emd`.
         n_a: Number of non-missing scores in a.
         n_b: Number of non-missing scores in b.
         reason: Reason why the distance is undefined; None if it is defined.
@@ -66,7 +66,7 @@ class KSTestResult(_Result):
     """Result of a two-sample Kolmogorov-Smirnov test.
 
     Attributes:
-        statistic: Largest distance between the two distribution functions; None if either sample is empty.
+        statistic: Largest distance between the distribution functions; None if either sample is empty.
         p_value: Two-sided p-value for the null hypothesis of equal distributions; conservative with ties.
         is_significant: Whether the p-value is below 0.05.
         n_a: Number of non-missing scores in a.
@@ -84,7 +84,7 @@ class KSTestResult(_Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionResult(_Result):
-    """Summary statistics and histogram of a sample of scores. All statistics are None without scores.
+    """Summary statistics and histogram of a sample of scores. All statistics are None if there are no scores.
 
     Attributes:
         n_samples: Number of non-missing scores.
@@ -96,7 +96,7 @@ class DistributionResult(_Result):
         median: Median, the second quartile.
         q75: Third quartile, interpolated in the same way.
         maximum: Largest score.
-        bin_edges: Edges of the histogram bins; there is one edge more than there are bins.
+        bin_edges: Edges of the histogram bins, one more than the number of bins.
         bin_counts: Number of scores in each bin. The last bin includes its upper edge.
         reason: Reason why the statistics are undefined; None if they are defined.
     """
@@ -123,12 +123,12 @@ def _present(values: Iterable[Any], what: str) -> Array:
 def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
     """Compute the earth mover's distance between two samples, W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
 
-    The distance is in the units of the scores and is not scaled by the range of the samples. It is None if
+    The distance has the units of the scores and is not scaled by the range of the samples. It is None if
     either sample is empty (reason `no_values`).
 
     Args:
         a: Scores of the first sample. None and NaN count as missing.
-        b: Scores of the second sample, which may have a different length.
+        b: Scores of the second sample, whose length may differ.
 
     References:
         [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
@@ -155,7 +155,7 @@ def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
 
     Args:
         a: Scores of the first sample. None and NaN count as missing.
-        b: Scores of the second sample, which may have a different length.
+        b: Scores of the second sample, whose length may differ.
 
     References:
         [1] J. L. Hodges (1958), The significance probability of the Smirnov two-sample test, Arkiv för
@@ -189,7 +189,7 @@ def score_distribution(
     Args:
         scores: Numbers to summarize. None and NaN count as missing.
         bins: Number of histogram bins.
-        scale: Scale whose bounds are the range of the histogram; None uses the range of the scores.
+        scale: Scale whose bounds define the histogram range; None uses the range of the scores.
     """
     if bins < 1:
         raise ArgumentError(f"bins must be a positive integer; got {bins!r}")

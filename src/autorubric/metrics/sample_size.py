@@ -32,12 +32,12 @@ def kappa(
     power: float = 0.8,
     method: KappaMethod = "donner-eliasziw",
 ) -> Estimate:
-    """Compute the number of items needed to distinguish a kappa of `k1` from `k0` with two binary raters.
+    """Compute the number of items needed to distinguish a kappa of `k1` from `k0` for two binary raters.
 
-    - `"donner-eliasziw"`: two-sided goodness-of-fit test on the numbers of items called positive by both
-      raters, one rater or neither [1]: n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
+    - `"donner-eliasziw"`: two-sided goodness-of-fit test on the numbers of items that both raters, one rater
+      or neither label positive [1]: n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
       P(κ) = (π² + κ π(1-π), 2π(1-π)(1-κ), (1-π)² + κ π(1-π)). The result is rounded to the nearest integer,
-      as in the published tables, so it may be too small by a fraction of an item.
+      as in the published tables, so it can be too small by a fraction of an item.
     - `"cantor"`: one-sided test for two raters with the same prevalence, with the large-sample variances
       Q(κ) of Fleiss, Cohen and Everitt [2]: n = ((z_{1-α} √Q(k0) + z_power √Q(k1)) / (k1 - k0))², rounded up.
 
@@ -53,8 +53,8 @@ def kappa(
         method: Formula to use. It also determines whether the test is one-sided or two-sided.
 
     Raises:
-        ArgumentError: If an argument is out of range, the kappas are equal, or a kappa is not possible at
-            this prevalence.
+        ArgumentError: If an argument is out of range, the kappas are equal, or a kappa is impossible at this
+            prevalence.
 
     References:
         [1] A. Donner, M. Eliasziw (1992), A goodness-of-fit approach to inference procedures for the kappa
@@ -97,7 +97,7 @@ def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -
     """
     _inside(p=p, half_width=half_width, confidence_level=confidence_level)
     exact = (_normal(0.5 + confidence_level / 2) / half_width) ** 2 * p * (1 - p)
-    return _items(exact, f"normal interval of a proportion, {confidence_level:.0%}")
+    return _items(exact, f"normal interval for a proportion, {confidence_level:.0%}")
 
 
 def paired(
@@ -108,13 +108,13 @@ def paired(
     With ψ = p10 + p01 and δ = p10 - p01:
 
     - `"exact"` applies to the exact test, `compare_judges(method="mcnemar")`. The power at n items is the
-      mean, over the number of discordant items D ~ Bin(n, ψ), of the probability that Bin(D, p10/ψ) lies in
-      the rejection region of the binomial test at 1/2 [2]. Since the power is not monotone in n, the result
-      is the smallest n from which the power never falls below the requested power.
+      mean, over the number of discordant items D ~ Bin(n, ψ), of the probability that Bin(D, p10/ψ) is in the
+      rejection region of the binomial test at 1/2 [2]. Because the power is not monotone in n, the result is
+      the smallest n at and above which the power never falls below the requested power.
     - `"asymptotic"` applies to the test without continuity correction, `method="mcnemar-asymptotic"` [1]:
       n = (z_{1-α/2} √ψ + z_power √(ψ - δ²))² / δ², rounded up. The exact test needs more items.
 
-    Above a million items, `"exact"` also uses this closed form, and the result's `method` says so.
+    Above a million items, `"exact"` also uses this closed form, and the result's `method` states so.
 
     Args:
         p10: Proportion of items that only the first judge gets right.
@@ -145,13 +145,13 @@ def paired(
     if method == "exact" and formula <= _MOST_EXACT:
         n = _exact_items(max(1, math.ceil(formula)), (p10, p01), alpha, power)
         reached = _exact_power(n, (p10, p01), alpha)
-        words = f"exact McNemar, two-sided {alpha:g}, power {power:g}; {reached:.4f} at this number"
+        words = f"exact McNemar, two-sided {alpha:g}, power {power:g}; {reached:.4f} achieved"
         return Estimate(float(n), n=n, method=words)
     return _items(formula, f"McNemar, Connor 1987, two-sided {alpha:g}, power {power:g}")
 
 
 def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: float) -> int:
-    """Return the smallest number of items from which the exact test keeps the requested power.
+    """Return the smallest number of items at and above which the exact test has the requested power.
 
     The power is a sawtooth function of n: after each rise, it drops for a few values of n. Bisection finds n
     to within one tooth, and every value near it is then checked.
@@ -192,7 +192,7 @@ def _exact_power(n: int, shares: tuple[float, float], alpha: float) -> float:
 
 
 def _critical_values(discordant: Array, alpha: float) -> Array:
-    """Return the largest count of the rarer kind at which the exact test rejects; -1 if it never does."""
+    """Return the largest count of the rarer outcome at which the exact test rejects; -1 if it never does."""
     low, high = np.full(len(discordant), -1.0), np.ceil(discordant / 2)
     while np.any(high - low > 1):
         middle = np.floor((low + high) / 2)
@@ -220,7 +220,7 @@ def _items(exact: float, words: str, *, nearest: bool = False) -> Estimate:
 
 
 def _cells(value: float, prevalence: float, name: str) -> Array:
-    """Compute the proportions of items called positive by both raters, by one of them and by neither."""
+    """Compute the proportions of items labelled positive by both raters, by one and by neither."""
     variance = prevalence * (1 - prevalence)
     cells = np.array(
         [

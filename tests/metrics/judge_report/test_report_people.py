@@ -72,12 +72,12 @@ def test_other_labels_than_theirs_are_not_set_beside_people() -> None:
     rows = everyone_alike(3, 60, np.random.default_rng(1))
     theirs = judge_report(rows, scales=Binary(), n_resamples=40)
     assert theirs.human_ceiling is not None and theirs.human_ceiling.made_the_truth
-    assert "Compared with the same people" in theirs.summary()
+    assert "Against the same annotators" in theirs.summary()
     rows += labels("truth", "gold", "clear", ["MET", "UNMET"] * 30)
     other = judge_report(rows, scales=Binary(), n_resamples=40)
     assert other.human_ceiling is not None and not other.human_ceiling.made_the_truth
-    assert "The labels do not come from these people" in other.summary()
-    assert "Compared with the same people" not in other.summary()
+    assert "The labels are not from these annotators" in other.summary()
+    assert "Against the same annotators" not in other.summary()
 
 
 def test_a_judge_named_like_a_person_stays_apart() -> None:

@@ -45,7 +45,7 @@ def test_groups_are_averaged_by_hand() -> None:
     gold, pred, groups = [1, 2, 3, 1, 2, 9], [3, 2, 2.5, 0, 1, 9], ["p", "p", "p", "q", "q", "r"]
     found = pairwise_accuracy(gold, pred, groups=groups)
     assert found == pytest.approx((1 / 3 + 1) / 2)
-    assert "mean of 2 groups, 1 without pairs excluded" in found.method
+    assert "mean of 2 groups, excluding 1 without pairs" in found.method
     assert found.n == 5
 
 

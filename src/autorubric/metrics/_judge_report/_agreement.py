@@ -52,7 +52,7 @@ class _Named(NamedTuple):
 
 
 class _OfTable(TypedDict):
-    """Fields of an `Agreement` that are computed from the confusion table."""
+    """Fields of an `Agreement` that depend on the confusion table."""
 
     table: tuple[tuple[int, ...], ...]
     per_option: tuple[OptionAgreement, ...]
@@ -67,28 +67,28 @@ def agreement(
     abstain: AbstainMode = "exclude",
     **interval: Unpack[IntervalArguments],
 ) -> Agreement:
-    """Compute all agreement metrics that the scale supports, with the confusion table and abstentions.
+    """Compute all agreement metrics that the scale supports, with a confusion table and abstention counts.
 
-    Each metric and its interval equal the result of the function with the same name and arguments, where
-    `kappa` corresponds to `cohen_kappa`, `ac1` to `gwet_ac` and `phi` to `mcc`. There is no such function for
-    `macro_precision` and `macro_recall`. All metrics of the confusion table use the same resampled tables. On
-    an ordinal scale, numeric metrics use the scale's values.
+    Each metric and its interval equal the result of the function with the same name and arguments (`kappa`:
+    `cohen_kappa`, `ac1`: `gwet_ac`, `phi`: `mcc`). `macro_precision` and `macro_recall` have no such
+    function. All metrics of the confusion table use the same resampled tables. On an ordinal scale, numeric
+    metrics use the scale's values.
 
     Args:
-        truth: Ground-truth labels, or the labels of one rater. None and NaN are missing. NA and CANNOT_ASSESS
-            are abstentions unless they are on the scale. INVALID is a failure and counts as missing.
-        pred: Labels assigned by the judge or the other rater, in the same form.
+        truth: Ground-truth labels, or one rater's labels. None and NaN are missing; NA and CANNOT_ASSESS are
+            abstentions unless they are on the scale; INVALID is a failure and counts as missing.
+        pred: Labels from the judge or the second rater, in the same form as `truth`.
         scale: Scale that declares all categories.
         weights: Agreement weights that give partial credit for near misses in `kappa`, `ac1` and
             `weighted_kappa`. None uses quadratic weights for `weighted_kappa` and no weights for the others.
         abstain: `"exclude"` ignores abstentions. `"as_category"` makes them a category, so metrics that need
             an order are undefined (`na_as_category`). `"as_negative"` counts them as the lowest answer.
-        **interval: Options of the intervals; see `IntervalArguments`. A metric that does not support the
-            method in `ci` uses its default method.
+        **interval: Interval options; see `IntervalArguments`. A metric that does not support the requested
+            `ci` method uses its default method.
 
     Raises:
-        ArgumentError: If the scale or mode is unknown, a label is not on the scale, the numbers of labels
-            differ, or the scale does not support the mode or the weights.
+        ArgumentError: If the scale or the mode is unknown, a label is not on the scale, `truth` and `pred`
+            differ in length, or the scale does not support the mode or the weights.
     """
     options = IntervalOptions(**interval)
     if isinstance(scale, Interval) and weights is not None:
@@ -238,7 +238,7 @@ def _adjacent_by_chance(table: Array, n: int, n_missing: int) -> Estimate:
 
 
 def number_figures(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Estimate]:
-    """Compute the correlations, concordance and errors of two columns of numbers, keyed by name."""
+    """Compute correlations, concordance and errors for two numeric columns, keyed by metric name."""
     if options.ci == "smoothed" or (options.ci == "analytic" and pairs.cluster is not None):
         options = replace(options, ci="auto")
     ranked, missing = rank_pairs(pairs), pairs.n_missing
@@ -272,7 +272,7 @@ def _coverage(sides: Sides, options: IntervalOptions) -> Estimate:
 def share_estimate(
     name: str, flags: Array, counted: Array, cluster: Codes | None, options: IntervalOptions
 ) -> Estimate:
-    """Return the proportion of counted units with a flag; Wilson interval, or logit-t for clusters."""
+    """Return the proportion of counted units with a flag, with a Wilson (clusters: logit-t) interval."""
     right = np.where(counted, flags, -1).astype(np.int64)
     units, n_missing = table_units(np.ones_like(right), right, 2, cluster)
     figure = share_figure(name, 2, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_values")
@@ -295,7 +295,7 @@ def _abstentions(sides: Sides, options: IntervalOptions) -> Abstentions:
 
 
 def abstention_kappa(sides: Sides, options: IntervalOptions) -> Estimate:
-    """Compute Cohen's kappa for abstaining or not, over the units with a label and a judgement."""
+    """Compute Cohen's kappa for abstaining or not, over the units that have a label and a vote."""
     left, right = sides.truth.status, sides.pred.status
     voted = (right == ANSWERED) | (right == ABSTAINED)
     units, n_missing = table_units(

@@ -27,11 +27,11 @@ def first_looks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[str]:
-    """Describe the headline metric, people, the best judge, the weakest criterion and missing answers."""
+    """Describe the headline metric, annotators, best judge, weakest criterion and missing answers."""
     n_items, n_cells = size
     found = []
     if len(raters) == 1:
-        found = [f"There are no judges to compare with the {n_cells} labelled cells."]
+        found = [f"There are no judges to compare with the labels of {n_cells} cells."]
     elif not n_cells:
         found = ["There are no labels, so this report only describes how the judges agree with each other."]
     else:
@@ -178,7 +178,7 @@ def _number(found: Estimate) -> str:
 
 
 def _share(coverage: float | None) -> str:
-    return "no share" if coverage is None else f"{coverage:.1%}"
+    return "none" if coverage is None else f"{coverage:.1%}"
 
 
 def _on(agreed: Agreement, name: str) -> Estimate:
@@ -197,18 +197,18 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or gap.value is None:
         return []
-    said = f"Compared with the other people, a person has a mean {name} of {_said(people)}"
+    said = f"Against the other annotators, an annotator has a mean {name} of {_said(people)}"
     if not ceiling.made_the_truth:
-        return [f"{said}. The labels do not come from these people, so do not compare the panel with them."]
+        return [f"{said}. The labels are not from these annotators, so do not compare the panel with them."]
     if gap.low is None or gap.high is None:
-        verdict = f"the panel differs from a person by {gap:+.3f}"
+        verdict = f"the panel differs from an annotator by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel outperforms a person by {_said(gap)}"
+        verdict = f"the panel outperforms an annotator by {_said(gap)}"
     elif gap.high < 0:
-        verdict = f"the panel falls short of a person by {_said(gap)}"
+        verdict = f"the panel falls short of an annotator by {_said(gap)}"
     else:
-        verdict = f"the panel is not distinguishable from a person (difference {_said(gap)})"
-    return [f"{said}. Compared with the same people, {verdict}."]
+        verdict = f"the panel is not distinguishable from an annotator (difference {_said(gap)})"
+    return [f"{said}. Against the same annotators, {verdict}."]
 
 
 def _in_both_orders(panel: RaterReport) -> list[str]:

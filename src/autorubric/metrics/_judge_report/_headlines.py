@@ -38,14 +38,14 @@ def groups_with(groups: Sequence[ScaleGroup], figure: str) -> list[ScaleGroup]:
 
 
 def places_with(layout: Layout, figure: str) -> list[int]:
-    """Return the positions of the criteria that can have a metric, in the order of `by_criterion`."""
+    """Return the positions of the criteria to which a metric applies, in the order of `by_criterion`."""
     if figure == "pearson":
         return list(layout.numeric)
     return [place for group in groups_with(layout.groups, figure) for place in group.places]
 
 
 def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
-    """Compute each metric on each criterion that can have it, `(…, n_criteria)`; NaN if undefined."""
+    """Compute each metric on each criterion it applies to, shape `(…, n_criteria)`; NaN if undefined."""
     found: dict[str, list[Array]] = {name: [np.zeros((*sums.shape[:-1], 0))] for name in HEADLINES}
     for group in layout.groups:
         tables = layout.tables(sums, group)
@@ -64,7 +64,7 @@ def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
 
 
 def _of_level(group: ScaleGroup, tables: Array) -> dict[str, Array]:
-    """Compute the metrics of tables `(…, K, K)` that are specific to the scale's level."""
+    """Compute the level-specific metrics of confusion tables of shape `(…, K, K)`."""
     if group.level == "binary":
         return {name: of(tables, _MET) for name, of in OF_ONE_CLASS.items()}
     if group.level == "nominal":
@@ -127,7 +127,7 @@ def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
 
 
 def one_table(layout: Layout) -> Sequence[ScaleGroup]:
-    """Return the scales whose cells form one table: the only scale, or else any binary scales."""
+    """Return the scales whose cells form one table: the only scale or all binary scales."""
     if len(layout.groups) == 1:
         return layout.groups
     return [group for group in layout.groups if group.level == "binary"]
@@ -165,8 +165,8 @@ def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> A
 def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array:
     """Compute kappa over tables `(…, n_criteria, K, K)` with the chance agreement of each table.
 
-    With few pairs, the chance agreement of a table is too high, because each answer is also compared with its
-    own truth. With `without_itself`, these comparisons are removed from `po - pe` and `1 - pe`. Tables with a
+    With few pairs, a table's chance agreement is too high, because each answer is also compared with its own
+    label. With `without_itself`, these comparisons are removed from `po - pe` and `1 - pe`. Tables with a
     single pair are then ignored.
     """
     n = tables.sum((-1, -2))

@@ -32,17 +32,16 @@ class _NoRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement(Findings):
-    """Agreement among the people who labelled a dataset.
+    """Agreement among the annotators of a dataset.
 
     Attributes:
-        raters: Names of the people, in order of appearance.
+        raters: Names of the annotators, in order of appearance.
         n_items: Number of items with a rating.
-        n_shared: Number of items on which two or more people rated the same criterion.
-        n_tied_labels: Number of cells (pairs of item and criterion) without a label because ratings are tied.
-        reliability: Reliability of each criterion, and of each part of a criterion, keyed by name. Kendall's
-            W is not computed.
-        ceiling: Agreement of each person with the others, with means over criteria and people; None if no
-            two people rated the same cell.
+        n_shared: Number of items on which two or more annotators rated the same criterion.
+        n_tied_labels: Number of cells (pairs of item and criterion) that have no label because ratings tie.
+        reliability: Reliability on each criterion and criterion part, by name. Excludes Kendall's W.
+        ceiling: Agreement of each annotator with the others, and means over criteria and annotators; None if
+            no two annotators rated the same cell.
     """
 
     raters: tuple[str, ...]
@@ -53,15 +52,15 @@ class HumanAgreement(Findings):
     ceiling: HumanCeilings | None
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as renderable blocks."""
+        """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
         macro = self.ceiling.macro if self.ceiling is not None else None
         counts: tuple[tuple[str, Cell], ...] = (
             ("raters", len(self.raters)),
             ("items with a rating", self.n_items),
             ("items rated by two or more", self.n_shared),
             ("cells without a label because of ties", self.n_tied_labels),
-            ("mean kappa of a person with the others", macro.kappa.value if macro else None),
-            ("mean agreement of a person with the others", macro.accuracy.value if macro else None),
+            ("mean kappa of an annotator with the others", macro.kappa.value if macro else None),
+            ("mean agreement of an annotator with the others", macro.accuracy.value if macro else None),
         )
         rows: list[tuple[Cell, ...]] = [
             (
@@ -77,37 +76,37 @@ class HumanAgreement(Findings):
         ]
         columns = ("criterion", "items shared", "agreement", "alpha", "low", "high", "reason")
         shown: list[Block] = [
-            ScalarBlock(title="People against each other", figures=counts),
+            ScalarBlock(title="Agreement among annotators", figures=counts),
             TableBlock(title="Agreement on each criterion", columns=columns, rows=tuple(rows)),
         ]
         if self.n_shared:
             return shown
-        return [*shown, TextBlock(text="No item was rated by two people; have people label the same items.")]
+        return [*shown, TextBlock(text="No item has two annotators; have annotators label the same items.")]
 
 
 def human_agreement(
     dataset: LabelledDataset, *, confidence_level: float = 0.95, n_resamples: int = 1000, rng: int = 0
 ) -> HumanAgreement:
-    """Measure how well the people who rated a dataset agree on each criterion.
+    """Measure how well the annotators of a dataset agree on each criterion.
 
-    The metrics are those of `reliability`, computed with each criterion's own scale, and of
-    `judge_report(…).human_ceiling`. Abstentions (CANNOT_ASSESS, NA) are excluded. Agreement does not imply
-    that the ratings are right.
+    Computes the metrics of `reliability` on each criterion's own scale, and `human_ceiling` as in
+    `judge_report`. Abstentions (CANNOT_ASSESS, NA) are excluded. High agreement does not imply that the
+    ratings are correct.
 
     Args:
         dataset: Dataset whose items have `ratings`.
         confidence_level: Confidence level of the intervals.
-        n_resamples: Number of resamples of items.
+        n_resamples: Number of times the items are resampled.
         rng: Seed for the resampling.
 
     Raises:
-        ArgumentError: If fewer than two people rated items.
+        ArgumentError: If fewer than two annotators rated items.
     """
     table = read_votes(_NoRun(), dataset)
     raters = tuple(name for kind, name in table.raters if kind == "human")
     if len(raters) < 2:
         told = f"only the ratings of {raters[0]!r}" if raters else "no ratings"
-        raise ArgumentError(f"the dataset has {told}; agreement requires ratings by at least two people")
+        raise ArgumentError(f"the dataset has {told}; agreement requires at least two annotators")
     # `cells_of` reads judges, so the people are presented to it as judges.
     people: tuple[Rater, ...] = tuple(
         ("judge", name) if kind == "human" else (kind, name) for kind, name in table.raters

@@ -42,7 +42,7 @@ class Resampled:
     Attributes:
         draws: Metrics and their values over resampled items.
         resampling: Settings of the resampling.
-        known: Cache of the item weights in people's metrics, by metric.
+        known: Cache of item weights for the annotators' metrics, keyed by metric.
     """
 
     draws: Draws
@@ -130,15 +130,15 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
-        """Return the metrics of people (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
+        """Return annotators' metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
 
-        The gap is the rater's metric minus the person's, both against the same other people, as a mean.
+        The gap is the mean of rater minus annotator, both compared with the other annotators.
         """
         words = {
-            "gap": "rater minus person, both against the same other people, mean over people",
-            "ceiling": "mean over people of means over criteria",
-            "ceiling_micro": "mean over people of pooled cells",
-            "ceiling_pooled": "mean over criteria, pairs of all people pooled",
+            "gap": "rater minus annotator, both against the other annotators, mean over annotators",
+            "ceiling": "mean over annotators of means over criteria",
+            "ceiling_micro": "mean over annotators of pooled cells",
+            "ceiling_pooled": "mean over criteria, all annotators' pairs pooled",
         }[part]
         pooled = headlines.one_table(self.layout) if part == "ceiling_micro" else None
         figures = {}
@@ -150,7 +150,7 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_people_on(self, place: int) -> HeadlineFigures:
-        """Return means over people on one criterion."""
+        """Return means over annotators on one criterion."""
         figures = {}
         for name in HEADLINES:
             places = headlines.places_with(self.layout, name)
@@ -159,12 +159,12 @@ class Resampled:
                 continue
             at = (places.index(place),)
             weights = self._of_all_people(name, None)[:, at[0]] if name != "pearson" else np.zeros(0)
-            what = _What(f"on {name}", at, "mean over people", self.n_items, _REASONS[name], weights)
+            what = _What(f"on {name}", at, "mean over annotators", self.n_items, _REASONS[name], weights)
             figures[name] = self._estimate(what, 1)
         return HeadlineFigures(**figures)
 
     def _of_all_people(self, name: str, pooled: Sequence[ScaleGroup] | None) -> Array:
-        """Return the mean over people of `item_parts`."""
+        """Return the mean of `item_parts` over annotators."""
         key = (name, pooled is None)
         if key not in self.known:
             first, n = self.draws.n_raters, self.draws.n_people
@@ -182,7 +182,7 @@ class Resampled:
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
     def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
-        """Return a pooled metric. A proportion of some scales' cells has a closed-form interval."""
+        """Return a pooled metric. Proportions over the cells of some scales have a closed-form interval."""
         found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
         masks = headlines.share_masks(self.layout, groups)
         if what.name not in masks or found.value is None:
@@ -244,7 +244,7 @@ class Resampled:
 
 @dataclass(frozen=True, slots=True)
 class _What:
-    """A metric: part of the report, position in the draws, description, pairs, reason and item weights."""
+    """A metric: report section, position in the resamples, description, pairs, reason and item weights."""
 
     part: str
     at: tuple[int, ...]

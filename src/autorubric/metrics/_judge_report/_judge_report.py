@@ -72,29 +72,29 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> JudgeReport:
-    """Report how well the judges of a run agree with the ground truth, with people and with each other.
+    """Report how well a run's judges agree with the ground truth, with annotators and with each other.
 
-    The headline metrics are means over criteria. Their intervals, and those of pooled cells and of the human
-    ceiling, come from one set of resampled items shared by all raters, so that differences are paired.
-    Intervals for single criteria are those of `agreement` with items as units. Metrics that `compute_metrics`
-    also reports have the same values there, except that means over criteria include comparisons only here.
-    Criteria are matched by name and scale, never by position.
+    The headline metrics are means over criteria. Their intervals, and the intervals of pooled metrics and of
+    the human ceiling, use one set of resampled items for all raters, so differences between raters are
+    paired. Intervals on single criteria are the ones that `agreement` computes with items as units. Metrics
+    that `compute_metrics` also reports have the same values, except that only this report includes
+    comparisons in its means over criteria. Criteria are matched by name and scale, never by position.
 
-    If two or more people labelled an item, each person is compared with the others: the human ceiling.
+    If annotators share a cell (pair of item and criterion), `human_ceiling` compares each with the others.
 
     Args:
         result: An `EvalResult`, or a long table of labels: a DataFrame or rows with item_id, criterion, rater
             and label.
-        dataset: Dataset with the labels; None uses the dataset of the run.
-        scales: Scale of a label table without a dataset, for all criteria or by criterion name.
-        truth: Rule that combines the labels of several people: `"mode"`, `"majority"` (more than half of
-            them), `"median"` or `"mean"`. None uses the median for ordinal scales, so that every cell gets a
-            label, the mean for numbers, and the mode otherwise. Existing labels of the dataset are kept.
+        dataset: Dataset with the labels; None uses the run's dataset.
+        scales: Scale for a label table that has no dataset, or a mapping from criterion name to scale.
+        truth: Rule that combines several annotators' labels: `"mode"`, `"majority"` (more than half of them),
+            `"median"` or `"mean"`. None uses the median for ordinal scales, so that every cell gets a label,
+            the mean for numbers, and the mode otherwise. Labels in the dataset are kept.
         abstain: How abstentions are counted; see `agreement`. `"as_category"` treats NA and CANNOT_ASSESS,
             from judges and in labels, as one additional category. `"as_negative"` corresponds to `as_unmet`
             and `as_worst` in `compute_metrics`.
         confidence_level: Confidence level of all intervals.
-        n_resamples: Number of resamples of items and of tables.
+        n_resamples: Number of times that items and tables are resampled.
         rng: Seed or numpy random generator for the resampling.
 
     Raises:
@@ -377,7 +377,7 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
-    """Warn about criteria with so few items each that their kappas and the mean kappa are biased."""
+    """Warn about criteria with so few items that their kappas and the mean kappa are biased."""
     medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
     return [
         f"{who}: criteria have few items each (median {median:g}), which biases their kappas and therefore "
@@ -392,8 +392,8 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
     if not pairs or np.median(pairs) >= FEW_OF_A_CLASS:
         return []
     return [
-        f"people have few items on each criterion (median {np.median(pairs):g}); human_ceiling.pooled, which "
-        "pools their pairs, is more stable than the mean over people"
+        f"annotators have few items on each criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
+        "which pools their pairs, is more stable than the mean over annotators"
     ]
 
 

@@ -26,19 +26,19 @@ HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
 class PanelAndBest:
     """Comparison of the panel with the best single judge on the labelled cells that both answered.
 
-    Cells on which the judges' votes tie are excluded, even if the panel of a run answers them. A run and a
-    label table with the same votes therefore have the same metrics.
+    Cells (pairs of item and criterion) on which the judges' votes tie are excluded, even if a run's panel
+    answers them, so a run and a label table with the same votes have the same metrics.
 
     Attributes:
         judge: Id of the best judge. It is selected on the same items, which overstates its quality.
-        figure: Metric that is compared, as a mean over criteria.
-        panel: Metric of the panel.
-        best: Metric of the best judge.
+        figure: Name of the compared metric, a mean over criteria.
+        panel: The panel's value of the metric.
+        best: The best judge's value of the metric.
         difference: Panel minus judge, from paired resamples of items.
-        n_cells: Number of compared cells (pairs of item and criterion).
-        coverage: Proportion of the labelled cells that are compared, in [0, 1].
+        n_cells: Number of compared cells.
+        coverage: Compared cells as a fraction of the labelled cells, in [0, 1].
         n_ties: Number of labelled cells on which the judges' votes tie.
-        n_ties_answered: Number of tied cells that the panel answers anyway; its other metrics count them.
+        n_ties_answered: Number of tied cells that the panel still answers and that its other metrics include.
     """
 
     judge: str

@@ -30,22 +30,22 @@ HEADLINES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineFigures:
-    """Metrics over several criteria or several people. The intervals resample items.
+    """Metrics over several criteria or several annotators, with intervals from resampled items.
 
     Attributes:
-        accuracy: Exact agreement on categorical criteria.
+        accuracy: Proportion of exactly matching labels on categorical criteria.
         balanced_accuracy: Mean recall over the categories in the truth, on categorical criteria.
-        kappa: Cohen's kappa on binary and nominal criteria and comparisons, with quadratic weights on ordinal
-            criteria.
+        kappa: Cohen's kappa: unweighted on binary and nominal criteria and comparisons, with quadratic
+            weights on ordinal criteria.
         precision: Precision of MET on binary criteria.
-        recall: Sensitivity (TPR), the proportion of MET cells judged MET, on binary criteria.
-        specificity: True negative rate, the proportion of UNMET cells judged UNMET, on binary criteria.
+        recall: Sensitivity (TPR): proportion of MET cells that were judged MET, on binary criteria.
+        specificity: True negative rate: proportion of UNMET cells that were judged UNMET, on binary criteria.
         f1: F1 of MET on binary criteria.
         macro_precision: Mean precision over the categories that the rater used, on nominal criteria and
             comparisons.
         macro_recall: Mean recall over the categories in the truth, on nominal criteria and comparisons.
         macro_f1: Mean F1 over the categories that occur, on nominal criteria and comparisons.
-        pearson: Pearson's r of numbers and of the values of ordinal criteria.
+        pearson: Pearson's r on numeric criteria and on the values of ordinal criteria.
     """
 
     accuracy: Estimate
@@ -72,10 +72,10 @@ class HeadlineFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MacroFigures(HeadlineFigures):
-    """Means over criteria, in which each criterion has the same weight.
+    """Means over criteria, each weighted equally.
 
     Attributes:
-        defined: Number of criteria on which each metric is defined, and number of criteria it applies to.
+        defined: For each metric, the number of criteria on which it is defined and the number it applies to.
     """
 
     defined: Mapping[str, tuple[int, int]]
@@ -83,12 +83,12 @@ class MacroFigures(HeadlineFigures):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFigures:
-    """Metrics of a rater's decisions on a comparison, which do not need labels. The units are items.
+    """Metrics of a rater's decisions on a comparison, which do not require labels. The units are items.
 
     Attributes:
         position_consistency: Proportion of samples with the same outcome in both orders of the candidates,
-            among the `n` samples asked in both orders. For the panel, the samples are those of all judges.
-            Undefined (`no_pairs`) for people, and if no sample was asked in both orders.
+            among the `n` samples requested in both orders. The panel's metric uses all judges' samples.
+            Undefined (`no_pairs`) for annotators and if no sample was requested in both orders.
         tie_rate: Proportion of decisions in which several candidates share first place.
     """
 
@@ -98,20 +98,20 @@ class ComparisonFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterFailures:
-    """Cells (pairs of item and criterion) on which a rater gave no answer, counted by cause.
+    """Cells (pairs of item and criterion) that a rater did not answer, by cause.
 
-    The cells are those with a label or, if there are no labels, all cells for which the rater has a row.
+    Covers all labelled cells or, if there are no labels, all cells for which the rater has a row.
 
     Attributes:
-        n_cells: Number of cells.
+        n_cells: Number of cells covered.
         n_answered: Number of cells that the rater answered.
         abstention_rate: Proportion of cells on which the rater abstained.
         failure_rate: Proportion of cells on which the rater failed or gave only unreadable replies.
         not_asked_rate: Proportion of cells on which the rater was not asked or has no vote.
-        undecided_rate: Proportion of cells without a decision because judges or samples are tied.
+        undecided_rate: Proportion of cells that have no decision because judges or samples are tied.
         not_applicable: Number of cells excluded by a condition.
-        truth_abstention_rate: Proportion of cells whose label abstains.
-        abstention_kappa: Cohen's kappa for abstaining or not, over cells with a vote.
+        truth_abstention_rate: Proportion of cells whose label is an abstention.
+        abstention_kappa: Cohen's kappa for whether the label and the rater abstain, over cells with a vote.
     """
 
     n_cells: int
@@ -127,24 +127,24 @@ class RaterFailures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterReport:
-    """Report on one rater compared with the ground truth.
+    """Report that compares one rater with the ground truth.
 
     Attributes:
         rater: Name of the rater.
-        kind: Kind of rater. A person is compared with the other people.
+        kind: Kind of rater. A `"human"` rater is compared with the other annotators.
         macro: Means over criteria, the headline metrics.
-        micro: Metrics over all cells pooled. Pooling mixes base rates, so a rater that only knows the base
-            rates scores well. For this reason, kappa computes chance agreement within each criterion.
-        by_scale: Metrics over the pooled cells of all criteria with the same scale, keyed by its labels. They
-            are useful if each item has its own rubric. Kappa computes chance agreement within each criterion.
-            If criteria have few pairs (a median below 10), the chance agreement of each pair comes from the
-            criterion's other pairs. If they have one pair each, it comes from all of these cells, as in
-            `compute_metrics`, which mixes base rates. The estimate's method states which applies.
-        per_criterion: Agreement on each criterion by name. Criteria with the same name but different scales
-            are numbered.
-        comparisons: Position consistency and ties on each comparison (`ComparativeCriterion`), by name.
+        micro: Metrics over all cells pooled. Because pooling mixes base rates, a rater that knows only these
+            scores well; kappa therefore computes chance agreement within each criterion.
+        by_scale: Metrics over the pooled cells of all criteria with the same scale, keyed by its labels;
+            useful if each item has its own rubric. Kappa computes chance agreement within each criterion. If
+            criteria have few pairs (median below 10), it computes each pair's chance agreement from the
+            criterion's other pairs; if they have only one pair each, from all cells of the scale, as in
+            `compute_metrics`, which mixes base rates. The estimate's `method` states which of these applies.
+        per_criterion: Agreement on each criterion, keyed by name. Criteria that share a name but have
+            different scales are numbered.
+        comparisons: Position consistency and ties on each comparison (`ComparativeCriterion`), keyed by name.
         scores: Agreement on item scores without the length penalty; None if there are no scores.
-        failures: Counts and rates of cells without an answer.
+        failures: Number of unanswered cells and their rates by cause.
         coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
     """
 
@@ -174,26 +174,26 @@ def names_of(raters: Sequence[RaterReport]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanCeilings:
-    """Agreement of each person with the majority (mean of numbers) of the others, and means over people.
+    """Agreement between each annotator and the majority (mean of numbers) of the others, with means.
 
-    For each person, cells on which the others are tied are excluded, which favours people slightly. A judge's
-    metrics against the truth are therefore not directly comparable with a person's metrics against the
-    others; `gap` compares both with the same reference.
+    Cells on which the other annotators are tied are excluded, which slightly favours each annotator. A
+    judge's metrics against the truth are therefore not directly comparable with an annotator's metrics
+    against the others; use `gap`, which compares both with the same reference.
 
     Attributes:
-        humans: Names of the people.
-        macro: Mean over people of their means over criteria.
-        micro: Mean over people of their pooled metrics.
-        pooled: Means over criteria of metrics that pool the pairs of all people, which are more stable if
-            each person labelled few items.
-        per_criterion: Mean over people on each criterion.
-        per_human: Report on each person.
-        gap: For `"panel"` and each judge, the rater's metric minus a person's. Both are compared with the
-            other people on the cells that the person answered, and the difference of their macro metrics is
-            averaged over people. 0 means that the rater is as good as a person, and negative values mean
-            that it is worse. If the interval contains 0, the data do not distinguish them.
-        made_the_truth: Whether the labels of the report are the majority of these people's labels. If not,
-            the gap does not apply to those labels.
+        humans: Names of the annotators.
+        macro: For each metric, the mean over annotators of their means over criteria.
+        micro: For each metric, the mean over annotators of their pooled values.
+        pooled: Means over criteria of metrics that pool all annotators' pairs; more stable if each annotator
+            labelled few items.
+        per_criterion: Mean over annotators on each criterion.
+        per_human: Report on each annotator.
+        gap: For `"panel"` and each judge, the rater's metric minus an annotator's. Both are compared with the
+            other annotators on the cells that the annotator answered, and the differences between their macro
+            metrics are averaged over annotators. 0 means as good as an annotator, negative means worse. If
+            the interval contains 0, the data do not distinguish the two.
+        made_the_truth: Whether the report's labels are these annotators' majority, median or mean labels. If
+            not, the gap does not apply to the report's labels.
     """
 
     humans: tuple[str, ...]

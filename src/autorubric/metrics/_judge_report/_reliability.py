@@ -47,10 +47,10 @@ class RaterShares:
     Attributes:
         rater: Name of the rater, or its column position if the columns have no names.
         n: Number of ratings.
-        n_missing: Number of units without a rating, including abstentions.
+        n_missing: Number of units (such as items) that the rater did not rate, including abstentions.
         n_abstained: Number of abstentions.
         shares: Proportion of ratings in each category; empty for an interval scale.
-        mean: Mean of the numbers or of the scale's values; None if there are no ratings or values.
+        mean: Mean of the numbers or of the categories' values; None if there are no ratings or values.
     """
 
     rater: str
@@ -63,26 +63,26 @@ class RaterShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability(Findings):
-    """Agreement of several raters.
+    """Agreement among several raters.
 
     A metric is undefined if the scale does not support it (`not_on_scale`) or if it was not requested
     (`not_requested`).
 
     Attributes:
         level: Measurement level of the scale.
-        n_units: Number of units (rated items).
+        n_units: Number of units (such as items).
         n_pairable: Number of units with two or more ratings.
         n_raters: Number of raters.
         n_missing: Number of missing ratings, including abstentions.
-        alpha: Krippendorff's alpha at the scale's level, which is nominal for a binary scale.
+        alpha: Krippendorff's alpha at the scale's level; nominal for a binary scale.
         fleiss: Fleiss' kappa.
         conger: Conger's kappa.
         ac1: Gwet's AC1.
         ac2: Gwet's AC2 with quadratic weights on the scale's values.
-        percent_agreement: Mean proportion of agreeing pairs of raters.
+        percent_agreement: Mean proportion of agreeing rater pairs over units with two or more ratings.
         icc: Intraclass correlation in the requested form.
         cronbach: Cronbach's alpha for the mean of all raters.
-        kendall_w: Kendall's coefficient of concordance W.
+        kendall_w: Kendall's W, the coefficient of concordance.
         raters: Summary of each rater's ratings.
     """
 
@@ -109,7 +109,7 @@ class Reliability(Findings):
         return {name: found for name, found in every.items() if found.reason not in left_out}
 
     def blocks(self) -> list[Block]:
-        """Return the metrics as renderable blocks."""
+        """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("units", self.n_units),
             ("units with two or more ratings", self.n_pairable),
@@ -136,21 +136,21 @@ def reliability(
     icc_form: str = "ICC(2,1)",
     **interval: Unpack[IntervalArguments],
 ) -> Reliability:
-    """Compute all reliability metrics that the scale supports, and a summary of each rater's ratings.
+    """Compute all reliability metrics that the scale supports, and summarize each rater's ratings.
 
     Each metric equals the result of its own function on the same ratings: `krippendorff_alpha` at the scale's
     level, `fleiss_kappa`, `conger_kappa`, `gwet_ac`, `percent_agreement`, `icc`, `cronbach_alpha` or
-    `kendall_w`. On an ordinal scale, numeric metrics use the scale's values; on a binary scale, they use 0
-    and 1 and are computed only on request. Reliability does not imply that the ratings are right.
+    `kendall_w`. Numeric metrics use the scale's values on an ordinal scale; on a binary scale, they use 0 and
+    1 and are computed only on request. High reliability does not imply that the ratings are correct.
 
     Args:
-        ratings: Labels of shape `(n_units, n_raters)`. The columns of a DataFrame name the raters. None, NaN
+        ratings: Labels of shape `(n_units, n_raters)`. DataFrame columns provide the raters' names. None, NaN
             and, unless they are on the scale, NA, CANNOT_ASSESS and INVALID count as missing.
         scale: Scale that declares all categories.
-        stats: Metrics to compute; None uses the defaults for the scale.
+        stats: Names of the metrics to compute; None uses the defaults for the scale.
         icc_form: Form of the intraclass correlation; see `icc`.
-        **interval: Options of the intervals; see `IntervalArguments`. `cluster` has one id per unit. A metric
-            that does not support the method in `ci` uses its default method.
+        **interval: Interval options; see `IntervalArguments`. `cluster` has one id per unit. A metric that
+            does not support the requested `ci` method uses its default method.
 
     Raises:
         ArgumentError: If the scale or a metric is unknown, rows differ in length, or a label is not on the

@@ -62,7 +62,7 @@ def headline_blocks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[Block]:
-    """Return the blocks that summarize all criteria. `size` is the numbers of labelled items and cells."""
+    """Return the blocks that summarize all criteria; `size` is `(n_items, n_cells)`, the labelled ones."""
     looks = first_looks(raters, ceiling, compared, size, abstain)
     blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
     if len(raters) > 1:
@@ -118,7 +118,7 @@ def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | No
 
     rows = [row(who, one.macro, one.coverage) for who, one in raters.items()]
     if ceiling is not None:
-        rows.append(row("people (each against the others)", ceiling.macro, None))
+        rows.append(row("annotators (each against the others)", ceiling.macro, None))
     interval = ("interval of kappa",) if "kappa" in shown else ()
     return TableBlock(
         title="Judges, mean over criteria, on the labelled cells that each judge answered (coverage)",
@@ -184,7 +184,7 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
 
 
 def kappa_on(found: Agreement) -> Estimate:
-    """Return the kappa of a criterion, weighted if it is ordinal."""
+    """Return kappa on a criterion, weighted if the criterion is ordinal."""
     return found.weighted_kappa if found.level == "ordinal" else found.kappa
 
 

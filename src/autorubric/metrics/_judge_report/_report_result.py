@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport(Findings):
-    """Report on the quality of the judges of a run or of a table of labels.
+    """Report on the quality of the judges in a run or in a table of labels.
 
     Attributes:
-        panel: Report on the panel, the joint decision of the judges.
+        panel: Report on the panel, whose decisions combine the judges' votes.
         per_judge: Report on each judge, keyed by judge id.
-        panel_and_best: Comparison of the panel with the best judge on the cells that both answered; None with
-            fewer than two judges, or if no metric or cell can be compared.
-        human_ceiling: Agreement of people with each other; None if no cell was labelled by two people.
-        reliability: Agreement among the judges on each criterion, regardless of the truth, without Kendall's
+        panel_and_best: Comparison of the panel with the best judge on the cells that both answered; None if
+            there are fewer than two judges, or if no metric or cell can be compared.
+        human_ceiling: Agreement among annotators; None if no two annotators labelled the same cell.
+        reliability: Agreement among the judges on each criterion, regardless of the truth. Excludes Kendall's
             W; empty if there is only one judge.
         n_items: Number of items with a label.
         n_cells: Number of cells (pairs of item and criterion) with a label.
-        n_tied_labels: Number of cells that two or more people labelled but that have no label because of a
-            tie; None if there are fewer than two people.
-        truth: Rule that combines people's labels; None uses the default rule of each measurement level.
+        n_tied_labels: Number of cells that two or more annotators labelled but that have no label because of
+            a tie; None if there are fewer than two annotators.
+        truth: Rule that combines annotators' labels; None uses the default rule for each measurement level.
         abstain: How abstentions are counted.
         confidence_level: Confidence level of the intervals.
-        n_resamples: Number of resamples of items.
+        n_resamples: Number of times that items are resampled.
         seed: Seed for the resampling.
-        warnings: Warnings about undefined metrics (with the reason), sparse data and unusual settings.
+        warnings: Warnings about undefined metrics (with reasons), sparse data and unusual settings.
     """
 
     panel: RaterReport
@@ -71,37 +71,37 @@ class JudgeReport(Findings):
 
     @property
     def macro(self) -> MacroFigures:
-        """Means over criteria of the panel, the headline metrics."""
+        """The panel's means over criteria, which are the headline metrics."""
         return self.panel.macro
 
     @property
     def micro(self) -> HeadlineFigures:
-        """Metrics of the panel over all cells pooled, which mixes base rates."""
+        """The panel's metrics over all cells pooled; pooling mixes base rates."""
         return self.panel.micro
 
     @property
     def per_criterion(self) -> Mapping[str, Agreement]:
-        """Agreement of the panel with the truth on each criterion."""
+        """Agreement between the panel and the truth on each criterion."""
         return self.panel.per_criterion
 
     @property
     def failures(self) -> Mapping[str, RaterFailures]:
-        """Cells without an answer, keyed by judge id and, for the panel, by `"panel"`."""
+        """Counts and rates of unanswered cells, keyed by judge id; the panel's key is `"panel"`."""
         return {name: one.failures for name, one in self.raters().items()}
 
     def raters(self) -> dict[str, RaterReport]:
-        """Return the reports keyed by `"panel"` or judge id; a judge named `panel` is `"judge panel"`."""
+        """Return the reports by `"panel"` or judge id; a judge named `panel` has the key `"judge panel"`."""
         everyone = [self.panel, *self.per_judge.values()]
         return dict(zip(names_of(everyone), everyone, strict=True))
 
     def blocks(self) -> list[Block]:
-        """Return the report as renderable blocks, most important first."""
+        """Return the report as content blocks for text, HTML and LaTeX, most important first."""
         return report_blocks(
             self.headline_blocks(), self.raters(), self.human_ceiling, self.reliability, self._told()
         )
 
     def headline_blocks(self) -> list[Block]:
-        """Return the first blocks of the report, which summarize all criteria."""
+        """Return the report's first blocks, which summarize all criteria."""
         size = (self.n_items, self.n_cells)
         blocks = headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
         if self.n_tied_labels is None:
@@ -123,7 +123,7 @@ class JudgeReport(Findings):
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
         """Return a DataFrame with one row per rater, criterion (or `macro` or `micro`) and metric.
 
-        With `library="polars"`, the result is a polars DataFrame in which columns of mixed types are strings.
+        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
         """
         import pandas as pd  # imported here so that pandas is loaded only when needed
 

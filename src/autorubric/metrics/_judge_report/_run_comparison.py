@@ -35,9 +35,9 @@ class JudgePair:
     Attributes:
         a: Name of the first rater.
         b: Name of the second rater.
-        comparison: Result of `compare_judges`, in which the cells of an item form a cluster.
-        adjusted_p: P-value of the comparison, adjusted for all comparisons of the run.
-        coverage: Proportion of the labelled cells of the compared kind that both raters answered, in [0, 1].
+        comparison: Result of `compare_judges`, with the cells of each item as a cluster.
+        adjusted_p: P-value adjusted for all comparisons of the run.
+        coverage: Fraction in [0, 1] of comparable labelled cells (item-criterion pairs) that both answered.
     """
 
     a: str
@@ -49,20 +49,20 @@ class JudgePair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison(Findings):
-    """Pairwise comparison of the judges of a run, and of the panel with the best judge.
+    """Pairwise comparisons of a run's judges, and a comparison of the panel with the best judge.
 
     Attributes:
-        stat: Metric that is compared.
-        adjustment: Method by which p-values are adjusted for multiple comparisons.
+        stat: Metric used for the comparison.
+        adjustment: Method that adjusts p-values for multiple comparisons.
         n_items: Number of items with a label.
-        n_tied_labels: Number of cells without a label because people's labels are tied; None if there are
-            fewer than two people.
+        n_tied_labels: Number of cells (pairs of item and criterion) that have no label because annotators'
+            labels tie; None if there are fewer than two annotators.
         judges: Comparison of each pair of judges.
-        panel: Comparison of the panel (a) with the best single judge (b). The judge is selected on the same
-            items, which overstates its quality. Cells on which the judges' votes tie are excluded. None if
+        panel: Comparison of the panel (a) with the best single judge (b), which is selected on the same
+            items; this overstates its quality. Cells on which the judges' votes tie are excluded. None if
             there are fewer than two judges, or if the metric is undefined for all judges.
-        n_ties: Number of labelled cells of the compared kind on which the judges' votes tie.
-        n_ties_answered: Number of tied cells that the panel answers anyway.
+        n_ties: Number of comparable labelled cells on which the judges' votes tie.
+        n_ties_answered: Number of tied cells that the panel still answers.
     """
 
     stat: RunStat
@@ -75,7 +75,7 @@ class RunComparison(Findings):
     n_ties_answered: int
 
     def blocks(self) -> list[Block]:
-        """Return the comparisons as renderable blocks."""
+        """Return the comparisons as content blocks for the text, HTML and LaTeX renderers."""
         words = {"accuracy": "accuracy", "mae": "mean absolute error of values (lower is better)"}
         title = words[self.stat]
         columns = (
@@ -141,21 +141,21 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> RunComparison:
-    """Compare each pair of judges of a run on the cells that both answered, and the panel with the best.
+    """Compare each pair of a run's judges on the cells that both answered, and the panel with the best judge.
 
-    Each comparison is made by `compare_judges` with items as clusters. Abstentions and failures are excluded.
-    The panel is that of the run, without the cells on which votes tie.
+    Each comparison uses `compare_judges` with items as clusters. Abstentions, failures and, for the panel,
+    cells on which the judges' votes tie are excluded. A cell is a pair of item and criterion.
 
     Args:
         result: An `EvalResult` or a long table of labels.
-        dataset: Dataset with the labels; None uses the dataset of the run.
-        stat: `"accuracy"`, the proportion of correct answers to categorical criteria, or `"mae"`, the mean
-            absolute error of values on [0, 1]. None uses accuracy, or the error without such criteria.
-        adjustment: Method by which p-values are adjusted; see `adjust_pvalues`.
+        dataset: Dataset with the labels; None uses the run's dataset.
+        stat: `"accuracy"`, the proportion of correct answers on categorical criteria, or `"mae"`, the mean
+            absolute error of values in [0, 1]. None uses accuracy, or `"mae"` if no criterion is categorical.
+        adjustment: Method that adjusts p-values; see `adjust_pvalues`.
         scales: Scales of a label table; see `judge_report`.
-        truth: Rule that combines the labels of several people; see `judge_report`.
+        truth: Rule that combines several annotators' labels; see `judge_report`.
         confidence_level: Confidence level of the intervals.
-        n_resamples: Number of resamples of items.
+        n_resamples: Number of times that items are resampled.
         rng: Seed or numpy random generator for the resampling.
 
     Raises:
@@ -196,7 +196,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The cells to compare and the settings of the comparisons."""
+    """Cells to compare and settings for the comparisons."""
 
     cells: Cells
     categorical: Array
@@ -205,12 +205,12 @@ class _Compared:
 
     @property
     def labelled(self) -> Array:
-        """Mask of the cells whose label can be compared, shape `(n_cells,)`."""
+        """Mask of the cells with comparable labels, shape `(n_cells,)`."""
         truth = self.cells.truth
         return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
 
     def coverage(self, n: int) -> float:
-        """Return `n` as a proportion of the labelled cells; 0 if there are no labelled cells."""
+        """Return `n` as a fraction of the labelled cells; 0 if there are none."""
         return n / max(int(np.count_nonzero(self.labelled)), 1)
 
     def of(self, a: Rater, b: Rater) -> JudgeComparison:

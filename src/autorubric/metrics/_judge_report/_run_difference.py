@@ -22,15 +22,15 @@ _Values: TypeAlias = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """Paired comparison of a metric of the items in two runs.
+    """Paired comparison of an item-level metric between two runs.
 
     Attributes:
-        name: Name of the metric, such as `score`, `share right` or the name of a criterion.
-        baseline: Mean in the baseline over the items with a value in both runs; None if there are none.
-        run: Mean in the other run over the same items.
-        difference: Mean of run minus baseline, with a paired t interval and tests whose units are items.
-        adjusted_p: P-value of the sign-flip test, adjusted for the number of criteria (Holm); None if the
-            p-value is undefined or the metric is not that of a criterion.
+        name: Name of the metric, such as `score` or `share right`, or of a criterion.
+        baseline: Mean in the baseline over items with a value in both runs; None if no item has both.
+        run: Mean in the other run over the same items; None if no item has both values.
+        difference: Mean of run minus baseline, with a paired t interval and tests that use items as units.
+        adjusted_p: P-value of the sign-flip test, Holm-adjusted for the number of criteria; None if the
+            p-value is undefined or the metric does not belong to a criterion.
     """
 
     name: str
@@ -48,13 +48,13 @@ class RunDifference(Findings):
         n_items: Number of items that are in both runs, matched by id.
         n_only_baseline: Number of items that are only in the baseline.
         n_only_run: Number of items that are only in the other run.
-        score: Comparison of item scores, including assumed answers.
-        score_answered: Comparison of scores, without items that have an assumed answer in either run; None if
-            there are no assumed answers.
-        right: Comparison of the proportion of correct decisions per item, over the labelled criteria that
-            both runs decided; None if there are no labels.
-        criteria: Comparison of the values, in [0, 1], with which each criterion enters the score. Pairs with
-            an answer that was assumed because no reply was readable are excluded.
+        score: Comparison of item scores, including scores with assumed answers.
+        score_answered: Comparison of item scores, excluding items with an assumed answer in either run; None
+            if there are no assumed answers.
+        right: Comparison of each item's proportion of correct decisions, over the labelled criteria that both
+            runs decided; None if there are none.
+        criteria: Comparison, per criterion, of the values in [0, 1] that it contributes to the score. Pairs
+            with an answer that was assumed because no reply was readable are excluded.
         baseline_verdicts: Verdict counts of the baseline.
         run_verdicts: Verdict counts of the other run.
     """
@@ -71,10 +71,10 @@ class RunDifference(Findings):
 
     @property
     def regressed(self) -> bool | None:
-        """Whether scores fell, which means that the whole interval of the mean difference is below 0.
+        """Whether scores fell, that is, the whole interval of the mean difference is below 0.
 
-        If all items changed by the same amount, there is no interval and the sign of the change decides. None
-        if fewer than two items have a score in both runs.
+        If all items changed by the same amount, there is no interval, and the sign of the change decides. The
+        value is None if fewer than two items have a score in both runs.
         """
         found = self.score.difference
         if found.ci is not None:
@@ -82,7 +82,7 @@ class RunDifference(Findings):
         return None if found.mean_bias is None or found.n_samples < 2 else found.mean_bias < 0
 
     def blocks(self) -> list[Block]:
-        """Return the differences as renderable blocks."""
+        """Return the differences as content blocks for the text, HTML and LaTeX renderers."""
         items: tuple[tuple[str, Cell], ...] = (
             ("items in both runs", self.n_items),
             ("items only in the baseline", self.n_only_baseline),
@@ -105,18 +105,18 @@ def run_difference(
     dataset: LabelledDataset | None = None,
     **resampling: Unpack[ResamplingArguments],
 ) -> RunDifference:
-    """Compare the scores of a run with those of a baseline, item by item.
+    """Compare a run's scores with a baseline run's scores, item by item.
 
-    Items are matched by id. Their submissions may differ, for example if two systems answered them.
+    Items are matched by id. Their submissions can differ, for example if two systems generated them.
 
     Args:
-        baseline: Run that serves as the reference.
-        run: Run that is compared with the baseline.
+        baseline: Reference run.
+        run: Run to compare with the baseline.
         dataset: Dataset with labels, matched by item id; None uses the dataset of `run`.
-        **resampling: Confidence level of the intervals, and `n_resamples` and `rng` of the sign-flip test.
+        **resampling: `confidence_level` of the intervals, and `n_resamples` and `rng` of the sign-flip test.
 
     Raises:
-        ArgumentError: If no item is in both runs.
+        ArgumentError: If the runs have no items in common.
     """
     before, after = _by_id(baseline), _by_id(run)
     both = [item for item in before if item in after]
@@ -177,7 +177,7 @@ def _assumes(report: EnsembleEvaluationReport | None) -> bool:
 
 
 def _values(report: EnsembleEvaluationReport | None) -> _Values:
-    """Return the value with which each criterion enters the score; None if unreadable replies decided it."""
+    """Return each criterion's contribution to the score; None if unreadable replies decided it."""
     if report is None:
         return {}
     return {

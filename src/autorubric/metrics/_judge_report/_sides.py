@@ -36,9 +36,9 @@ class Sides:
 
     Attributes:
         scale: Scale of the labels.
-        has_category: Whether abstention is a category, which follows those of the scale.
+        has_category: Whether abstention is an additional category after the scale's categories.
         truth: Ground-truth labels.
-        pred: Labels that are compared with the truth.
+        pred: Labels to compare with the truth.
         cluster: Cluster of each unit; None if units are independent.
     """
 
@@ -61,7 +61,7 @@ class Sides:
         return (*map(str, self.scale.labels), *((ABSTENTION,) if self.has_category else ()))
 
     def numbers(self, column: Column) -> Array:
-        """Return a rater's answers as numbers; NaN if there is no answer or the scale has no distances."""
+        """Return a rater's answers as numbers; NaN for missing answers or if the scale has no distances."""
         if isinstance(self.scale, Interval):
             return column.number
         places = self.scale.positions
@@ -71,7 +71,7 @@ class Sides:
 
 
 def modes_of(abstain: AbstainMode) -> Modes:
-    """Return the modes of counting CANNOT_ASSESS and NA for an abstention mode.
+    """Return the modes for counting CANNOT_ASSESS and NA that correspond to an abstention mode.
 
     Raises:
         ArgumentError: If the mode is unknown.
@@ -149,7 +149,7 @@ def _no_answer(label: Any, known: set[str]) -> int:
 
 
 def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
-    """Return the column with its abstentions counted according to the abstention mode."""
+    """Return the column with its abstentions converted as required by the abstention mode."""
     if abstain == "exclude":
         return column
     abstained = column.status == ABSTAINED

@@ -43,11 +43,11 @@ class EloResult:
     """Elo ratings after the last comparison.
 
     Attributes:
-        strengths: Rating by name, in order of first appearance.
-        k: Largest possible change of a rating by one comparison.
-        initial: Rating before the first comparison, which is also the mean of all ratings.
+        strengths: Rating of each player, keyed by name in order of first appearance.
+        k: Maximum rating change from one comparison.
+        initial: Rating before a player's first comparison; also the mean of all ratings.
         n: Number of comparisons.
-        method: The method, with a note that it depends on the order of the comparisons.
+        method: Name of the method, with a note that it depends on the order of the comparisons.
     """
 
     strengths: Mapping[str, float] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class EloResult:
     method: str = _ELO
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form."""
+        """Return all fields as JSON-compatible values."""
         return {
             "strengths": dict(self.strengths), "k": self.k, "initial": self.initial, "n": self.n,
             "method": self.method,
@@ -69,13 +69,13 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
 
     After each comparison of i with j, both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
     E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win by i, 1/2 for a tie and 0 for a loss. The mean
-    rating does not change. Late comparisons weigh more than early ones, which is not meaningful for players
-    that do not change, and there is no standard error. For judged systems, use `bradley_terry`, which does
-    not depend on the order.
+    rating does not change. Late comparisons carry more weight than early ones, which is not meaningful for
+    players that do not change, and there is no standard error. To compare systems, use `bradley_terry`, which
+    does not depend on the order.
 
     Args:
         comparisons: Tuples `(left, right, winner)` in order; winner is one of the two, or None for a tie.
-        k: Largest possible change of a rating by one comparison, above 0.
+        k: Maximum rating change from one comparison, above 0.
         initial: Rating of a player before its first comparison.
 
     Raises:
@@ -113,16 +113,16 @@ class BradleyTerryResult:
     """Strengths estimated by the Bradley–Terry model.
 
     Attributes:
-        strengths: Log strength by name, with mean 0; None if the likelihood has no maximum.
+        strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
         estimates: Strengths with standard errors and intervals; undefined (`not_connected`) if the likelihood
             has no maximum.
-        covariance: Covariance of the strengths, in the order of the names; None if they are undefined.
-        tie_strength: Davidson's ν: between equal players, a tie is ν times as likely as a win by one of them.
-            None if ties are half wins.
+        covariance: Covariance of the strengths, in the order of `estimates`; None if they are undefined.
+        tie_strength: Davidson's ν: a tie between equal players is ν times as likely as a win by one of them.
+            None if ties count as half wins or the likelihood has no maximum.
         n: Number of comparisons.
-        unconnected: Players whose missing wins or losses leave the likelihood without a maximum.
-        reason: Message that explains why there are no strengths; None if there are strengths.
-        method: Description of the model and of the method of the intervals.
+        unconnected: Players without the wins or losses needed for the likelihood to have a maximum.
+        reason: Explanation of why there are no strengths; None if there are strengths.
+        method: Description of the model and the interval method.
         confidence_level: Confidence level of the intervals.
     """
 
@@ -137,7 +137,7 @@ class BradleyTerryResult:
     confidence_level: float = 0.95
 
     def difference(self, left: str, right: str) -> Estimate:
-        """Return the strength of `left` minus that of `right`; the interval accounts for their covariance.
+        """Return `left`'s strength minus `right`'s; the interval accounts for their covariance.
 
         Raises:
             ArgumentError: If a name is not a player.
@@ -155,7 +155,7 @@ class BradleyTerryResult:
         return _wald(value, variance, self.n, method, self.confidence_level)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form, without NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return plain | {
             "strengths": None if self.strengths is None else dict(self.strengths),
@@ -172,20 +172,20 @@ def bradley_terry(
     prior: float | None = None,
     confidence_level: float = 0.95,
 ) -> BradleyTerryResult:
-    """Estimate strengths by maximum likelihood: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1].
+    """Estimate players' strengths by maximum likelihood: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1].
 
     Strengths are logarithmic and centred, with mean 0. The likelihood has a maximum if and only if a chain of
     wins or ties leads from each player to every other [3]. Otherwise the strengths are None, and the result
     lists the players outside the largest connected set; `prior` adds the missing connections.
 
-    Standard errors are those of the centred strengths, from the inverse of the observed information. The
-    intervals are Wald intervals and need many comparisons per player. Half wins count as half an observation
-    each, so a tie is as informative as a win. The comparisons added by `prior` count as observations.
+    Standard errors apply to the centred strengths and use the inverse of the observed information. The
+    intervals are Wald intervals and need many comparisons per player. Each half win counts as half an
+    observation, so a tie is as informative as a win. Comparisons added by `prior` count as observations.
 
     Args:
         comparisons: Tuples `(left, right, winner)`, where winner is one of the two, or None for a tie.
-        ties: `"half"` counts a tie as half a win for each; `"davidson"` models ties as an outcome [2].
-        prior: Number of comparisons with an average player to add for each player, half of them wins.
+        ties: `"half"` counts a tie as half a win for each player; `"davidson"` models ties as an outcome [2].
+        prior: Number of comparisons with an average player to add for each player, half of them as wins.
         confidence_level: Confidence level of the intervals.
 
     Raises:

@@ -126,7 +126,7 @@ def _mean_of_groups(
         on_table=False,
     )
     without = len(right) - len(there)
-    note += f", mean of {len(there)} groups" + (f", {without} without pairs excluded" if without else "")
+    note += f", mean of {len(there)} groups" + (f", excluding {without} without pairs" if without else "")
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
 
 
@@ -146,30 +146,30 @@ def pairwise_accuracy(
 ) -> Estimate:
     """Compute the proportion of item pairs that `pred` orders as `gold` does: (C + T_both) / all pairs [1].
 
-    C pairs have the same strict order in both scores; T_both pairs are tied in both. Scores in `pred` are
-    tied if they differ, as floats, by at most `epsilon`; scores in `gold` are tied if they are equal. No
-    tolerance is added: if numbers differ only by rounding error, round them or set `epsilon`.
+    C counts pairs with the same strict order in both scores, and T_both counts pairs tied in both. Scores in
+    `pred` are tied if they differ, as floats, by at most `epsilon`; scores in `gold` are tied if they are
+    equal. No tolerance is added: if scores differ only by rounding error, round them or set `epsilon`.
 
-    With `ties="skip"`, pairs tied in gold are excluded, and a tie in `pred` counts as wrong. The result is
-    C / (C + D + T_pred), the accuracy of [2], with D pairs in opposite order and T_pred tied in `pred`.
+    With `ties="skip"`, pairs tied in `gold` are excluded, and a tie in `pred` counts as wrong. The result is
+    C / (C + D + T_pred), the accuracy of [2], with D pairs in opposite order and T_pred pairs tied in `pred`.
 
     With `groups`, only pairs within a group count ("group by prompt"), and the result is the unweighted mean
-    of the accuracies within the groups [1]. Groups without a pair are excluded, and `method` reports how
+    of the accuracies within groups [1]. Groups that have no pairs are excluded, and `method` reports how
     many. (With pooled pairs, a group with twice the items would weigh four times as much.)
 
     If all pairs are tied in both scores, the result is 1.0. It is undefined with no items or no group with a
-    pair (`no_pairs`), one item (`too_few_units`), or `ties="skip"` and constant gold (`no_variance`).
+    pair (`no_pairs`), one item (`too_few_units`), or `ties="skip"` and constant `gold` (`no_variance`).
 
-    The interval is logit-t on the linear part of the U-statistic: over items, over clusters with C - 1
-    degrees of freedom or, with groups, over the groups. In a bootstrap, an item is never paired with a copy
-    of itself.
+    The interval is a logit-t interval on the linear part of the U-statistic: over items, over clusters
+    (degrees of freedom: number of clusters minus 1) or, with groups, over groups. In a bootstrap, an item is
+    never paired with a copy of itself.
 
     Args:
-        gold: Numbers of shape `(n,)`. Items with None or NaN in either score are dropped.
-        pred: Numbers of shape `(n,)`.
-        ties: Whether pairs tied in gold are credited or skipped.
-        epsilon: Tie threshold for differences in `pred`, at least 0.
-        groups: One group id per item.
+        gold: Reference scores, shape `(n,)`. Items with None or NaN in either score are dropped.
+        pred: Scores to evaluate, shape `(n,)`.
+        ties: Whether pairs tied in `gold` are credited (`"credit"`) or skipped (`"skip"`).
+        epsilon: Largest difference in `pred` that counts as a tie, at least 0.
+        groups: One group id per item; None compares all pairs.
         **interval: See `IntervalArguments`; all items of a group must be in the same cluster.
 
     Raises:
@@ -206,12 +206,12 @@ def position_consistency(
 
     Both arguments use the same names for the candidates, regardless of their order. A judge that always picks
     the first candidate scores 0; a judge that picks one of two at random scores about 1/2. The interval is
-    Wilson's. The result is undefined without a complete pair (`no_pairs`).
+    Wilson's. The result is undefined if no pair is complete (`no_pairs`).
 
     Args:
-        first: Outcomes in the declared order. None and NaN count as missing, and their pairs are dropped.
-        swapped: Outcomes in the other order, with the same names.
-        scale: Declared outcomes; None uses the outcomes that occur.
+        first: Outcomes in the declared order. Pairs in which either outcome is None or NaN are dropped.
+        swapped: Outcomes in the swapped order, with the same candidate names.
+        scale: Scale that declares the outcomes; None uses the outcomes that occur.
         **interval: See `CodedArguments`.
     """
     options = CodedOptions(**interval)

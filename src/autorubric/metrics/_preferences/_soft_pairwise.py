@@ -25,34 +25,34 @@ def soft_pairwise_accuracy(
     """Compare the p-values of all pairs of systems [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
 
     p(i>j), for i before j, is the one-sided p-value of a paired permutation test that system i scores higher
-    on average. It is the proportion of the ways to swap the two systems' scores within segments that give a
-    difference at least as large as the observed one. With S ≤ 13 segments, all 2^S ways are enumerated;
-    otherwise `n_permutations` are drawn and the observed one is added to them, (k + 1) / (m + 1). The same
-    permutations are used for all pairs, and for gold and pred.
+    on average: among the ways to swap the two systems' scores within segments, the proportion that gives a
+    difference at least as large as the observed one. With S ≤ 13 segments (or clusters), all 2^S ways are
+    enumerated; otherwise, m = `n_permutations` ways are drawn at random and the observed one is added: (k +
+    1) / (m + 1), where k of the m differences are as large. All pairs, and both `gold` and `pred`, use the
+    same permutations.
 
     If some swaps give exactly the observed difference, p(i>j) + p(j>i) exceeds 1, and the order of the
-    systems can change the result by that much.
+    systems can change the result by this excess.
 
-    There is no interval (`no_interval`), because the p-values themselves are computed from the noise of the
-    segments. A resample of segments would contain that noise twice: p-values would move towards 0 and 1, and
-    the resampled values would centre on a different value. The metric is undefined with one system
-    (`too_few_units`) or no segment (`no_pairs`). Segments with a missing score are dropped and counted in
-    `n_missing`.
+    There is no interval (`no_interval`), because the p-values already account for the noise of the segments.
+    Resampling segments would count that noise twice: p-values would move towards 0 and 1, and the resampled
+    values would centre on a different value. The metric is undefined with one system (`too_few_units`) or no
+    segment (`no_pairs`). Segments with a missing score are dropped and counted in `n_missing`.
 
     Args:
-        gold: Numbers of shape `(n_systems, n_segments)`; None and NaN count as missing.
-        pred: Numbers of the same shape.
-        n_permutations: Number of permutations to draw, at least 10,000.
-        **interval: See `IntervalArguments`. `cluster` has one id per segment; the segments of a cluster are
-            swapped together. `rng` draws the permutations. `ci` must be `"auto"` or None; `confidence_level`
-            and `n_resamples` have no effect.
+        gold: Reference scores, shape `(n_systems, n_segments)`; None and NaN count as missing.
+        pred: Scores to evaluate, in the same shape.
+        n_permutations: Number of random permutations, at least 10,000.
+        **interval: See `IntervalArguments`. `cluster` has one id per segment; segments in the same cluster
+            are swapped together. `rng` seeds the permutations. `ci` must be `"auto"` or None;
+            `confidence_level` and `n_resamples` have no effect.
 
     Returns:
-        The estimate, whose `n` is the number of systems.
+        The estimate, in which `n` is the number of systems.
 
     Raises:
-        ArgumentError: If the shapes differ or are not two-dimensional, the number of cluster ids is not the
-            number of segments, there are too few permutations, or a specific interval is requested.
+        ArgumentError: If the shapes differ or are not two-dimensional, the numbers of cluster ids and
+            segments differ, there are too few permutations, or a specific interval method is requested.
 
     References:
         [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in

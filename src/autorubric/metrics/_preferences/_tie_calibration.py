@@ -33,10 +33,10 @@ class TieCalibratedAccuracy(Estimate):
     """Pairwise accuracy at the tie threshold that maximizes it.
 
     Attributes:
-        epsilon: Threshold chosen on all items; None if there is no pair.
-        in_sample: Whether `value` uses the items that `epsilon` was chosen on, which makes it optimistic.
-        cross_validated: Accuracy on items that were not used to choose the threshold; report this one.
-        fold_epsilons: For each fold, the threshold chosen on the other folds.
+        epsilon: Tie threshold chosen on all items; None if there are no pairs.
+        in_sample: Whether `epsilon` was chosen on the same items as `value`, which makes `value` optimistic.
+        cross_validated: Accuracy on items not used to choose the threshold; report this value.
+        fold_epsilons: Threshold used in each fold, chosen on the other folds.
     """
 
     epsilon: float | None = None
@@ -45,7 +45,7 @@ class TieCalibratedAccuracy(Estimate):
     fold_epsilons: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form, without NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return plain | {
             "cross_validated": self.cross_validated.to_dict(),
@@ -65,28 +65,28 @@ def tie_calibrated_pairwise_accuracy(
 ) -> TieCalibratedAccuracy:
     """Find the tie threshold that maximizes pairwise accuracy, and the accuracy on held-out items [1].
 
-    A judge whose scores are never equal is wrong on every pair that is tied in gold. `value` is the accuracy,
-    with ties credited, at the `epsilon` that maximizes it: 0 or a difference between two scores, the smallest
-    if several are equally good. This is the metric of [1]. It is optimistic, because the threshold was chosen
-    on the same items, and has no interval (`in_sample`). Report `cross_validated` instead: items (whole
-    groups with `groups`, whole clusters with `cluster`) are split into folds, the pairs of each fold are
-    evaluated at the threshold chosen on the other folds, and pairs across folds are excluded. Its interval
-    treats the thresholds as fixed.
+    A judge whose scores are never equal is wrong on every pair that is tied in `gold`. `value`, the metric of
+    [1], is the accuracy with ties credited at the best `epsilon`, which is 0 or a difference between two
+    scores (the smallest of equally good ones). It is optimistic, because the threshold was chosen on the same
+    items, and has no interval (`in_sample`). Report `cross_validated` instead: items (whole groups with
+    `groups`, whole clusters with `cluster`) are split into folds, the pairs in each fold are evaluated at the
+    threshold chosen on the other folds, and pairs across folds are excluded. Its interval treats the
+    thresholds as fixed.
 
     With more than about 2000 items in one group, thresholds are chosen on a random sample of two million
-    pairs, as in [1]; the accuracy always uses all pairs. Pairs tied in gold always count: if they were
+    pairs, as in [1]; the accuracy always uses all pairs. Pairs tied in `gold` always count: if they were
     skipped, no threshold would help.
 
-    The value is undefined in the same cases as `pairwise_accuracy`. `cross_validated` is also undefined
-    (`too_few_units`) with fewer than two groups or, without groups, fewer than four items or clusters. If
-    these do not suffice for the requested folds, fewer folds are used.
+    `value` is undefined in the same cases as `pairwise_accuracy`. `cross_validated` is also undefined
+    (`too_few_units`) with fewer than four items, fewer than two groups or, without groups, fewer than four
+    clusters. If there are too few for the requested number of folds, fewer folds are used.
 
     Args:
-        gold: Numbers of shape `(n,)`. Items with None or NaN in either score are dropped.
-        pred: Numbers of shape `(n,)`.
+        gold: Reference scores, shape `(n,)`. Items with None or NaN in either score are dropped.
+        pred: Scores to evaluate, shape `(n,)`.
         ties: Must be `"credit"`; the parameter exists for compatibility with `pairwise_accuracy`.
         epsilon: Must be None, because this function chooses the threshold.
-        groups: One group id per item. Only pairs within a group count, and all groups have equal weight.
+        groups: One group id per item. Only pairs within a group count, and groups are weighted equally.
         folds: Number of folds, at least 2.
         **interval: See `IntervalArguments`; `rng` also assigns the folds.
 

@@ -73,21 +73,21 @@ def auroc(
 ) -> Estimate:
     """Compute the area under the ROC curve, the probability that a positive ranks above a negative [1].
 
-    This is the Mann-Whitney statistic with midranks, U / (n₁ n₀); ties count half. 1 is perfect and 1/2 is
-    chance level. It depends only on the order of the probabilities, not on their size. With two columns, the
-    second is used. With more, the result is the unweighted mean over classes, each against the rest; a class
-    is excluded if no observation or every observation belongs to it, and `method` reports how many classes
-    were used. The area is undefined if the truth has only one class (`single_class`) or no observation is
-    complete (`no_pairs`).
+    This is the Mann-Whitney statistic with midranks, U / (n₁ n₀); ties count as half. 1 is perfect and 1/2 is
+    chance level. The result depends only on the order of the probabilities, not on their values. With two
+    columns, the second one is used. With more columns, the result is the unweighted mean over classes, each
+    against the rest; a class is excluded if it contains no observation or every observation, and `method`
+    reports how many classes were used. The area is undefined if the truth has only one class (`single_class`)
+    or no observation is complete (`no_pairs`).
 
     Args:
         truth: Outcomes; see `brier`.
         prob: Probabilities; see `brier`.
         scale: Categories; see `brier`.
         **interval: See `IntervalArguments`. `auto` uses DeLong's variance [2] on the logit scale or, with
-            clusters, the variance of [3] with a t quantile on C - 1 degrees of freedom. Where these fail (an
-            area of 0 or 1, or fewer than two observations of a class), it uses the score interval of [4],
-            which counts each cluster as one observation.
+            clusters, the variance of [3] with a t quantile (degrees of freedom: number of clusters minus 1).
+            If these fail (an area of 0 or 1, or fewer than two observations of a class), it uses the score
+            interval of [4], which counts each cluster as one observation.
 
     References:
         [1] J. A. Hanley, B. J. McNeil (1982), The meaning and use of the area under a receiver operating

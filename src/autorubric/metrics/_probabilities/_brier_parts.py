@@ -41,14 +41,14 @@ class BrierParts:
     """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:
-        brier: The Brier score of P(positive).
-        reliability: `Σ n_b (p̄_b - ȳ_b)² / n`: how far the mean forecast of each bin is from its observed
-            rate; 0 means calibrated.
+        brier: Brier score of P(positive).
+        reliability: `Σ n_b (p̄_b - ȳ_b)² / n`: distance between each bin's mean forecast and observed rate; 0
+            means calibrated.
         resolution: `Σ n_b (ȳ_b - ȳ)² / n`: distance of the bins' rates from the base rate; higher is better.
-        uncertainty: `ȳ (1 - ȳ)`: the score of always forecasting the base rate.
-        within_variance: `ΣΣ (p - p̄_b)² / n`: spread of the forecasts within bins.
-        within_covariance: `2 ΣΣ (p - p̄_b) (y - ȳ_b) / n`: how well forecasts within bins follow the
-            outcomes; this part is subtracted from the score.
+        uncertainty: `ȳ (1 - ȳ)`: Brier score of always forecasting the base rate.
+        within_variance: `ΣΣ (p - p̄_b)² / n`: variance of the forecasts within bins.
+        within_covariance: `2 ΣΣ (p - p̄_b) (y - ȳ_b) / n`: how well forecasts follow the outcomes within
+            bins; this part is subtracted from the score.
         method: Description of the bins.
     """
 
@@ -61,7 +61,7 @@ class BrierParts:
     method: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         parts = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
 
@@ -114,7 +114,7 @@ class _Parts:
         return np.asarray((raw - raw.mean()) / len(raw))
 
     def uncertainty_ends(self, value: float, confidence_level: float) -> Ends:
-        """Derive the interval from that of the base rate ȳ, because ȳ (1 - ȳ) is flat at 1/2."""
+        """Derive the interval from the base rate's interval, because ȳ (1 - ȳ) is flat at 1/2."""
         seen = self.binned.seen
         options = IntervalOptions(confidence_level=confidence_level)
         base = rate("base rate", self.binned.happened, seen.cluster, options)
@@ -134,23 +134,23 @@ def brier_parts(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> BrierParts:
-    """Split the Brier score of P(positive) into parts that sum to it exactly [1, 2].
+    """Decompose the Brier score of P(positive) into parts that sum to it exactly [1, 2].
 
     `brier = reliability - resolution + uncertainty + within_variance - within_covariance`. With `bins=None`,
-    each distinct forecast is its own bin, the last two parts are 0 and the rest is Murphy's identity [1]. If
-    nearly all forecasts differ, each bin then holds one outcome and the parts are meaningless (reliability
-    becomes the score itself), so pass `bins`. Forecasts differ within such bins, and the last two parts
-    account for that [2]. Reliability and resolution are both biased upwards, by up to about B ȳ(1-ȳ)/n for B
-    bins. All parts are undefined (`no_pairs`) if no observation is complete.
+    each distinct forecast is a separate bin, the last two parts are 0 and the rest is Murphy's identity [1].
+    If nearly all forecasts differ, each bin then contains one outcome and the parts are meaningless
+    (reliability becomes the score itself), so pass `bins`. Forecasts differ within such bins, and the last
+    two parts account for this [2]. Reliability and resolution are both biased upwards, by up to about B
+    ȳ(1-ȳ)/n for B bins. All parts are undefined (`no_pairs`) if no observation is complete.
 
     Args:
         truth: Outcomes; see `brier`.
-        prob: P(positive), shape `(n,)`, or two columns; with more classes, pass one class against the rest.
-        bins: Number of bins; None for one bin per distinct forecast.
+        prob: P(positive), shape `(n,)`, or two columns. For more classes, pass one class against the rest.
+        bins: Number of bins; None uses one bin per distinct forecast.
         strategy: `"width"` or `"mass"`; see `ece`.
         scale: Categories; see `brier`.
-        **interval: See `IntervalArguments`. `auto` is a delta-method t interval around the part, without
-            correcting its bias; the interval of the uncertainty is derived from Wilson's interval of the base
+        **interval: See `IntervalArguments`. `auto` is a delta-method t interval around the part, not
+            corrected for bias; the interval of the uncertainty is derived from Wilson's interval for the base
             rate.
 
     References:
@@ -189,21 +189,21 @@ def _estimate(binned: Binned, parts: _Parts, name: str, options: IntervalOptions
 def brier(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Compute the Brier score, the mean squared difference between forecast and outcome [1].
+    """Compute the Brier score, the mean squared difference between forecasts and outcomes [1].
 
-    0 is perfect. For P(positive), shape `(n,)`, it is `Σ (p - y)² / n`, in [0, 1]; always forecasting 1/2
-    scores 0.25. For classes, shape `(n, K)`, it is `Σ Σ_k (p_k - y_k)² / n`, in [0, 2], the sum of [1]; with
-    two classes this is halved, so that both forms of a binary forecast score the same. `brier_parts`
-    decomposes it. The score is undefined (`no_pairs`) if no observation is complete.
+    0 is perfect. For P(positive), shape `(n,)`, the score is `Σ (p - y)² / n`, in [0, 1]; always forecasting
+    1/2 scores 0.25. For class probabilities, shape `(n, K)`, it is `Σ Σ_k (p_k - y_k)² / n` as in [1], in [0,
+    2]; with two classes this is halved, so that both forms of a binary forecast have the same score.
+    `brier_parts` decomposes it. The score is undefined (`no_pairs`) if no observation is complete.
 
     Args:
-        truth: Outcomes. With one column, 0/1 or any value that `Binary()` reads; with K columns, codes
-            0..K-1, with -1 for missing. None and NaN are missing.
-        prob: Probabilities, shape `(n,)` or `(n, K)`, with rows that sum to 1 ± 0.001; a missing number drops
-            its row.
-        scale: Categories in the order of the columns, the positive one last; required if `truth` has labels.
-        **interval: See `IntervalArguments`. `auto` is a t interval on the logit scale, with C - 1 degrees of
-            freedom for C clusters.
+        truth: Outcomes: with one column, 0/1 or any value that `Binary()` accepts; with K columns, codes
+            0..K-1, or -1 if missing. None and NaN are missing.
+        prob: Probabilities, shape `(n,)` or `(n, K)`, with rows that sum to 1 ± 0.001. Rows with a missing
+            number are dropped.
+        scale: Categories in column order, with the positive one last; required if `truth` contains labels.
+        **interval: See `IntervalArguments`. `auto` is a t interval on the logit scale; with C clusters, it
+            has C - 1 degrees of freedom.
 
     References:
         [1] G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather
@@ -261,11 +261,11 @@ def log_loss(
     Args:
         truth: Outcomes; see `brier`.
         prob: Probabilities; see `brier`.
-        clip: Probabilities are first clipped to [clip, 1 - clip]; None leaves them unchanged. scikit-learn
-            clips at 2.2e-16.
+        clip: Clips probabilities to [clip, 1 - clip]; None leaves them unchanged. scikit-learn clips at
+            2.2e-16.
         scale: Categories; see `brier`.
-        **interval: See `IntervalArguments`. `auto` is a t interval, with C - 1 degrees of freedom if there
-            are clusters.
+        **interval: See `IntervalArguments`. `auto` is a t interval; with C clusters, it has C - 1 degrees of
+            freedom.
 
     References:
         [1] I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14(1), 107-114.

@@ -54,19 +54,19 @@ class Binned:
         return np.asarray(np.add.reduceat(weighted, self.starts, axis=-1))
 
     def means(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weight, mean forecast and rate of each bin, shape `(..., B)`; means without weight are 0."""
+        """Return each bin's weight, mean forecast and rate, shape `(..., B)`; means without weight are 0."""
         n = self.sums(weights)
         filled = np.where(n == 0, 1.0, n)
         return n, self.sums(weights * self.prob) / filled, self.sums(weights * self.happened) / filled
 
     @property
     def ones(self) -> Array:
-        """A weight of 1 for each observation, shape `(n,)`."""
+        """Weight 1 for each observation, shape `(n,)`."""
         return np.ones(len(self.prob))
 
 
 def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy) -> Binned:
-    """Put forecasts into bins; `bins=None` gives each distinct forecast its own bin."""
+    """Assign forecasts to bins; with `bins=None`, each distinct forecast has its own bin."""
     if bins is not None and (isinstance(bins, bool) or bins != int(bins) or bins < 1):
         raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
     if strategy not in get_args(Strategy):
@@ -170,13 +170,13 @@ def ece(
     """Compute the expected calibration error `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins [1, 2].
 
     The result is in [0, 1]. With one column, P(positive) is compared with the rate of positives. With K
-    columns, the confidence of the top label is compared with how often that label is right [2]. The two forms
+    columns, the top label's confidence is compared with how often that label is correct [2]. The two forms
     give different values for the same two-class forecast. Bins include their upper edge, and the first bin
     also includes its lower edge. Edges of equal-mass bins are sample quantiles, and equal forecasts stay in
     one bin. The ECE is biased upwards, more so with fewer forecasts per bin: with 10 bins, a perfectly
-    calibrated judge shows about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias by the
-    normal approximation of [3], which removes about a third of it. The ECE is undefined (`no_pairs`) if no
-    observation is complete.
+    calibrated judge scores about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias estimated
+    by the normal approximation of [3], which removes about a third of it. The ECE is undefined (`no_pairs`)
+    if no observation is complete.
 
     Args:
         truth: Outcomes; see `brier`.
@@ -186,9 +186,9 @@ def ece(
         debiased: Whether to subtract the estimated bias; the result is at least 0.
         scale: Categories; see `brier`.
         **interval: See `IntervalArguments`. `auto` is a t interval shifted down by the bias: its upper bound
-            is that of the debiased ECE, and its lower bound allows for the whole ECE that a calibrated judge
-            would show. Its coverage exceeds the nominal level where calibration is poor. A percentile
-            bootstrap adds the bias a second time and misses the true value. Bin edges are kept fixed.
+            is the debiased ECE's, and its lower bound allows for the whole ECE that a calibrated judge would
+            have. Its coverage exceeds the nominal level if calibration is poor. A percentile bootstrap adds
+            the bias a second time and misses the true value. Bin edges are kept fixed.
 
     References:
         [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using
@@ -212,10 +212,10 @@ class ReliabilityBin:
     """One bin of a reliability curve.
 
     Attributes:
-        low: Lower edge; only the first bin includes it.
+        low: Lower edge, which only the first bin includes.
         high: Upper edge, which the bin includes.
         forecast: Mean forecast.
-        rate: Rate at which the forecast event happened.
+        rate: Observed rate of the forecast event.
         n: Number of forecasts in the bin.
     """
 
@@ -226,7 +226,7 @@ class ReliabilityBin:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return {
             "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
             "n": self.n,
@@ -235,14 +235,14 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityCurve:
-    """Observed rates and mean forecasts, bin by bin.
+    """Observed rates and mean forecasts by bin.
 
     Attributes:
         bins: Non-empty bins, from the lowest forecasts to the highest.
         n: Number of observations.
-        n_missing: Number of observations excluded because the truth or the probability was missing.
-        method: Description of the probability and of the bins.
-        reason: Reason why there are no bins; None if there are any.
+        n_missing: Number of observations excluded because the truth or the probability is missing.
+        method: Description of the probability and the bins.
+        reason: Reason why there are no bins; None if there are bins.
     """
 
     bins: tuple[ReliabilityBin, ...]
@@ -252,7 +252,7 @@ class ReliabilityCurve:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return {
             "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
             "method": self.method, "reason": self.reason,
@@ -270,7 +270,7 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """Compute the observed rate and the mean forecast of each non-empty bin [1].
 
-    The curve of a calibrated judge is the diagonal. The probability and the bins are those of `ece`. Each
+    A calibrated judge's curve is the diagonal. The probability and the bins are the same as in `ece`. Each
     rate has Wilson's interval, or a logit-t interval with clusters. If no observation is complete, there are
     no bins (`no_pairs`); a rate that is undefined within a bin has its own reason.
 

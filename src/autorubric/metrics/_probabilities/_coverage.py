@@ -24,12 +24,12 @@ _NAME = "area under the risk-coverage curve, equal confidences as one step"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveragePoint:
-    """Accuracy of the most confident answers at one coverage.
+    """Accuracy of the most confident answers at one coverage level.
 
     Attributes:
-        coverage: Share of answers kept, in (0, 1].
+        coverage: Fraction of answers kept, in (0, 1].
         threshold: Lowest confidence among the kept answers.
-        accuracy: Share of the kept answers that are right.
+        accuracy: Fraction of kept answers that are correct.
         n: Number of answers kept.
     """
 
@@ -39,7 +39,7 @@ class CoveragePoint:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return {
             "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
             "n": self.n,
@@ -48,15 +48,15 @@ class CoveragePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageCurve:
-    """Accuracy as a function of coverage.
+    """Accuracy as a function of coverage, the fraction of answers kept.
 
     Attributes:
         points: Points in order of increasing coverage.
-        aurc: Area under the risk-coverage curve, which is the mean error rate over coverages. Lower is
-            better; an uninformative confidence gives about the error rate.
-        n: Number of answers with a truth and a confidence.
+        aurc: Area under the risk-coverage curve, the mean error rate over coverages. Lower is better;
+            uninformative confidences give roughly the overall error rate.
+        n: Number of answers that have a label and a confidence.
         n_missing: Number of excluded answers.
-        reason: Reason why there are no points; None if there are any.
+        reason: Reason why there are no points; None if there are points.
     """
 
     points: tuple[CoveragePoint, ...]
@@ -66,7 +66,7 @@ class CoverageCurve:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return {
             "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
             "n_missing": self.n_missing, "reason": self.reason,
@@ -102,8 +102,7 @@ class _Steps:
     def effects(self) -> Array:
         """Return the first-order effect of each answer on the area, shape `(n,)`.
 
-        An answer adds a coverage at which the risk is evaluated, and changes the risk at its own step and all
-        later ones.
+        Each answer adds a coverage level and changes the risk at its own step and all later ones.
         """
         n = len(self.wrong)
         gained = np.diff(self.ends, prepend=0)
@@ -125,18 +124,18 @@ def accuracy_at_coverage(
 ) -> CoverageCurve:
     """Compute the accuracy of the most confident answers at increasing coverages, and the AURC [1].
 
-    Answers are taken in order of decreasing confidence. Equal confidences are taken together, so the order of
-    rows does not matter; a coverage that falls within such a step is reported at the end of the step. AURC,
-    the area above the accuracy curve, is `Σ_s (share of answers in step s) · (error rate up to s)`; if all
-    confidences differ, this is the mean over answers of [1]. Without confidences, there are no points and
-    AURC is undefined (`no_confidence`); the same holds without complete answers (`no_pairs`).
+    Coverage is the fraction of answers kept, most confident first. Answers with equal confidence form one
+    step, so the order of rows does not matter; a coverage within a step is reported at the end of the step.
+    AURC, the area above the accuracy curve, is `Σ_s (share of answers in step s) · (error rate up to s)`; if
+    all confidences differ, it is the mean over answers defined in [1]. If `confidence` is None, there are no
+    points and AURC is undefined (`no_confidence`); the same applies if no answer is complete (`no_pairs`).
 
     Args:
-        truth: True labels; answers with None or NaN are dropped.
-        pred: Predicted labels; answers with None or NaN are dropped.
-        confidence: Numbers on any scale, of which only the order matters; None and NaN are missing.
-        coverages: Coverages in (0, 1] to report; None for every step or, if there are more than 100 steps,
-            for 1%, 2%, … 100%.
+        truth: True labels. Answers whose label is None or NaN are dropped.
+        pred: Predicted labels. Answers whose prediction is None or NaN are dropped.
+        confidence: Numbers on any scale, because only their order matters; None and NaN are missing.
+        coverages: Coverages in (0, 1] to report; None reports every step or, if there are more than 100
+            steps, 1%, 2%, … 100%.
         scale: Declared categories; None uses the labels that occur.
         **interval: See `CodedArguments`. Accuracies have Wilson's interval, or a logit-t interval with
             clusters; AURC has a delta-method t interval.

@@ -21,24 +21,24 @@ from autorubric.metrics._votes_to_truth._votes import Patterns, Votes, collapse,
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DawidSkeneResult:
-    """Estimated labels, their probabilities and the confusion matrix of each rater.
+    """Estimated labels, their probabilities and each rater's confusion matrix.
 
     Attributes:
-        labels: Most probable category of each item; None if categories tie or nobody voted.
-        posterior: Probability of each category, shape `(n_items, K)`; an item without a vote has the prior.
-            None, like `prior` and `confusion`, if there are no votes at all.
-        confusion: Probability that a rater gives each label (columns), by true class (rows), shape
-            `(R, K, K)`. A row without support is not estimated and has equal probabilities.
+        labels: Most probable category of each item; None if categories tie or the item has no votes.
+        posterior: Probability of each category, shape `(n_items, K)`; an item that has no votes gets the
+            prior. `posterior`, `prior` and `confusion` are None if there are no votes at all.
+        confusion: Probability of each rater's labels (columns) given the true class (rows), shape `(R, K,
+            K)`. A row without support is not estimated and has equal probabilities.
         prior: Estimated proportion of each category, shape `(K,)`.
-        support: Expected number of a rater's votes on items of each class, shape `(R, K)`.
+        support: Expected number of each rater's votes on items of each class, shape `(R, K)`.
         categories: The K labels, in the order used by all arrays.
         raters: Ids of the R raters, or their column numbers.
-        n: Number of items with a vote.
-        n_missing: Number of items without a vote.
-        iterations: Number of iterations run.
-        converged: Whether the iterations converged.
+        n: Number of items that have votes.
+        n_missing: Number of items that have no votes.
+        iterations: Number of EM iterations.
+        converged: Whether EM converged.
         log_likelihood: Log-likelihood of the votes under the estimates.
-        warnings: Warnings about estimates that may be unreliable.
+        warnings: Warnings about potentially unreliable estimates.
         reason: Reason why there are no estimates; None if there are estimates.
     """
 
@@ -58,7 +58,7 @@ class DawidSkeneResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields in JSON-compatible form; confusion rows without support are None."""
+        """Return all fields as JSON-compatible values; confusion rows that have no support are None."""
         plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         if self.confusion is not None and self.support is not None:
             plain["confusion"] = [
@@ -87,33 +87,33 @@ def dawid_skene(
     max_iterations: int = 1000,
     tolerance: float = 1e-8,
 ) -> DawidSkeneResult:
-    """Estimate the most probable labels, their probabilities and the confusion matrix of each rater [1].
+    """Estimate the most probable labels, their probabilities and each rater's confusion matrix [1].
 
-    In the model, an item belongs to class k with probability p_k, and rater r then gives label l with
-    probability π_rkl, independently of the other raters. The parameters are fitted by maximum likelihood with
-    EM, starting from the proportion of votes for each class; the likelihood may have other maxima. Votes may
-    be missing. `warnings` lists reasons to doubt the estimates: fewer than three columns of votes, fewer
-    items than parameters, raters that always give one label or are worse than guessing, raters that agree
-    more than independent errors explain (copies), and classes without items.
+    The model assumes that an item belongs to class k with probability p_k, and rater r then gives label l
+    with probability π_rkl, independently of the other raters. The parameters are fitted by maximum likelihood
+    with EM, starting from each item's proportions of votes per class; the likelihood may have other maxima.
+    Votes may be missing. `warnings` lists reasons to doubt the estimates: fewer than three columns of votes,
+    fewer items than parameters, raters that always give one label or are worse than guessing, raters that
+    agree more than independent errors explain (copies), and classes without items.
 
-    Without any vote, all estimates are None (`no_ratings`). The label of an item is None if its most probable
-    classes tie or it has no vote.
+    If there are no votes, all estimates are None (`no_ratings`). An item's label is None if its most probable
+    classes tie or it has no votes.
 
     Args:
-        ratings: Labels of shape `(n_items, n_columns)`; None and NaN are not votes.
+        ratings: Labels of shape `(n_items, n_columns)`; None and NaN are missing votes.
         scale: Declared categories; None uses the categories that occur.
         smoothing: Pseudo-votes added to each cell of each confusion matrix, and pseudo-items added to each
-            class. This gives the posterior mode under Dirichlet priors of 1 + smoothing; 0 is maximum
+            class. The result is the posterior mode under Dirichlet priors of 1 + smoothing; 0 gives maximum
             likelihood.
-        raters: Rater of each column, if a rater labelled the items several times. None treats each column as
-            a separate rater, named by its position.
+        raters: Rater of each column, for raters that labelled the items several times. None treats each
+            column as a separate rater, named by its position.
         labels: Number of categories K, if the labels are integer codes 0..K-1, -1 for missing.
         max_iterations: Maximum number of iterations.
-        tolerance: The iterations stop when no posterior probability changes by more than this value.
+        tolerance: Iteration stops when no posterior probability changes by more than this value.
 
     Raises:
-        ArgumentError: If rows differ in length, a label is outside the scale, the number of raters is not the
-            number of columns, or an option is out of range.
+        ArgumentError: If rows differ in length, a label is not on the scale, the number of raters differs
+            from the number of columns, or an option is out of range.
 
     References:
         [1] A. P. Dawid, A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the

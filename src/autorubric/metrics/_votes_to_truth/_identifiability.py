@@ -188,7 +188,7 @@ def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
     named = (
         (silent, "have no votes: their confusion matrices are not estimated"),
         (constant, "always give the same label: their votes carry no information about the truth"),
-        (worse, "are correct less often than by guessing: their labels, or the classes, may be swapped"),
+        (worse, "are correct less often than a random guess: their labels, or the classes, may be swapped"),
     )
     found = []
     for which, what in named:

@@ -28,29 +28,29 @@ def majority_vote(
     labels: int | None = None,
     rng: int | np.random.Generator = 0,
 ) -> list[Any]:
-    """Return the label with the most votes, or the largest total weight, for each unit.
+    """Return, for each unit, the label with the most votes or the largest total weight.
 
-    A plurality is enough. A unit without votes gives None, and so does a tie unless `ties` names a policy:
+    A plurality is enough. The result is None for units that have no votes and for ties, unless `ties` is:
 
     - `"first"`: the tied label that comes first in the row, so list the raters in order of precedence;
-    - `"lowest"`, `"highest"`: the tied label that is lowest or highest on the scale, for use if one kind of
-      error is preferable; requires an order, i.e. binary labels, numbers or a declared `Ordinal`;
+    - `"lowest"`, `"highest"`: the lowest or highest tied label on the scale, if one kind of error is
+      preferable; requires an order: binary labels, numbers or a declared `Ordinal`;
     - `"random"`: one of the tied labels, with equal probability.
 
-    Labels are returned in the form in which they were voted. Of equivalent labels, such as `True` and
+    Labels are returned in the form in which they were given. If equivalent labels occur, such as `True` and
     `"MET"`, the first form that occurs is returned.
 
     Args:
-        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are not votes.
-        ties: Policy for ties; None gives no label.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing votes.
+        ties: Policy for ties; None returns None for tied units.
         weights: One non-negative weight per rater; votes with weight 0 are ignored.
         scale: Declared categories; None uses the categories that occur.
         labels: Number of categories K, if the labels are integer codes 0..K-1, -1 for missing.
         rng: Seed or generator for `ties="random"`.
 
     Raises:
-        ArgumentError: If rows differ in length, a label is outside the scale, the number of weights is not
-            the number of raters, or the policy is unknown or needs an order that the labels do not have.
+        ArgumentError: If rows differ in length, a label is not on the scale, the number of weights differs
+            from the number of raters, or the policy is unknown or needs an order that the labels do not have.
     """
     if ties is not None and ties not in get_args(TiePolicy):
         raise ArgumentError(f"ties must be None or one of {list(get_args(TiePolicy))}; got {ties!r}")
@@ -100,7 +100,7 @@ def _first(which: Array) -> Codes:
 
 
 def _broken(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
-    """Return the winner of each tied row; `codes` are the votes that count."""
+    """Return the winner of each tied row; `codes` are the votes with nonzero weight."""
     if ties == "lowest":
         return _first(tied)
     if ties == "highest":
