@@ -48,7 +48,7 @@ class EMDResult(_Result):
 
     Attributes:
         emd: Distance, in the units of the scores; None if either sample is empty.
-        mean_difference: Mean of b minus mean of a; its absolute value is at most `emd`.
+        mean_difference: Mean of b minus mean of a, at most `emd` in size; None if either sample is empty.
         n_a: Number of non-missing scores in a.
         n_b: Number of non-missing scores in b.
         reason: Reason why the distance is undefined; None if it is defined.
@@ -67,8 +67,9 @@ class KSTestResult(_Result):
 
     Attributes:
         statistic: Largest distance between the distribution functions; None if either sample is empty.
-        p_value: Two-sided p-value for the null hypothesis of equal distributions; conservative with ties.
-        is_significant: Whether the p-value is below 0.05.
+        p_value: Two-sided p-value for the null hypothesis of equal distributions, conservative with ties;
+            None if either sample is empty.
+        is_significant: Whether the p-value is below 0.05; False if it is None.
         n_a: Number of non-missing scores in a.
         n_b: Number of non-missing scores in b.
         reason: Reason why the statistic is undefined; None if it is defined.

@@ -117,5 +117,6 @@ def variance_sentence(found: VarianceComponents) -> str:
         then = f"no known plan reaches {found.target:g} ({plan.reason})"
     else:
         samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
-        then = f"{plan.judges} judges with {samples} each would reach {found.target:g}"
+        judges = "1 judge" if plan.judges == 1 else f"{plan.judges} judges"
+        then = f"{judges} with {samples} per judge would reach {found.target:g}"
     return f"Reliability of the item scores: Φ = {said(study.phi)}; {then}."
