@@ -484,7 +484,7 @@ def test_a_rejected_key_is_named_with_its_address(
     origin = {"api_key": "in api_key", "api_key_env": "from the environment variable GIVEN_KEY"}
     expected = origin.get(next(iter(given), ""), "from the environment variable GROQ_API_KEY")
     with pytest.raises(AuthenticationError, match=f"the key {expected} was sent to {openai_server.url}"):
-        send(LLMConfig(model="groq/m", **given))  # type: ignore[arg-type]
+        send(LLMConfig(model="groq/m", **given))
 
 
 @pytest.mark.parametrize("status", [302, 307])
