@@ -178,8 +178,8 @@ def test_without_an_address_the_prefix_names_the_provider() -> None:
         ({"model": "openai/gpt", "api_base": "http://h/v1"}, True),
         ({"model": "my-model", "api_base": "http://h/v1"}, True),
         ({"model": "anthropic/c", "api_base": "http://h/v1"}, False),
-        ({"model": "Qwen/Q", "api_base": "http://h/v1"}, False),
-        ({"model": "Qwen/Q", "api_base": "http://h/v1", "transport": "openai_compatible"}, True),
+        ({"model": "Qwen/Q", "api_base": "http://h/v1"}, True),
+        ({"model": "Qwen/Q"}, False),
         ({"model": "openai/gpt", "api_base": "http://h/v1", "transport": "litellm"}, False),
     ],
 )

@@ -13,13 +13,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.errors import (
-    AuthenticationError,
-    AutorubricError,
-    ModelNotFoundError,
-    RequestRefusedError,
-    SchemaRefusedError,
-)
+from autorubric.errors import AuthenticationError, ModelNotFoundError, RequestRefusedError, SchemaRefusedError
 from autorubric.llm import (
     LLMClient,
     LLMConfig,
@@ -450,13 +444,12 @@ def test_a_key_in_the_environment_is_not_sent_to_another_address(
     config = LLMConfig(model=f"{provider}/m", api_base=openai_server.api_base, transport="litellm")
     for key in (None, "sk-for-any-address-0123456789"):
         openai_server.reset()
+        openai_server.script({"do": "status", "status": 401}, repeat="last")
         if key is not None:
             monkeypatch.setenv("AUTORUBRIC_API_KEY", key)
-        try:
+        with pytest.raises(AuthenticationError, match=openai_server.url) as caught:
             send(config)
-        except AutorubricError as error:
-            assert isinstance(error, AuthenticationError), error
-            assert openai_server.api_base.removesuffix("/v1") in str(error) and _MARK not in str(error)
+        assert _MARK not in str(caught.value)
         seen = json.dumps(openai_server.log())
         assert _MARK not in seen
         # gigachat takes its token from the environment alone, so nothing is sent.
@@ -485,13 +478,13 @@ def test_a_rejected_key_is_named_with_its_address(
 ) -> None:
     """Also without `api_base`, where litellm reads the key and the address."""
     monkeypatch.setenv("GIVEN_KEY", _MARK)
-    monkeypatch.setenv("GROQ_API_KEY", f"{_MARK}-1")
+    monkeypatch.setenv("GROQ_API_KEY", "sk-of-groq-0123456789")
     monkeypatch.setenv("GROQ_API_BASE", openai_server.api_base)
     openai_server.script({"do": "status", "status": 403}, repeat="last")
     origin = {"api_key": "in api_key", "api_key_env": "from the environment variable GIVEN_KEY"}
     expected = origin.get(next(iter(given), ""), "from the environment variable GROQ_API_KEY")
     with pytest.raises(AuthenticationError, match=f"the key {expected} was sent to {openai_server.url}"):
-        send(LLMConfig(model="groq/m", **given))  # type: ignore[arg-type]
+        send(LLMConfig(model="groq/m", **given))
 
 
 @pytest.mark.parametrize("status", [302, 307])

@@ -80,6 +80,7 @@ class CheckedGrader(CriterionGrader):
     def __init__(self, *, preflight: bool = True, **options: Any) -> None:
         super().__init__(**options)
         self._is_checked = not preflight
+        self._error: JudgeError | None = None
         self._lock = asyncio.Lock()
 
     async def judge(
@@ -91,8 +92,14 @@ class CheckedGrader(CriterionGrader):
             JudgeError: If a judge did not return a readable answer to its first request.
         """
         async with self._lock:
+            if self._error is not None:
+                raise self._error
             if not self._is_checked:
-                stored = await _tested(self, task, stored or {}, listener)
+                try:
+                    stored = await _tested(self, task, stored or {}, listener)
+                except JudgeError as error:
+                    self._error = error
+                    raise
                 self._is_checked = True
         return await super().judge(task, stored=stored, listener=listener)
 

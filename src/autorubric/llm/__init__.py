@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
     from autorubric.llm._exchange import Exchange
     from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
-    from autorubric.llm._names import prefix_of
+    from autorubric.llm._names import prefix_of, unset_variable
     from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
     from autorubric.llm._retry import listen_to_retries, without_retries
     from autorubric.llm._route import pricings_of
-    from autorubric.llm._secrets import holds_secret, unset_variable
+    from autorubric.llm._secrets import holds_secret
     from autorubric.llm._spending import (
         Budget,
         Spending,
@@ -54,10 +54,10 @@ _HOMES = {
     "_client": ("LLMClient", "generate", "generate_sync"),
     "_config": ("LLMConfig", "ThinkingConfig", "ThinkingLevel", "TransportName", "TruncatePolicy"),
     "_transport": ("Message", "ModelReply", "ModelRequest", "ReplySchema", "Role", "Transport"),
-    "_secrets": ("holds_secret", "unset_variable"),
+    "_secrets": ("holds_secret",),
     "_retry": ("listen_to_retries", "without_retries"),
     "_json": ("parse_json", "parse_json_list", "parse_reply", "without_thinking"),
-    "_names": ("prefix_of",),
+    "_names": ("prefix_of", "unset_variable"),
     "_route": ("pricings_of",),
 }  # fmt: skip
 

@@ -24,15 +24,8 @@ from pydantic import (
 
 from autorubric.criteria import REASON_LENGTH
 from autorubric.errors import AuthenticationError
-from autorubric.llm._names import prefix_of
-from autorubric.llm._secrets import (
-    digest_of,
-    holds_secret,
-    is_digest,
-    is_secret_name,
-    texts_in,
-    unset_variable,
-)
+from autorubric.llm._names import prefix_of, unset_variable
+from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
 from autorubric.values import Json
 
@@ -128,12 +121,12 @@ class LLMConfig(Spec):
         cache_dir: Folder of the reply cache.
         cache_ttl: Seconds for which a cached reply is valid; None for no expiry.
         api_key: The provider's API key; never shown, written or cached. If None, the key in `api_key_env` is
-            used. If both are None, `litellm` uses the provider's environment variable, and the direct
-            transport uses `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for any other.
+            used. If both are None, the variable is the provider's without `api_base`, and otherwise
+            `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for any other.
         api_key_env: Name of the environment variable that holds the key; read when the model is first used.
         api_base: Address of the API, such as `http://localhost:8000/v1`.
         transport: `litellm`, `openai_compatible` (direct; requires `api_base`), or `auto`, which is direct if
-            `api_base` is set and the model's prefix is OpenAI-compatible or absent, and otherwise `litellm`.
+            `api_base` is set and the model's prefix is OpenAI-compatible or no provider, otherwise `litellm`.
         fallbacks: Models to try, in order, if this one fails permanently. A plain name inherits this config
             except its prices; it inherits address, key and headers only if its provider prefix is the same.
         thinking: Reasoning options; the name of a level is also accepted.

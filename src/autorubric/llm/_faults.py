@@ -47,6 +47,7 @@ _QUOTA: Final = re.compile(r"insufficient_quota|exceeded your current quota|bill
 _FILTER: Final = re.compile(r"content_filter|content_policy|content management policy", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 _LONGEST: Final = 400
+MOVED: Final = "the address redirects; set api_base to the new address"
 _CHECK_KEY: Final = "the key is missing or rejected; check api_key or the provider's environment variable"
 
 
@@ -140,7 +141,7 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
     if status >= 500:
         return ServerError, "the provider failed"
     if 300 <= status < 400:
-        return RequestRefusedError, "the address redirects; set api_base to the new address"
+        return RequestRefusedError, MOVED
     return RequestRefusedError, "the provider rejects the request"
 
 

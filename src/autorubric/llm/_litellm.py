@@ -26,6 +26,7 @@ from autorubric.errors import (
 )
 from autorubric.llm._config import LLMConfig
 from autorubric.llm._faults import (
+    MOVED,
     Failure,
     error_of,
     failed,
@@ -148,6 +149,8 @@ class LiteLLMTransport:
             model, mask = self._config.model, self._mask
             if guard.exceeded:
                 return failed(ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask)
+            if guard.is_moved:
+                return failed(RequestRefusedError, model, MOVED, mask)
             if guard.withheld:
                 message = (
                     f"no request was sent: it has the key in {guard.withheld}, which does not belong to "

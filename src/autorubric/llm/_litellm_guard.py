@@ -31,6 +31,7 @@ class Guard:
         bytes: Maximum number of bytes of a response, after decompression.
         forbidden: Values of environment variables that must not be sent, by name.
         exceeded: Whether a response was larger.
+        is_moved: Whether a response redirected to another address.
         withheld: Name of the variable because of which a request was not sent.
         request: The last request.
     """
@@ -38,6 +39,7 @@ class Guard:
     bytes: int
     forbidden: Mapping[str, str] = field(default_factory=dict, repr=False)
     exceeded: bool = False
+    is_moved: bool = False
     withheld: str = ""
     request: Request | None = field(default=None, repr=False)
 
@@ -119,6 +121,7 @@ async def _check_response(response: Response) -> None:
         return
     target = response.url.join(response.headers.get("location", ""))
     if (target.scheme, target.netloc) != (response.url.scheme, response.url.netloc):
+        guard.is_moved = True
         # Without a location, the redirect is not followed.
         del response.headers["location"]
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()

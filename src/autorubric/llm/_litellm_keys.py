@@ -15,16 +15,8 @@ from autorubric.llm._names import prefix_of
 OWN_ADDRESS: Final = frozenset(
     {
         # A resource, workspace or deployment of the customer has its own address and the provider's key.
-        *(
-            "azure",
-            "azure_ai",
-            "azure_text",
-            "databricks",
-            "datarobot",
-            "snowflake",
-            "watsonx",
-            "watsonx_text",
-        ),
+        *("azure", "azure_ai", "azure_text", "databricks", "datarobot"),
+        *("snowflake", "watsonx", "watsonx_text"),
         # The address is a private endpoint; most requests are signed, or have a short-lived token.
         *("bedrock", "bedrock_mantle", "oci", "sagemaker", "sagemaker_chat", "sagemaker_nova", "sap"),
         *("vertex_ai", "vertex_ai_beta"),

@@ -31,6 +31,7 @@ _OTHER_PROVIDERS: Final = frozenset({
 
 _BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
 _OPENAI_HOST: Final = "api.openai.com"
+_LONGEST_NAME: Final = 40
 
 
 def prefix_of(model: str) -> str:
@@ -74,3 +75,13 @@ def is_openai_itself(api_base: str) -> bool:
 def provider_of(model: str, api_base: str | None) -> str:
     """Return the name under which limits are shared: the endpoint, or the provider if none is set."""
     return api_base.rstrip("/") if api_base else prefix_of(model) or "openai"
+
+
+def unset_variable(option: str, name: str) -> str:
+    """Return the message for a variable that is not set; a name that may be a key is not shown."""
+    if name.isupper() and len(name) <= _LONGEST_NAME and not name.startswith("SK"):
+        return f"{option} {name}: the environment variable is not set or is empty"
+    return (
+        f"{option} takes the NAME of an environment variable, such as MY_API_KEY, and the given one is not "
+        "set. If you gave the key itself, set a variable to it and give the variable's name"
+    )

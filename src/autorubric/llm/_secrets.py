@@ -26,7 +26,6 @@ _SECRET_NAME: Final = re.compile(
 )
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{8}")
 _SHORTEST: Final = 4
-_LONGEST_NAME: Final = 40
 _SHORTEST_IN_ENVIRONMENT: Final = 8
 _SHORTEST_IN_REPLIES: Final = 8
 _NO_WORD_LENGTH: Final = 20
@@ -84,16 +83,6 @@ def texts_in(value: Json) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for part in value:
             yield from texts_in(part)
-
-
-def unset_variable(option: str, name: str) -> str:
-    """Return the message for a variable that is not set; a name that may be a key is not shown."""
-    if name.isupper() and len(name) <= _LONGEST_NAME and not name.startswith("SK"):
-        return f"{option} {name}: the environment variable is not set or is empty"
-    return (
-        f"{option} takes the NAME of an environment variable, such as MY_API_KEY, and the given one is not "
-        "set. If you gave the key itself, set a variable to it and give the variable's name"
-    )
 
 
 def digest_of(value: Json) -> str:
