@@ -165,7 +165,8 @@ def stored_prompts(folder: Path) -> set[Key]:
 def _lines(file: Path, read: Any) -> Iterator[tuple[Key, str]]:
     if not file.exists():
         return
-    for raw in file.read_bytes().split(b"\n"):
+    # What follows the last line break is torn, even where only the line break is missing.
+    for raw in file.read_bytes().split(b"\n")[:-1]:
         try:
             line = json.loads(raw)
             sample, digest = read(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,16 +88,39 @@ def test_the_audit_as_json(cli: Cli, graded: str) -> None:
     assert "answered twice" in lacking["self_consistency"] and "two people" in lacking["alt_test"]
 
 
-def test_the_audit_is_one_screen(cli: Cli, graded: str) -> None:
-    """By default there are the sentences and the table of the judges; every table is in --full."""
+def test_the_audit_is_one_screen(cli: Cli, graded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default there are brief sentences and the main figures; every table and reason is in --full."""
+    monkeypatch.setenv("COLUMNS", "80")
     short, full = (cli("judges", "audit", graded, *more).out for more in ((), ("--full",)))
-    assert short.startswith("What to look at first")
-    assert "Judges, mean over criteria" in short and "Use --full" in short
-    assert "Not computed" in short
-    assert len(short.splitlines()) < 60 < len(full.splitlines())
-    assert [line for line in short.splitlines() if line.startswith("- ")] == [
-        line for line in full.splitlines() if line.startswith("- ")
-    ]
+    assert short.startswith("What to look at first\n- The panel's mean kappa is ")
+    assert "Judges, mean over criteria\nrater  coverage  accuracy  kappa  interval of kappa\n" in short
+    assert short.splitlines()[-1] == (
+        "Not computed: self_consistency, corrected_score, alt_test. Use --full for all."
+    )
+    assert len(short.splitlines()) <= 24 < 60 < len(full.splitlines())
+    whole = " ".join(full.split())
+    for line in " ".join(short.partition("\n\n")[0].split()).split(" - ")[1:]:
+        assert re.split(r" \(|; ", line.removesuffix("."))[0][:40] in whole
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_no_line_is_longer_than_the_terminal(
+    cli: Cli, dataset: str, graded: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a single word, such as a path, may be."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in (
+        ("eval", dataset, "--judge", "lexical", "--name", "narrow"),
+        ("show", graded),
+        ("metrics", graded),
+        ("compare", graded, graded),
+        ("judges", "audit", graded),
+        ("judges", "audit", graded, "--full"),
+    ):
+        done = cli(*command)
+        lines = [*done.out.splitlines(), *done.err.splitlines()]
+        assert done.code == 0 and lines
+        assert not [line for line in lines if len(line) > columns and " " in line.strip()]
 
 
 def test_parts_that_cannot_be_computed_say_why(cli: Cli, graded: str) -> None:

@@ -65,6 +65,16 @@ def test_a_full_disk_is_said_and_what_was_stored_stands(
     _goes_on(tmp_path, whole)
 
 
+def test_a_vote_whose_line_break_had_no_room_is_asked_again(tmp_path: Path, whole: list[object]) -> None:
+    """The line break is the last byte of a line, and a line without it is torn."""
+    in_child(graded_within, tmp_path, 1500, {})
+    votes = tmp_path / "run" / "votes.jsonl"
+    content = votes.read_bytes()
+    votes.write_bytes(content[: content.rindex(b"\n")])
+    json.loads(votes.read_bytes().splitlines()[-1])
+    _goes_on(tmp_path, whole)
+
+
 def test_a_disk_that_is_full_while_runs_are_merged_is_said(tmp_path: Path, whole: list[object]) -> None:
     """Whichever file has no room: what is merged stays as it was, and nothing half made is left."""
     grade(tmp_path, "new", tmp_path / "notes")

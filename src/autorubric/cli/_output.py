@@ -6,7 +6,9 @@ import json
 import math
 import os
 import shlex
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -255,7 +257,13 @@ def open_in_browser(url: str) -> None:
 def notice(text: str) -> None:
     """Print a message on stderr, unless it was already shown as a warning."""
     if text not in _shown:
-        typer.echo(printable(text), err=True)
+        width = shutil.get_terminal_size().columns
+        # From 80 columns on, lines stay whole, so that they can be searched and copied.
+        lines = [
+            one if width >= 80 else textwrap.fill(one, width, break_long_words=False, break_on_hyphens=False)
+            for one in printable(text).splitlines()
+        ]
+        typer.echo("\n".join(lines), err=True)
 
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:

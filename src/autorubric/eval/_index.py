@@ -177,7 +177,8 @@ class RunIndex:
             is_whole = raw.endswith(b"\n") or offset < written.sizes.get(VOTES, 0)
             if not is_known and offset >= unsealed and is_whole:
                 return False
-            item_id = item_id_of(raw, is_intact=is_known)
+            # The writer cuts a line without a line break, even if only that is missing.
+            item_id = item_id_of(raw, is_intact=is_known) if raw.endswith(b"\n") else None
             if item_id is None:
                 # If reading began in the middle of the file, line numbers are unknown.
                 self.pass_over(VOTES, f"line {number}" if not seal.votes_open else f"at byte {offset}")
