@@ -292,7 +292,7 @@ class RubricDataset(SharingItems):
         """
         placed = ((("items", position), item) for position, item in enumerate(items))
         header = {**self._contents()._asdict()}
-        del header["items"], header["truth_rule"], header["fields"], header["columns"]
+        del header["items"], header["truth_rule"], header["fields"], header["pairs"]
         contents = DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed)
         return self._of(contents._replace(truth_rule=self._truth_rule))
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
+from datetime import date, time
+from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
@@ -35,6 +38,40 @@ def as_json(given: Any) -> Json:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"the value cannot be stored as JSON: {error}") from None
+
+
+def stored(cell: Any) -> Json:
+    """Return a cell of a table as JSON.
+
+    Dates and times become text in ISO 8601, sets become sorted lists, and decimals become numbers if that
+    loses nothing. Everything else that JSON lacks, such as infinity, becomes its text.
+    """
+    if cell is None or isinstance(cell, (str, bool, int)):
+        return cell
+    try:
+        return json.loads(json.dumps(cell, default=_plain, allow_nan=False))
+    except (TypeError, ValueError):
+        return _text(cell)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        number = float(value)
+        exact = Decimal(repr(number)) == value
+        return (int(number) if number.is_integer() else number) if exact else str(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "backslashreplace")
+    # Scalars and arrays of numpy.
+    return value.tolist() if hasattr(value, "tolist") else _text(value)
+
+
+def _text(value: Any) -> str:
+    # An address in memory would differ in each process.
+    return re.sub(" at 0x[0-9a-fA-F]+", "", str(value))
 
 
 JsonValue = Annotated[Any, BeforeValidator(as_json)]

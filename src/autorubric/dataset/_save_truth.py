@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from autorubric._files import read_text, write_text_atomic
-from autorubric.dataset._csv import delimiter_of, read_csv
+from autorubric._files import write_text_atomic
+from autorubric.dataset._csv import CSV_SUFFIXES, read_csv
 from autorubric.dataset._fields import TRUTH, FieldMap
 from autorubric.errors import ArgumentError, DatasetError, Fault
 from autorubric.values import Json
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 Cells = Mapping[int, Mapping[str, Json]]
 """Labels by item position and criterion name."""
 
-_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", ".csv")
+_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", *CSV_SUFFIXES)
 
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
@@ -33,7 +32,7 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
             the dataset format.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITABLE or (suffix != ".csv" and dataset.field_map):
+    if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
         what = "a file whose keys are not those of the dataset format" if suffix in _WRITABLE else suffix
         raise ArgumentError(
             f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
@@ -45,8 +44,9 @@ def save_truth(
 ) -> None:
     """Save new labels of a dataset into the file that it was read from.
 
-    In a CSV file, only the cells of these labels change, apart from unneeded quotes. If a criterion has no
-    column, the column `truth.<criterion>` is added. Files in other formats are rewritten completely.
+    In a CSV or TSV file, only the cells of these labels change, apart from unneeded quotes, empty rows and
+    the encoding, which becomes UTF-8. If a criterion has no column, the column `truth.<criterion>` is added.
+    Files in other formats are rewritten completely.
 
     Args:
         dataset: Dataset that contains the labels.
@@ -58,7 +58,7 @@ def save_truth(
         DatasetError: If the number of rows in the CSV file differs from the number of items.
         FileError: If the file cannot be written.
     """
-    if Path(path).suffix.lower() != ".csv":
+    if Path(path).suffix.lower() not in CSV_SUFFIXES:
         dataset.to_file(path)
         return
     table = read_csv(path)
@@ -72,14 +72,14 @@ def save_truth(
             if column not in columns:
                 columns.append(column)
             rows[place][column] = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-    text = read_text(path, error=DatasetError)
     out = io.StringIO(newline="")
-    ends = "\r\n" if "\r\n" in text else "\n"
-    writer = csv.DictWriter(out, columns, restval="", delimiter=delimiter_of(text), lineterminator=ends)
-    writer.writeheader()
-    writer.writerows(rows)
-    # Without the byte order mark, Excel would use another encoding.
-    mark = "\ufeff" if Path(path).read_bytes().startswith(BOM_UTF8) else ""
+    ends = "\r\n" if "\r\n" in Path(path).read_bytes().decode(table.encoding) else "\n"
+    writer = csv.writer(out, delimiter=table.delimiter, lineterminator=ends)
+    *lead, names = table.head
+    writer.writerows([*lead, [*names, *columns[len(names) :]]])
+    writer.writerows([row.get(column, "") for column in columns] for row in rows)
+    # Without the byte order mark, Excel would use another encoding than UTF-8.
+    mark = "" if table.encoding == "utf-8" else "\ufeff"
     write_text_atomic(path, mark + out.getvalue())
 
 
