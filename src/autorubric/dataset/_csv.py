@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, nearest_key, read_bounded, reading
+from autorubric._files import Faults, read_bounded, reading
 from autorubric.errors import DatasetError
 
 CSV_SUFFIXES: Final = (".csv", ".tsv")
@@ -59,7 +59,7 @@ class CsvTable(NamedTuple):
     repeated: dict[str, str]
     head: list[list[str]]
     delimiter: str
-    encoding: str
+    encoding: str = "utf-8"
 
 
 def read_csv(path: str | Path) -> CsvTable:
@@ -76,18 +76,16 @@ def read_csv(path: str | Path) -> CsvTable:
         DatasetError: If the file cannot be read, or a row does not match the header.
     """
     text, encoding = _decoded(path)
+    marked = _SEPARATOR.match(text)
+    delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
-    separator = _SEPARATOR.match(text)
-    if separator is not None:
-        delimiter = separator[1]
-    else:
-        delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
     with _limit_lock:
         before = csv.field_size_limit(_FIELD_LIMIT)
         try:
-            return _table(text, separator is not None, delimiter, encoding, faults)
+            table = _table(text, marked[1] if marked else delimiter, faults, is_marked=marked is not None)
         finally:
             csv.field_size_limit(before)
+    return table._replace(encoding=encoding)
 
 
 def _decoded(path: str | Path) -> tuple[str, str]:
@@ -100,20 +98,15 @@ def _decoded(path: str | Path) -> tuple[str, str]:
         try:
             return raw.decode("utf-8-sig"), "utf-8-sig" if raw.startswith(BOM_UTF8) else "utf-8"
         except UnicodeDecodeError as error:
-            try:
-                text = raw.decode("cp1252")
-            except UnicodeDecodeError:
-                raise error from None
+            text = raw.decode("cp1252")
             line = raw.count(b"\n", 0, error.start) + 1
-            warnings.warn(
-                f"{path} (line {line}): byte 0x{raw[error.start]:02x} is not UTF-8; the file is read as "
-                "Windows-1252. If characters are wrong, save it as CSV UTF-8",
-                stacklevel=2,
-            )
+            wrong = f"{path} (line {line}): byte 0x{raw[error.start]:02x} is not UTF-8"
+            what = "the file is read as Windows-1252. If characters are wrong, save it as UTF-8"
+            warnings.warn(f"{wrong}; {what}", stacklevel=2)
             return text, "cp1252"
 
 
-def _table(text: str, is_marked: bool, delimiter: str, encoding: str, faults: Faults) -> CsvTable:
+def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool) -> CsvTable:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     head: list[list[str]] = []
     columns: list[str] = []
@@ -127,11 +120,9 @@ def _table(text: str, is_marked: bool, delimiter: str, encoding: str, faults: Fa
                 if len(head) > is_marked:
                     names = [name or f"column {place}" for place, name in enumerate(cells, 1)]
                     columns, repeated = distinct(names)
-            elif not any(map(str.strip, cells)):
-                pass
-            elif len(cells) == len(columns):
+            elif len(cells) == len(columns) and any(map(str.strip, cells)):
                 rows.append(CsvRow(line, dict(zip(columns, cells, strict=True))))
-            else:
+            elif any(map(str.strip, cells)):
                 faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
             line = reader.line_num + 1
     except csv.Error as error:
@@ -139,16 +130,11 @@ def _table(text: str, is_marked: bool, delimiter: str, encoding: str, faults: Fa
     if not columns:
         faults.add((), "the file is empty; the first line must contain the column names")
     faults.raise_as(DatasetError)
-    return CsvTable(columns, rows, repeated, head, delimiter, encoding)
+    return CsvTable(columns, rows, repeated, head, delimiter)
 
 
 def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
-    """Return names that differ: `note, note_2` for `note, note`, and the given names of those that changed.
-
-    Args:
-        names: The given names.
-        taken: Names that must not be used.
-    """
+    """Return names that differ, such as `note, note_2` for `note, note`, and the given names of new ones."""
     given = list(names)
     used, reserved, counts = {*taken}, {*given}, Counter[str]()
     found, changed = [], {}
@@ -186,13 +172,6 @@ def _even_width(text: str, delimiter: str) -> int:
 def repeated_column(column: str) -> str:
     """Return the error message for a column that is read and appears more than once."""
     return f"the column {column!r} appears twice; rename one of the two"
-
-
-def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:
-    """Report required columns that are missing."""
-    for column in needed:
-        if column not in columns:
-            faults.add((), f"column {column!r} not found; {nearest_key(column, columns)}")
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]], delimiter: str = ",") -> str:

@@ -175,10 +175,10 @@ class RubricDataset(SharingItems):
     ) -> Self:
         """Return a copy of the dataset with the ratings of a table added to its items.
 
-        The table is a CSV file with the columns `item_id, criterion, rater, value` and optionally
+        The table is a CSV or TSV file with the columns `item_id, criterion, rater, value` and optionally
         `rater_type` and `sample`, or with `item_id, criterion` and one column per person. Rows of other
-        items, and of samples after the first (`0`), are skipped, as are empty cells and the values `NA` and
-        `INVALID`, unless `labels` maps them or they are an option of the criterion.
+        items, and of samples after the first (`0`), are skipped, as are empty cells and values such as `NA`,
+        `-` and `INVALID`, unless `labels` maps them or they are an option of the criterion.
 
         Args:
             path: Path of the table.

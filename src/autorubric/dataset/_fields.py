@@ -25,52 +25,51 @@ _PLAIN = ("id", "submission", "description", "prompt", "reference")
 
 
 class _Rule(NamedTuple):
-    """Names of columns that hold a field: lower case, with `_` between words and with or without `_text`.
+    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`.
 
     Attributes:
-        names: Names, most likely first; a column with the name of the field has priority.
-        ends: Last words of names, such as `bot_reply`.
+        names: Names, most likely first.
+        ends: Last words of names, such as that of `bot_reply`.
         others: Names that are as likely as those with such a last word.
         last: Names that are recognised if no other column is.
     """
 
-    names: Sequence[str] = ()
-    ends: Collection[str] = ()
-    others: Sequence[str] = ()
-    last: Sequence[str] = ()
+    names: str
+    ends: str = ""
+    others: str = ""
+    last: str = ""
 
 
-_TEXT_ENDS: Final = ("reply", "response", "output", "completion", "answer", "generation", "submission")
 _RULES: Final[Mapping[str, _Rule]] = {
     "submission": _Rule(
-        names=(
-            *("submission", "response", "output", "actual_output", "completion", "reply", "generation"),
-            *("prediction", "model_output", "model_response", "generated", "candidate", "assistant"),
-        ),
-        ends=_TEXT_ENDS,
-        others=("text", "full_text", "summary", "essay", "message", "content", "body"),
-        last=("transcript", "comment"),
+        "submission response output actual_output completion reply generation prediction model_output "
+        "model_response generated candidate assistant",
+        ends="reply response output completion answer generation submission",
+        others="text full_text summary essay message content body",
+        last="transcript comment",
     ),
     "prompt": _Rule(
-        names=(
-            *("prompt", "question", "input", "query", "instruction", "task", "user_input", "user_message"),
-            "user",
-        ),
-        ends=("question", "query", "instruction", "prompt", "input"),
-        last=("document", "diff"),
+        "prompt question input query instruction task user_input user_message user",
+        ends="question query instruction prompt input",
+        last="document diff",
     ),
     "reference": _Rule(
-        names=(
-            *("reference", "reference_answer", "expected", "expected_output", "ideal", "gold"),
-            *("golden_answer", "target", "ground_truth"),
-        ),
-        ends=(*_TEXT_ENDS, "summary", "essay", "solution"),
+        "reference reference_answer expected expected_output ideal gold golden_answer target ground_truth",
+        ends="reply response output completion answer generation submission summary essay solution",
     ),
-    "id": _Rule(names=("id", "item_id", "example_id", "sample_id", "row_id", "doc_id", "uid", "uuid")),
+    "id": _Rule("id item_id example_id sample_id row_id doc_id uid uuid"),
 }
-_REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground_truth", "target")
+_REFERENCE_STARTS: Final = (
+    "reference_",
+    "expected_",
+    "gold_",
+    "golden_",
+    "ideal_",
+    "ground_truth_",
+    "target_",
+)
 """First words of names that are only references, never texts to grade or prompts."""
-_MODEL_ANSWER: Final = "model_answer"
+_MODEL_ANSWER: Final = "model_answer_"
 """First words of names of the model's answers next to a reference, and of references otherwise."""
 _LABEL_NAMES: Final = (
     *("{}", "truth_{}", "label_{}", "human_{}", "gold_{}"),
@@ -102,29 +101,10 @@ class FieldMap(TypedDict, total=False):
     metadata: Sequence[str]
 
 
-class Renaming(NamedTuple):
-    """Renaming of a table's columns to those of the dataset format.
-
-    Attributes:
-        pairs: Pairs of a column of the dataset format and the table's column that it is taken from.
-    """
-
-    pairs: tuple[tuple[str, str], ...]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the dataset format."""
-        return [own for own, _ in self.pairs]
-
-    def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row with the columns of the dataset format, without missing cells."""
-        return {own: cells[given] for own, given in self.pairs if given in cells}
-
-
 def renaming(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
-) -> Renaming:
-    """Return the renaming of these columns to those of the dataset format.
+) -> list[tuple[str, str]]:
+    """Return pairs of a column of the dataset format and the column of the table that it is taken from.
 
     Args:
         fields: The caller's mapping of columns.
@@ -157,20 +137,20 @@ def renaming(
         rest = [column for column in columns if column not in used.union(kept)]
         names, changed = distinct([META + column for column in rest], [name for name, _ in wanted])
         wanted += zip(names, rest, strict=True)
-        told = [
-            f"the column {given.removeprefix(META)!r} is kept as metadata {name.removeprefix(META)!r}, since "
-            f"there is also a column {given!r}"
-            for name, given in changed.items()
-        ]
+        told = [f"{name.removeprefix(META)!r}; there is also {given!r}" for name, given in changed.items()]
         told += [
-            f"the column {column!r} is kept as metadata, since the rubric has no criterion "
-            f"{column.removeprefix(TRUTH)!r}; criteria: {', '.join(rubric.names)}"
+            f"{column!r}; the rubric has no such criterion. Criteria: {', '.join(rubric.names)}"
             for column in rest
             if rubric is not None and column.startswith(TRUTH) and column not in taken
         ]
         for text in told:
-            warnings.warn(f"{faults.source}: {text}", stacklevel=2)
-    return Renaming(tuple((name, column) for name, column in wanted if column in columns))
+            warnings.warn(f"{faults.source}: a column is kept as metadata {text}", stacklevel=2)
+    return [(name, column) for name, column in wanted if column in columns]
+
+
+def renamed(pairs: Iterable[tuple[str, str]], cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the columns of the dataset format, without missing cells."""
+    return {own: cells[given] for own, given in pairs if given in cells}
 
 
 def completed(
@@ -197,25 +177,26 @@ def completed(
     if not fields and not unknown:
         return None
     found: FieldMap = {**fields}
-    named = _named_in(fields)
-    free = {column: _plain_name(column) for column in unknown if column not in named}
+    free = {column: _plain_name(column) for column in unknown if column not in _named_in(fields)}
     truth = fields.get("truth", {})
     if not isinstance(truth, str) and rubric is not None:
         criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
-        by_name = {name: column for column, name in reversed(free.items())}
-        labels = _likely_labels(by_name, criteria, rubric, values)
+        columns_by_name = {name: column for column, name in reversed(free.items())}
+        labels = _likely_labels(columns_by_name, criteria, rubric, values)
         free = {column: name for column, name in free.items() if column not in labels.values()}
         if labels or truth:
             found["truth"] = {**labels, **truth}
-    if values is not None:
-        free = {column: name for column, name in free.items() if not _are_verdicts(values(column))}
-    free = {
-        column: name
-        for column, name in free.items()
-        if name != "ground_truth" or not _may_be_labels(column, rubric, values)
-    }
+
+    def is_text(column: str) -> bool:
+        if values is None:
+            return free[column] != "ground_truth"
+        asked = rubric or () if free[column] == "ground_truth" else ()
+        return not _are_verdicts(values(column)) and not any(
+            _are_labels(column, one, values) for one in asked
+        )
+
     given = {field for field in _RULES if field in fields or {*_columns_of(field)} & {*columns}}
-    for field, candidates in _candidates(free, given).items():
+    for field, candidates in _candidates(filter(is_text, free), given).items():
         if len(candidates) == 1 and (field != "id" or _are_ids(candidates[0], values)):
             found[field] = candidates[0]  # type: ignore[literal-required]
     return found
@@ -227,55 +208,39 @@ def _columns_of(field: str) -> tuple[str, str]:
     return column, f"{column}_json"
 
 
-def _candidates(free: Mapping[str, str], given: Collection[str] = ()) -> dict[str, list[str]]:
-    """Return the columns that may hold each field; several if their names do not decide.
-
-    Args:
-        free: The columns with their plain names.
-        given: Fields whose columns are known, which are left out.
-    """
-    free = {column: name for column, name in free.items() if not column.startswith((TRUTH, META))}
-    model = {column: name for column, name in free.items() if _begins(name, _MODEL_ANSWER)}
-    references = {column: name for column, name in free.items() if _begins(name, *_REFERENCE_STARTS)}
-    others = {column: name for column, name in free.items() if column not in {*model, *references}}
-    if "assistant" not in others.values():
-        # Without the column of the assistant's messages, `user` is a person.
-        others = {column: name for column, name in others.items() if name != "user"}
+def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return the columns that may hold each field that is not given; several if names do not decide."""
+    free = {one: _plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    model = {one: name for one, name in free.items() if f"{name}_".startswith(_MODEL_ANSWER)}
+    references = {one: name for one, name in free.items() if f"{name}_".startswith(_REFERENCE_STARTS)}
+    # Without a column of the assistant's messages, `user` is a person.
+    person = () if "assistant" in free.values() else ("user",)
+    others = {one: n for one, n in free.items() if one not in {*model, *references} and n not in person}
     found = {field: _likely(rule, others) for field, rule in _RULES.items()}
     found["reference"] = _likely(_RULES["reference"], references)
     if "reference" in given or found["reference"]:
         found["submission"] = _likely(_RULES["submission"], {**others, **model})
     elif "submission" in given or found["submission"]:
         found["reference"] = [*model]
-    return {field: columns for field, columns in found.items() if field not in given}
+    return {field: likely for field, likely in found.items() if field not in given}
 
 
 def _likely(rule: _Rule, free: Mapping[str, str]) -> list[str]:
-    ends = [one for one, name in free.items() if name.removesuffix("_text").rpartition("_")[2] in rule.ends]
-    return (
-        _first(rule.names, free)
-        or list(dict.fromkeys([*ends, *_first(rule.others, free)]))
-        or _first(rule.last, free)
-    )
+    def first(names: str) -> list[str]:
+        forms = (form for name in names.split() for form in (name, f"{name}_text"))
+        return next((found for form in forms if (found := [c for c in free if free[c] == form])), [])
 
-
-def _first(names: Sequence[str], free: Mapping[str, str]) -> list[str]:
-    """Return the columns with the first of the names that there are."""
-    forms = (form for name in names for form in (name, f"{name}_text"))
-    return next((found for form in forms if (found := [c for c, name in free.items() if name == form])), [])
-
-
-def _begins(name: str, *starts: str) -> bool:
-    return f"{name}_".startswith(tuple(f"{start}_" for start in starts))
+    ends = rule.ends.split()
+    ending = [c for c in free if free[c].removesuffix("_text").rpartition("_")[2] in ends]
+    return first(rule.names) or list(dict.fromkeys([*ending, *first(rule.others)])) or first(rule.last)
 
 
 def missing_submission(columns: Sequence[str]) -> str:
     """Return the error message for a table without a submission column."""
     near = difflib.get_close_matches("submission", columns, n=1)
-    several = _candidates({column: _plain_name(column) for column in columns})["submission"]
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    if several:
-        hint = f" The texts to grade may be in: {', '.join(several)}."
+    if several := _candidates(columns)["submission"]:
+        hint = f" Candidates: {', '.join(several)}."
     return (
         f"column 'submission' not found.{hint} Columns: {', '.join(columns) or 'none'}. "
         'Use --submission NAME (submission="NAME" in Python).'
@@ -314,7 +279,7 @@ def _likely_labels(
     If a criterion has a name that is common for texts, such as `summary`, the column of that name counts as
     a label column only if every cell is a label.
     """
-    texts = {name for rule in _RULES.values() for names in rule for name in names} | {*_PLAIN}
+    texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found = {}
     for name in criteria:
         candidates = (form.format(_plain_name(name)) for form in _LABEL_NAMES)
@@ -341,17 +306,10 @@ def _are_labels(column: str, criterion: BaseCriterion, values: Callable[[str], I
     return values is not None
 
 
-def _may_be_labels(column: str, rubric: Rubric | None, values: Callable[[str], Iterable[Any]] | None) -> bool:
-    return values is None or any(_are_labels(column, one, values) for one in rubric or ())
-
-
 def described(pairs: Sequence[tuple[str, str]]) -> str:
     """Describe a renaming in one line, such as `id=ticket, submission=reply; metadata: channel`."""
-    order = [column for field in _PLAIN for column in _columns_of(field)]
-    plain = [pair for pair in pairs if not pair[0].startswith((TRUTH, META))]
-    plain.sort(key=lambda pair: order.index(pair[0]) if pair[0] in order else len(order))
-    roles = {"reference_submission": "reference", "ground_truth": "truth"}
-    texts = [f"{roles.get(role := own.removesuffix('_json'), role)}={given}" for own, given in plain]
+    held = dict(pairs)
+    texts = [f"{field}={held[own]}" for field in _PLAIN for own in _columns_of(field) if own in held]
     truth = {own.removeprefix(TRUTH): given for own, given in pairs if own.startswith(TRUTH)}
     shared = {column.removesuffix(name) for name, column in truth.items() if column.endswith(name)}
     if len(truth) > 2 and len(shared) == 1 and all(map(str.endswith, truth.values(), truth)):
@@ -427,8 +385,8 @@ def completed_for_rows(
 
 def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
-) -> tuple[list[tuple[FilePath, Json]], Renaming]:
-    """Return rows with the keys of the dataset format, in which other keys are metadata, and the renaming.
+) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
+    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys.
 
     Args:
         placed: The rows, each with its path in the file.
@@ -442,7 +400,7 @@ def mapped_rows(
     """
     rows = list(placed)
     keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
-    named = renaming(fields, keys, list(DataItem.model_fields), rubric, faults)
+    pairs = renaming(fields, keys, list(DataItem.model_fields), rubric, faults)
     submission = fields.get("submission", "submission")
     if keys and submission not in keys and not faults:
         faults.add((), missing_submission(keys))
@@ -451,8 +409,8 @@ def mapped_rows(
         if isinstance(row, Mapping) and submission not in row:
             faults.add(at, f"the key {submission!r} is missing")
     # The reader of items reports rows that are not mappings.
-    read = [(at, _item(named.row(row)) if isinstance(row, Mapping) else row) for at, row in rows]
-    return read, named
+    read = [(at, _item(renamed(pairs, row)) if isinstance(row, Mapping) else row) for at, row in rows]
+    return read, pairs
 
 
 def _item(cells: Mapping[str, Any]) -> dict[str, Json]:

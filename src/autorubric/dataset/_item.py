@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from datetime import date, time
-from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
@@ -43,35 +41,26 @@ def as_json(given: Any) -> Json:
 def stored(cell: Any) -> Json:
     """Return a cell of a table as JSON.
 
-    Dates and times become text in ISO 8601, sets become sorted lists, and decimals become numbers if that
-    loses nothing. Everything else that JSON lacks, such as infinity, becomes its text.
+    Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
+    decimal or infinity, becomes its text.
     """
     if cell is None or isinstance(cell, (str, bool, int)):
         return cell
     try:
         return json.loads(json.dumps(cell, default=_plain, allow_nan=False))
     except (TypeError, ValueError):
-        return _text(cell)
+        return str(cell)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, (date, time)):
         return value.isoformat()
-    if isinstance(value, Decimal):
-        number = float(value)
-        exact = Decimal(repr(number)) == value
-        return (int(number) if number.is_integer() else number) if exact else str(value)
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=str)
-    if isinstance(value, (bytes, bytearray)):
+    if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     # Scalars and arrays of numpy.
-    return value.tolist() if hasattr(value, "tolist") else _text(value)
-
-
-def _text(value: Any) -> str:
-    # An address in memory would differ in each process.
-    return re.sub(" at 0x[0-9a-fA-F]+", "", str(value))
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 JsonValue = Annotated[Any, BeforeValidator(as_json)]

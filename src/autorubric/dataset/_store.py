@@ -135,8 +135,8 @@ def _chosen_rows(
     chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
     if chosen is None:
         return placed, {}
-    rows, named = mapped_rows(placed, chosen, rubric, faults)
-    return rows, {"fields": chosen, "pairs": named.pairs}
+    rows, pairs = mapped_rows(placed, chosen, rubric, faults)
+    return rows, {"fields": chosen, "pairs": pairs}
 
 
 def _contents_of_lines(

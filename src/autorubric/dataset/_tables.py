@@ -21,19 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, parse_json
+from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, parse_json, shortened
 from autorubric._frames import as_pandas, is_frame
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import distinct, read_csv, repeated_column
-from autorubric.dataset._fields import (
-    META,
-    TRUTH,
-    FieldMap,
-    Renaming,
-    completed,
-    missing_submission,
-    renaming,
-)
+from autorubric.dataset._fields import META, TRUTH, FieldMap, completed, missing_submission, renamed, renaming
 from autorubric.dataset._item import DataItem, stored
 from autorubric.dataset._read import Contents, DatasetReader
 from autorubric.dataset._truth import by_name, is_no_label
@@ -117,10 +109,7 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
     """Return the dataset in a DataFrame."""
     frame = as_pandas(frame)
     if not is_frame(frame):
-        raise ArgumentError(
-            f"frame must be a pandas or polars DataFrame; got {type(frame).__name__}. For a file use "
-            "RubricDataset.from_file"
-        )
+        raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {shortened(frame)}")
     columns, repeated = distinct(map(str, frame.columns))
     frame = frame.set_axis(columns, axis=1)
     held = frame.astype(object).where(frame.notna(), None)
@@ -168,33 +157,31 @@ class TableReader:
             self._rubric,
             lambda name: [stored(row[name]) for row in rows],
         )
-        named = self.renaming(chosen or {}, columns, repeated)
+        pairs = self.renaming(chosen or {}, columns, repeated)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
-        placed = ((at, self.item(named.row(row), at)) for at, row in zip(places, rows, strict=False))
+        placed = ((at, self.item(renamed(pairs, row), at)) for at, row in zip(places, rows, strict=False))
         contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
-        return contents._replace(fields=chosen, pairs=named.pairs)
+        return contents._replace(fields=chosen, pairs=pairs)
 
     def renaming(
         self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
-    ) -> Renaming:
-        """Return the renaming of the table's columns to those of the dataset format.
+    ) -> list[tuple[str, str]]:
+        """Return pairs of a column of the dataset format and the table's column; see `renaming`.
 
         Raises:
             DatasetError: If columns are missing, or one that is not metadata is repeated. All errors are
                 reported.
         """
-        repeated = repeated or {}
-        named = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
-        if "submission" not in fields and "submission" not in named.columns:
+        pairs = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
+        if "submission" not in fields and all(own != "submission" for own, _ in pairs):
             self.faults.add((), missing_submission(columns))
-        for own, column in named.pairs:
-            if column in repeated.values() and not own.startswith(META):
+        for new, column in (repeated or {}).items():
+            if any(given == column and not own.startswith(META) for own, given in pairs):
                 self.faults.add((), repeated_column(column))
-        self.faults.raise_as(DatasetError)
-        for column in repeated.keys() & {column for _, column in named.pairs}:
-            told = f"the column {repeated[column]!r} appears twice; one is kept as {column!r}"
+            told = f"the column {column!r} appears twice; one is read as {new!r}"
             warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
-        return named
+        self.faults.raise_as(DatasetError)
+        return pairs
 
     def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
         """Return the fields of the item in a row; `at` is the path of the row."""
@@ -239,8 +226,6 @@ class TableReader:
         criterion = self._rubric.by_name(name)
         if is_no_label(cell, criterion):
             return None
-        if not self._texts:
-            return cell
         for label in (cell, _from_text(cell)):
             try:
                 answer = criterion.parse_truth(label)

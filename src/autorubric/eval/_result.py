@@ -217,10 +217,7 @@ class EvalResult:
         from autorubric.metrics import votes_table
 
         if isinstance(dataset, str):
-            raise ArgumentError(
-                f"dataset must be a RubricDataset or None; got {dataset!r}. To choose the library of the "
-                f"DataFrame, use votes_table(library={dataset!r})"
-            )
+            raise ArgumentError(f"{dataset!r} is not a dataset; use votes_table(library={dataset!r})")
         return in_library(votes_table(self, dataset if dataset is not None else self.dataset), library)
 
     @overload
