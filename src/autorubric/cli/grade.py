@@ -47,8 +47,8 @@ TextFile = Annotated[
     typer.Option(
         "--file",
         metavar="F",
-        help="Read the text from this file; - reads standard input. A CSV, TSV, Parquet or JSONL file is read "
-        "as a table: its only row is graded, or the row selected by --item-id.",
+        help="Read the text from this file; - reads standard input. A CSV, TSV, Parquet or JSONL file is "
+        "read as a table: its only row is graded, or the row selected by --item-id.",
         show_default=False,
     ),
 ]
@@ -105,11 +105,11 @@ def grade(  # noqa: PLR0913
 
     Prints a table with the answer and the reason for each criterion, and the score.
 
-    With --json, the object has: truth and metadata (the labels and other columns of a table's row), score, raw_score, error, node_scores, judge_scores, mean_agreement,
-    cannot_assess_count, verdicts (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause),
-    tokens, cost, and criteria, a list with: name, weight, status, answer, value,
-    reason, agreement, tie, error, and votes, a list with: judge, sample, status, answer, value, reason,
-    confidence, error.
+    With --json, the object has: truth and metadata (the labels and other columns of a table's row), score,
+    raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts (asked,
+    answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost, and criteria, a list with:
+    name, weight, status, answer, value, reason, agreement, tie, error, and votes, a list with: judge, sample,
+    status, answer, value, reason, confidence, error.
 
     \b
     Examples:

@@ -35,9 +35,9 @@ LabelTable = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="File of people's labels, which replace those stored with the run: a table (CSV, TSV) with one row "
-        "per label (item_id, criterion, rater, value) or one column per person (item_id, criterion and names), "
-        "or the labels.jsonl of `autorubric view`.",
+        help="File of people's labels, which replace those stored with the run: a table (CSV, TSV) with one "
+        "row per label (item_id, criterion, rater, value) or one column per person (item_id, criterion and "
+        "names), or the labels.jsonl of `autorubric view`.",
         show_default=False,
     ),
 ]

@@ -114,9 +114,8 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     from autorubric.redteam import builtin_attacks, choose_attacks
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
-    items = _datasets.opened(
-        dataset, rubric, _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-    )
+    fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
+    items = _datasets.opened(dataset, rubric, fields)
     judges = parse_judges(
         judge,
         api_base=api_base,

@@ -79,9 +79,8 @@ def validate(  # noqa: PLR0913
                 dataset = load_run(file).dataset
                 _datasets.notice_columns(dataset)
             else:
-                dataset = _datasets.opened(
-                    file, rubric, _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-                )
+                fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
+                dataset = _datasets.opened(file, rubric, fields)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)

@@ -59,18 +59,10 @@ _RULES: Final[Mapping[str, _Rule]] = {
     ),
     "id": _Rule("id item_id example_id sample_id row_id doc_id uid uuid"),
 }
-_REFERENCE_STARTS: Final = (
-    "reference_",
-    "expected_",
-    "gold_",
-    "golden_",
-    "ideal_",
-    "ground_truth_",
-    "target_",
-)
+_REFERENCE_STARTS: Final = ("reference_", "expected_", "gold_", "golden_", "ideal_", "target_")
 """First words of names that are only references, never texts to grade or prompts."""
-_MODEL_ANSWER: Final = "model_answer_"
-"""First words of names of the model's answers next to a reference, and of references otherwise."""
+_MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
+"""Names of the model's answers next to a reference, and of references otherwise."""
 _LABEL_NAMES: Final = (
     *("{}", "truth_{}", "label_{}", "human_{}", "gold_{}"),
     *("{}_truth", "{}_label", "{}_human"),
@@ -188,12 +180,10 @@ def completed(
             found["truth"] = {**labels, **truth}
 
     def is_text(column: str) -> bool:
-        if values is None:
-            return free[column] != "ground_truth"
-        asked = rubric or () if free[column] == "ground_truth" else ()
-        return not _are_verdicts(values(column)) and not any(
-            _are_labels(column, one, values) for one in asked
-        )
+        labelled = (_are_labels(column, one, values) for one in rubric or ())
+        if free[column] == "ground_truth" and (values is None or any(labelled)):
+            return False
+        return values is None or not _are_verdicts(values(column))
 
     given = {field for field in _RULES if field in fields or {*_columns_of(field)} & {*columns}}
     for field, candidates in _candidates(filter(is_text, free), given).items():
@@ -211,8 +201,12 @@ def _columns_of(field: str) -> tuple[str, str]:
 def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the columns that may hold each field that is not given; several if names do not decide."""
     free = {one: _plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
-    model = {one: name for one, name in free.items() if f"{name}_".startswith(_MODEL_ANSWER)}
-    references = {one: name for one, name in free.items() if f"{name}_".startswith(_REFERENCE_STARTS)}
+    model = {one: name for one, name in free.items() if name in _MODEL_ANSWER}
+    references = {
+        one: name
+        for one, name in free.items()
+        if f"{name}_".startswith((*_REFERENCE_STARTS, "ground_truth_"))
+    }
     # Without a column of the assistant's messages, `user` is a person.
     person = () if "assistant" in free.values() else ("user",)
     others = {one: n for one, n in free.items() if one not in {*model, *references} and n not in person}

@@ -180,7 +180,7 @@ def attach_ratings(
     wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
     valid, refused = set[str](), set[str]()
-    invalid: list[tuple[LongRow, ReplyError]] = []
+    invalid: list[tuple[LongRow, str]] = []
     for row in wanted:
         rubric = items[row.item_id][1]
         if not row.criterion and len(rubric) == 1:
@@ -189,7 +189,7 @@ def attach_ratings(
             read = ", ".join(dict.fromkeys(one.rater for one in wanted))
             what = f"the criterion is missing, and the rubric has {len(rubric)}; {_LAYOUTS}"
             faults.add((), f"{what}. Raters found: {read}")
-            continue
+            break
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
             faults.add((row.line,), f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}")
@@ -204,9 +204,9 @@ def attach_ratings(
             if rated[row.criterion] is not None:
                 valid.add(row.rater)
         except ReplyError as error:
-            invalid.append((row, error))
-    for row, error in invalid:
-        message = f"item {row.item_id!r}: {error}. Map it with labels={{{row.value!r}: …}} in Python"
+            hint = f"Map it with labels={{{row.value!r}: …}} in Python"
+            invalid.append((row, f"item {row.item_id!r}: {error}. {hint}"))
+    for row, message in invalid:
         if row.rater in valid:
             faults.add((row.line,), message)
         elif row.rater not in refused:

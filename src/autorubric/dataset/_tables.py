@@ -178,8 +178,9 @@ class TableReader:
         for new, column in (repeated or {}).items():
             if any(given == column and not own.startswith(META) for own, given in pairs):
                 self.faults.add((), repeated_column(column))
-            told = f"the column {column!r} appears twice; one is read as {new!r}"
-            warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
+            else:
+                told = f"the column {column!r} appears twice; one is read as {new!r}"
+                warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
         self.faults.raise_as(DatasetError)
         return pairs
 
