@@ -176,8 +176,8 @@ def test_other_columns_of_a_frame_are_never_an_error(cell: Any, kept: Any, field
 
 def test_dates_and_decimals_of_parquet_files_are_metadata(tmp_path: Path) -> None:
     """Also if the file is streamed; labels are read from decimals."""
-    frame = pd.DataFrame({"text": ["a"], "at": [date(2024, 2, 3)], "price": [Decimal("1.50")]})
-    frame["truth.grade"] = [Decimal("2")]
+    rows = {"text": ["a"], "at": [date(2024, 2, 3)], "price": [Decimal("1.50")], "truth.grade": [Decimal("2")]}
+    frame = pd.DataFrame(rows)
     frame.to_parquet(tmp_path / "d.parquet")
     for read in (RubricDataset.from_file, RubricDataset.stream):
         item = read(tmp_path / "d.parquet", rubric=RUBRIC)[0]

@@ -187,12 +187,22 @@ def test_labels_go_into_the_dataset(suffix: str, tmp_path: Path) -> None:
     assert found[0] == texts()[0]
 
 
-def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "lead", "delimiter", "encoding"),
+    [
+        ("replies.csv", [], ";", "utf-8-sig"),
+        ("replies.tsv", [], "\t", "utf-16"),
+        ("replies.csv", [["sep=", ""]], ";", "cp1252"),
+    ],
+)
+def test_labels_go_into_a_table(
+    tmp_path: Path, name: str, lead: list[list[str]], delimiter: str, encoding: str
+) -> None:
     """Of a file with its own columns only the label's cell changes; the other columns stay as they are."""
-    file = tmp_path / "replies.csv"
-    rows = [["ticket", "reply", "ok", "by"], *([f"t{at}", text, "", "x"] for at, text in enumerate(TEXTS))]
-    with file.open("w", encoding="utf-8-sig", newline="") as opened:
-        csv.writer(opened, delimiter=";").writerows(rows)
+    file = tmp_path / name
+    rows = [["ticket", "reply", "ok", "by"], *([f"t{at}", text, "", "é"] for at, text in enumerate(TEXTS))]
+    with file.open("w", encoding=encoding, newline="") as opened:
+        csv.writer(opened, delimiter=delimiter).writerows([*lead, *rows])
     data = RubricDataset.from_file(file, rubric=RUBRIC, id="ticket", submission="reply")
     graded(tmp_path, data)
     columns = ("--submission", "reply", "--truth", "polite=ok")
@@ -202,7 +212,9 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
             assert ask(url, "labels", label)[0] == 200
     assert file.read_bytes().startswith(codecs.BOM_UTF8)
     with file.open(encoding="utf-8-sig", newline="") as opened:
-        found = list(csv.reader(opened, delimiter=";"))
+        found = list(csv.reader(opened, delimiter=delimiter))
+    assert found[: len(lead)] == lead
+    found = found[len(lead) :]
     assert found[0] == [*rows[0], "truth.share"]
     assert [row[2] for row in found[1:]] == ["", "UNMET", "MET", ""]
     assert [row[4] for row in found[1:]] == ["", "", "", "70"]
