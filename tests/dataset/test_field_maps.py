@@ -176,12 +176,12 @@ def test_other_columns_of_a_frame_are_never_an_error(cell: Any, kept: Any, field
 
 def test_dates_and_decimals_of_parquet_files_are_metadata(tmp_path: Path) -> None:
     """Also if the file is streamed; labels are read from decimals."""
-    rows = {"text": ["a"], "at": [date(2024, 2, 3)], "price": [Decimal("1.50")], "truth.grade": [Decimal("2")]}
+    rows = {"text": ["a"], "at": [date(2024, 2, 3)], "cost": [Decimal("1.50")], "grade": [Decimal("2")]}
     frame = pd.DataFrame(rows)
     frame.to_parquet(tmp_path / "d.parquet")
     for read in (RubricDataset.from_file, RubricDataset.stream):
         item = read(tmp_path / "d.parquet", rubric=RUBRIC)[0]
-        assert (item.metadata, item.ground_truth) == ({"at": "2024-02-03", "price": 1.5}, {"grade": "2"})
+        assert (item.metadata, item.ground_truth) == ({"at": "2024-02-03", "cost": 1.5}, {"grade": "2"})
 
 
 def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:

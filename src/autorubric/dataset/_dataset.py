@@ -306,7 +306,7 @@ class RubricDataset(SharingItems):
         return cls._of(_store.contents_of_text(given))
 
     def to_file(self, path: str | Path) -> None:
-        """Write the dataset as JSON, JSON lines, YAML, CSV or Parquet; the suffix determines the format.
+        """Write the dataset as JSON, JSON lines, YAML, CSV, TSV or Parquet; the suffix determines the format.
 
         A JSON lines file begins with a header line for the shared data, which has the key `format`. A table
         (CSV, Parquet) omits the dataset's rubric, name and metadata; shared prompts and references are
@@ -324,7 +324,7 @@ class RubricDataset(SharingItems):
     def from_file(
         cls, path: str | Path, *, rubric: Rubric | str | Path | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """Read a dataset from a JSON, JSON lines, YAML, CSV or Parquet file, according to its suffix.
+        """Read a dataset from a JSON, JSON lines, YAML, CSV, TSV or Parquet file, according to its suffix.
 
         The `rubric` in a file may be the path of a rubric file in the same folder or below. In JSON lines,
         the first line is a header if it has the key `format`. A table has one row per item, with the columns
