@@ -38,6 +38,10 @@ def test_a_dataset_comes_from_a_polars_frame() -> None:
     found = RubricDataset.from_dataframe(pl.DataFrame(ITEMS), rubric=RUBRIC, **fields)  # type: ignore[arg-type]
     assert found == RubricDataset.from_dataframe(pd.DataFrame(ITEMS), rubric=RUBRIC, **fields)  # type: ignore[arg-type]
     assert [item.ground_truth for item in found] == [{"clear": "MET"}, None, {"clear": "UNMET"}]
+    lazy = RubricDataset.from_dataframe(pl.LazyFrame(ITEMS), rubric=RUBRIC, **fields)  # type: ignore[arg-type]
+    assert lazy == found
+    with pytest.raises(ArgumentError, match=r"must be a pandas or polars DataFrame; got \[\]"):
+        RubricDataset.from_dataframe([])  # type: ignore[arg-type]
 
 
 def test_label_tables_are_polars_frames_too() -> None:
@@ -86,6 +90,10 @@ def test_results_are_given_as_polars_frames(tmp_path: Path) -> None:
             for got, cell in zip(theirs[name], ours[name], strict=True):
                 assert (got is None) if pd.isna(cell) else (got == cell or got == str(cell)), name
     assert pairs[1][1]["score"].to_list() == [0.0, 1.0, 1.0]
+    with pytest.raises(
+        ArgumentError, match=r"'polars' is not a dataset; use votes_table\(library='polars'\)"
+    ):
+        result.votes_table("polars")  # type: ignore[call-overload]
 
 
 def test_columns_of_mixed_types_are_text() -> None:

@@ -22,7 +22,12 @@ def is_frame(table: Any) -> bool:
 
 
 def as_pandas(table: Any) -> Any:
-    """Convert a DataFrame of another library, such as polars, to pandas; return other values unchanged."""
+    """Convert a DataFrame of another library, such as polars, to pandas; return other values unchanged.
+
+    A polars LazyFrame is collected.
+    """
+    if type(table).__name__ == "LazyFrame":
+        table = table.collect()
     if not is_frame(table) or hasattr(table, "iloc"):
         return table
     # Imported late, since most tables are pandas DataFrames or lists.

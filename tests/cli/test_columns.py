@@ -86,6 +86,54 @@ def test_other_commands_take_the_named_columns(
     assert CHOSEN in done.err
 
 
+def test_columns_of_the_dataset_format_are_printed_too(cli: Cli, rubric: str) -> None:
+    """All that is read is on one line, of a table and of rows with keys of their own."""
+    head, row = "prompt,submission,id,truth.capital,meta.k,mood", "q,Paris.,7,MET,v,glad"
+    told = (
+        "columns: id=id, submission=submission, prompt=prompt, truth capital=truth.capital; metadata: meta.k"
+    )
+    for columns, line in ((5, told), (6, f"{told}, mood")):
+        text = "\n".join(",".join(one.split(",")[:columns]) for one in (head, row))
+        Path("own.csv").write_text(text, encoding="utf-8")
+        assert cli("validate", "own.csv", "--rubric", rubric).err.splitlines()[0] == line
+    Path("own.jsonl").write_text('{"id": "a", "submission": "x", "question": "q"}', encoding="utf-8")
+    done = cli("validate", "own.jsonl", "--rubric", rubric)
+    assert done.err.splitlines()[0] == "columns: id=id, submission=submission, prompt=question"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("eval", "rows.tsv", "--judge", "lexical", "--name", "one"),
+        ("validate", "rows.tsv"),
+        ("annotate", "rows.tsv", "-o", "page.html"),
+        ("redteam", "rows.tsv", "--judge", "lexical", "--attacks", "roles"),
+        ("grade", "--file", "rows.tsv", "--judge", "lexical", "--item-id", "T1"),
+    ],
+)
+def test_all_commands_read_tables_of_tabs(cli: Cli, rubric: str, command: tuple[str, ...]) -> None:
+    """With the same six options, and with warnings as plain notices."""
+    text = ROWS.replace(";", "\t").replace("mood", "é").encode("cp1252")
+    Path("rows.tsv").write_bytes(text)
+    done = cli(*command, "--rubric", rubric, *NAMED, "--reference", "é", "--meta", "é")
+    assert done.code == 0, done.err
+    assert "Warning: rows.tsv (line 1): byte 0xe9 is not UTF-8" in done.err
+    assert "reference=é" in done.err
+
+
+def test_grade_keeps_labels_and_metadata(cli: Cli, table: str, rubric: str) -> None:
+    """Of the row that is graded; a file of text has no columns."""
+    call = ("--rubric", rubric, "--judge", "lexical")
+    done = cli("grade", "--file", table, *call, *NAMED, "--item-id", "T1")
+    assert done.err.splitlines()[-1] == "labels: capital=MET"
+    kept = cli("grade", "--file", table, *call, *NAMED, "--meta", "mood", "--item-id", "T1", "--json").json
+    assert (kept["truth"], kept["metadata"]) == ({"capital": "MET"}, {"mood": "glad"})
+    Path("rows.txt").write_text(ROWS, encoding="utf-8")
+    refused = cli("grade", "--file", "rows.txt", *call, "--truth", "capital=right")
+    assert refused.code == 2
+    assert "pass a table with --file (.csv, .tsv, .parquet, .jsonl)" in refused.err
+
+
 def test_grade_takes_one_row_of_a_table(cli: Cli, table: str, rubric: str) -> None:
     """Several rows are for eval, unless one is named."""
     call = ("grade", "--file", table, "--rubric", rubric, "--judge", "lexical", "--submission", "bot text")

@@ -16,7 +16,7 @@ CRITERION_KEYS = {
 }
 VOTE_KEYS = {"judge", "sample", "status", "answer", "value", "reason", "confidence", "error"}
 REPORT_KEYS = {
-    *("score", "raw_score", "error", "node_scores", "judge_scores", "mean_agreement"),
+    *("truth", "metadata", "score", "raw_score", "error", "node_scores", "judge_scores", "mean_agreement"),
     *("cannot_assess_count", "verdicts", "tokens", "cost", "criteria"),
 }
 

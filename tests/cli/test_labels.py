@@ -238,6 +238,57 @@ def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes:
     assert refused.code == 2 and "(line 2): each line must be a JSON object" in refused.err
 
 
+def test_raters_are_selected(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
+    """A column that is not a rater's is named with its first value, and is left out with --rater."""
+    asked = ("--judge", f"recorded:{votes}#right", "--name", "own", "--no-progress")
+    assert cli("eval", dataset, *asked).code == 0
+    lines = ["item_id\tcriterion\tada\tnote\tbob"]
+    for item in "abcd":
+        label = LABELS[item]["capital"]
+        lines.append("\t".join([item, "capital", label, f"seen {item}", "N/A" if item == "a" else label]))
+    (tmp_path / "wide.tsv").write_text("\n".join(lines), encoding="utf-8")
+    for call in (
+        ("labels", "merge", dataset, "wide.tsv", "-o", "m.json"),
+        ("metrics", "experiments/own", "--labels", "wide.tsv"),
+        ("judges", "audit", "experiments/own", "--labels", "wide.tsv", "--only", "report"),
+    ):
+        refused = cli(*call)
+        assert refused.code == 2
+        assert "1 error" in refused.err and "'seen a' is not a verdict" in refused.err
+        assert "Column or rater 'note': no value is a label" in refused.err and "--rater NAME" in refused.err
+        done = cli(*call, "--rater", "ada", "--rater", "bob", "--json")
+        assert done.code == 0, done.err
+        assert "labels in wide.tsv by: ada, bob" in done.err
+    merged = cli("labels", "merge", dataset, "wide.tsv", "-o", "m.json", "--rater", "bob", "--json").json
+    assert (merged["labels"], merged["raters"]) == (3, ["bob"])
+    page = write_labels(tmp_path / "ada.jsonl", "ada")
+    assert "requires a table" in cli("labels", "merge", dataset, page, "-o", "m.json", "--rater", "x").err
+    assert "requires --labels" in cli("metrics", "experiments/own", "--rater", "ada").err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        (
+            "l.csv",
+            "item_id,ada,bob\na,MET,MET\n",
+            "rubric has 3; use one row per label (item_id, criterion, ",
+        ),
+        ("l.csv", "item_id,ada,bob\na,MET,MET\n", "Raters found: ada, bob"),
+        ("l.csv", "item_id,rater,value\na,ada,MET\n", "column 'criterion' not found; use one row per label"),
+        ("l.csv", "item_id,criterion,ada,ada\na,capital,MET,MET\n", "the column 'ada' appears twice"),
+        ("l.txt", "item_id,criterion,ada\na,capital,MET\n", "supported: .csv, .tsv, .jsonl"),
+    ],
+)
+def test_tables_of_another_layout(
+    cli: Cli, dataset: str, tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    """The message says what was found and what is expected."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    refused = cli("labels", "merge", dataset, name, "-o", "m.json")
+    assert refused.code == 2 and told in refused.err
+
+
 def test_a_criterion_has_one_column_of_labels(cli: Cli, dataset: str) -> None:
     """A second one is not ignored."""
     refused = cli("validate", dataset, "--truth", "capital=ada", "--truth", "capital=bob")

@@ -218,7 +218,7 @@ def test_missing_files_and_formats(tmp_path: Path) -> None:
     for suffix in ("json", "csv", "parquet"):
         with pytest.raises(DatasetError, match=r"file not found|No such file"):
             RubricDataset.from_file(tmp_path / f"none.{suffix}")
-    with pytest.raises(DatasetError, match=r"is not supported.*\.csv, \.parquet"):
+    with pytest.raises(DatasetError, match=r"is not supported.*\.csv, \.tsv, \.parquet"):
         RubricDataset.from_file(tmp_path / "d.toml")
     with pytest.raises(DatasetError, match="save the file as CSV"):
         RubricDataset().to_file(tmp_path / "d.xlsx")
@@ -340,8 +340,9 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
         ("\n", "the file is empty"),
         ("note,year\nx,1\n", "column 'submission' not found. Columns: note, year. Use --submission NAME"),
         ("submision\nx\n", "column 'submission' not found. Did you mean 'submision'?"),
-        ("submission,truth.mett\nx,MET\n", "the rubric has no criterion 'mett'; did you mean 'met'?"),
         ("submission,submission\nx,y\n", "the column 'submission' appears twice"),
+        ("truth.met,submission,truth.met\nMET,y,MET\n", "the column 'truth.met' appears twice"),
+        ("bot_reply,prompt,bot_reply\nx,y,z\n", "the column 'bot_reply' appears twice"),
         ("submission,id\nx\n", "(line 2): the row has 1 cells, but the header has 2"),
         ('submission\n"x\n', "(line 2): invalid CSV: unexpected end of data"),
         ("submission,truth.met\nx,yes\ny,maybe\n", "(line 3): item '1': met: 'maybe' is not a verdict"),
@@ -351,6 +352,7 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
         ),
         ("submission,submission_json\n,{x\n", "submission_json must contain JSON"),
         ("id,submission\na,x\na,y\n", "rows[1].id (line 3): the id 'a' is already used by item 0"),
+        ("id,submission\na,x\na,y\n", "--id COLUMN, or keep the column as metadata with --meta id"),
     ],
 )
 def test_faulty_tables(text: str, message: str, tmp_path: Path) -> None:
@@ -358,6 +360,91 @@ def test_faulty_tables(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as caught:
         read_csv(tmp_path, text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "notes"),
+    [
+        pytest.param(b"sep=;\nsubmission;note\nx;caf\xc3\xa9\n", ["café"], id="separator"),
+        pytest.param("sep=;\r\nsubmission;note\r\nx;a,b\r\n".encode("utf-8-sig"), ["a,b"], id="Excel"),
+        pytest.param("submission\tnote\nx\tcafé\n".encode("utf-16"), ["café"], id="UTF-16"),
+        pytest.param("submission,note\nx,日\n".encode("utf-16-be").join((b"\xfe\xff", b"")), ["日"], id="BE"),
+        pytest.param(b"submission,note\nx,a\n,\ny,b\n , \n,,,\n", ["a", "b"], id="empty rows"),
+    ],
+)
+def test_tables_as_spreadsheets_save_them(content: bytes, notes: list[str], tmp_path: Path) -> None:
+    """Their encodings, the line that names the delimiter, and rows without a text in any cell."""
+    (tmp_path / "d.csv").write_bytes(content)
+    dataset = RubricDataset.from_file(tmp_path / "d.csv")
+    assert [item.metadata["note"] for item in dataset] == notes
+
+
+def test_lines_are_counted_after_the_separator(tmp_path: Path) -> None:
+    """An error has the line of the file."""
+    with pytest.raises(DatasetError, match=r"\(line 4\): the row has 1 cells"):
+        read_csv(tmp_path, "sep=;\nsubmission;note\nx;y\nz\n")
+
+
+def test_other_encodings_are_read_with_a_warning(tmp_path: Path) -> None:
+    """The warning has the line and the byte; what Windows-1252 lacks is an error."""
+    path = tmp_path / "d.csv"
+    path.write_bytes("submission\nplain\nna\u00efve \u2013 \u20ac5\n".encode("cp1252"))
+    with pytest.warns(UserWarning, match=r"d\.csv \(line 3\): byte 0xef is not UTF-8.*Windows-1252"):
+        dataset = RubricDataset.from_file(path)
+    assert dataset[1].submission == "na\u00efve \u2013 \u20ac5"
+    path.write_bytes(b"submission\n\x81\n")
+    with pytest.raises(DatasetError, match="not UTF-8: byte 0x81"):
+        RubricDataset.from_file(path)
+
+
+def test_tables_of_tabs(tmp_path: Path) -> None:
+    """A .tsv file is written and read, and commas in it are text."""
+    items = [DataItem(id="a", submission="x, y\tz", metadata={"k": "v"})]
+    RubricDataset(items=items).to_file(tmp_path / "d.tsv")
+    assert "id\tsubmission" in (tmp_path / "d.tsv").read_text(encoding="utf-8")
+    assert list(RubricDataset.from_file(tmp_path / "d.tsv")) == items
+    (tmp_path / "one.tsv").write_text("submission\na, b\n", encoding="utf-8")
+    assert RubricDataset.from_file(tmp_path / "one.tsv")[0].submission == "a, b"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "frame"])
+def test_other_columns_may_repeat(suffix: str, tmp_path: Path) -> None:
+    """Each is kept under a name of its own, with a warning; so is one that another's prefix names."""
+    with pytest.warns(UserWarning) as warned:
+        if suffix == "csv":
+            item = read_csv(tmp_path, "submission,note,note,meta.k,k\nx,a,b,c,d\n")[0]
+        else:
+            cells = [["x", "a", "b", "c", "d"]]
+            frame = pd.DataFrame(cells, columns=["submission", "note", "note", "meta.k", "k"])
+            item = RubricDataset.from_dataframe(frame, rubric=RUBRIC)[0]
+    assert item.metadata == {"note": "a", "note_2": "b", "k": "c", "k_2": "d"}
+    told = " ".join(str(one.message) for one in warned)
+    assert "the column 'note' appears twice; one is read as 'note_2'" in told
+    assert "kept as metadata 'k_2'; there is also 'meta.k'" in told
+
+
+def test_labels_of_an_unknown_criterion_are_metadata(tmp_path: Path) -> None:
+    """With a warning that names the rubric's criteria; a column that the caller names is an error."""
+    with pytest.warns(
+        UserWarning, match=r"'truth\.mett'; the rubric has no such criterion\. Criteria: met, "
+    ):
+        dataset = read_csv(tmp_path, "submission,truth.met,truth.mett\nx,MET,MET\n")
+    assert (dataset[0].ground_truth, dataset[0].metadata) == ({"met": "MET"}, {"truth.mett": "MET"})
+    with pytest.raises(DatasetError, match="'mett', which is not a criterion"):
+        RubricDataset.from_file(tmp_path / "d.csv", rubric=RUBRIC, truth={"mett": "truth.mett"})
+
+
+@pytest.mark.parametrize("text", ["N/A", "NaN", "-", "null", "None", "NA", "#N/A"])
+def test_texts_that_are_not_labels(text: str, tmp_path: Path) -> None:
+    """The criterion has no label, unless the rubric has an option of that name."""
+    options = [{"label": text, "value": 0.0}, {"label": "good", "value": 1.0}]
+    rubric = Rubric(
+        [{"name": "met", "requirement": "x"}, {"name": "grade", "requirement": "x", "options": options}]
+    )
+    dataset = read_csv(tmp_path, f"submission,met,grade\nx,{text},{text}\n", rubric)
+    assert dataset[0].ground_truth == {"grade": text}
+    frame = pd.DataFrame({"submission": ["x"], "met": [text], "grade": [text]})
+    assert RubricDataset.from_dataframe(frame, rubric=rubric) == dataset
 
 
 def test_what_tables_cannot_hold(tmp_path: Path) -> None:
@@ -474,7 +561,6 @@ def test_frames_hold_numpy_values() -> None:
     [
         ({"note": ["x"]}, "column 'submission' not found. Columns: note"),
         ({"submission": [5]}, r"rows\[0\].submission: submission must be .*; got int"),
-        ({"submission": ["x"], "meta.when": [pd.Timestamp("2024-01-01")]}, "cannot be stored as JSON"),
         ({"submission": [None], "submission_json": [5]}, "submission_json must contain JSON"),
     ],
 )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -143,6 +147,41 @@ def test_what_is_not_named_becomes_metadata() -> None:
     assert item.metadata == {"submission": 3, "model": "m", "at": "2024-02-03T00:00:00"}
     chosen = RubricDataset.from_dataframe(frame, submission="response", metadata=["model"])[0]
     assert chosen.metadata == {"model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "kept"),
+    [
+        (pd.Timestamp("2024-02-03"), "2024-02-03T00:00:00"),
+        (date(2024, 2, 3), "2024-02-03"),
+        (Decimal("1.50"), "1.50"),
+        (b"caf\xc3\xa9 \xff", "café \\xff"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (pd.Timedelta(days=1), "1 days 00:00:00"),
+        (pd.Period("2024-02", "M"), "2024-02"),
+        ({"b", "a"}, ["a", "b"]),
+        (float("inf"), "inf"),
+        ([1, Decimal(2), {"at": date(2024, 2, 3)}], [1, "2", {"at": "2024-02-03"}]),
+        (np.array([1.5, 2.0]), [1.5, 2.0]),
+        (np.int64(3), 3),
+        ({(1, 2): 3}, "{(1, 2): 3}"),
+    ],
+)
+@pytest.mark.parametrize("fields", [{}, {"submission": "text"}])
+def test_other_columns_of_a_frame_are_never_an_error(cell: Any, kept: Any, fields: dict[str, Any]) -> None:
+    """What JSON lacks becomes text, whether or not columns are named."""
+    frame = pd.DataFrame({"text": ["a"], "extra": pd.Series([cell], dtype=object), "none": [None]})
+    assert RubricDataset.from_dataframe(frame, **fields)[0].metadata == {"extra": kept}
+
+
+def test_dates_and_decimals_of_parquet_files_are_metadata(tmp_path: Path) -> None:
+    """Also if the file is streamed; labels are read from decimals."""
+    rows = {"text": ["a"], "at": [date(2024, 2, 3)], "cost": [Decimal("1.50")], "grade": [Decimal("2")]}
+    frame = pd.DataFrame(rows)
+    frame.to_parquet(tmp_path / "d.parquet")
+    for read in (RubricDataset.from_file, RubricDataset.stream):
+        item = read(tmp_path / "d.parquet", rubric=RUBRIC)[0]
+        assert (item.metadata, item.ground_truth) == ({"at": "2024-02-03", "cost": 1.5}, {"grade": "2"})
 
 
 def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:

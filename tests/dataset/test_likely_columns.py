@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -37,6 +38,67 @@ def test_likely_names_of_the_prompt(name: str, tmp_path: Path) -> None:
     dataset = _csv(tmp_path, f"{name},response\nWhere?,Here\n")
     assert (dataset[0].prompt, dataset[0].submission) == ("Where?", "Here")
     assert dataset.field_map == {"submission": "response", "prompt": name}
+
+
+@pytest.mark.parametrize(
+    ("columns", "chosen"),
+    [
+        (
+            "question,bot_response,reference_response",
+            "submission=bot_response prompt=question reference=reference_response",
+        ),
+        ("prompt,expected_output,reply", "submission=reply reference=expected_output"),
+        (
+            "input,actual_output,expected_output",
+            "submission=actual_output prompt=input reference=expected_output",
+        ),
+        ("student_answer,expected_answer", "submission=student_answer reference=expected_answer"),
+        ("Model Answer,Reference Answer", "submission=Model Answer reference=Reference Answer"),
+        ("model-answer,student answer", "submission=student answer reference=model-answer"),
+        ("Response Text,Gold  Summary", "submission=Response Text reference=Gold  Summary"),
+        ("essay_id,full_text", "submission=full_text"),
+        ("user,assistant", "submission=assistant prompt=user"),
+        ("user,response", "submission=response"),
+        ("response,response text,target_audience", "submission=response"),
+        ("query,answer,ground_truth", "submission=answer prompt=query reference=ground_truth"),
+    ],
+)
+def test_texts_and_references_are_told_apart(columns: str, chosen: str, tmp_path: Path) -> None:
+    """A column named like a reference is never graded; case, blanks, hyphens and `_` do not count."""
+    dataset = _csv(tmp_path, f"{columns}\n{','.join('abc'[: columns.count(',') + 1])}\n")
+    expected = dict(one.split("=") for one in re.split(r" (?=\w+=)", chosen))
+    assert {k: v for k, v in (dataset.field_map or {}).items() if k != "id"} == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "candidates"),
+    [
+        ("question,reference_response", ""),
+        ("prompt,expected_output", ""),
+        ("question,model_answer", ""),
+        ("gold,target_text,ideal", ""),
+        ("student_answer,grader_response", "Candidates: student_answer, grader_response. "),
+        ("text,bot_reply", "Candidates: bot_reply, text. "),
+        ("Response,response", "Candidates: Response, response. "),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_unclear_columns_are_not_graded(columns: str, candidates: str, suffix: str, tmp_path: Path) -> None:
+    """The error lists the candidates and the option."""
+    names = columns.split(",")
+    path = tmp_path / f"rows.{suffix}"
+    row = dict(zip(names, "abc", strict=False))
+    path.write_text(
+        json.dumps([row]) if suffix == "json" else f"{columns}\n{','.join(row.values())}\n", "utf-8"
+    )
+    said = f"'submission' not found. {candidates}Columns: {', '.join(names)}. Use --submission NAME"
+    with pytest.raises(DatasetError, match=re.escape(said)):
+        RubricDataset.from_file(path, rubric=RUBRIC)
+
+
+def test_ground_truth_is_a_reference_unless_it_holds_labels(tmp_path: Path) -> None:
+    """Labels are not sent to the judge."""
+    assert _csv(tmp_path, "text,ground_truth\na,yes\nb,no\n").field_map == {"submission": "text"}
 
 
 def test_the_more_likely_of_two_columns_is_the_submission(tmp_path: Path) -> None:

@@ -175,13 +175,15 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_unreadable_files_are_told(tmp_path: Path) -> None:
-    """No file, and bytes that are no UTF-8."""
+    """No file, bytes that are no text, and no table."""
     with pytest.raises(FileError, match="file not found"):
         RecordedJudge.from_csv(tmp_path / "absent.csv")
     path = tmp_path / "latin.csv"
-    path.write_bytes(HEAD.encode() + b"\ni1,claim,M\xfcller,human,MET\n")
+    path.write_bytes(HEAD.encode() + b"\ni1,claim,M\x81ller,human,MET\n")
     with pytest.raises(FileError, match="not UTF-8"):
         RecordedJudge.from_csv(path)
+    with pytest.raises(FileError, match=r"'.txt' is not supported; supported: .csv, .tsv, .jsonl"):
+        RecordedJudge.from_csv(path.rename(tmp_path / "labels.txt"))
 
 
 def test_kinds_with_several_fields_have_labels_in_json(tmp_path: Path) -> None:

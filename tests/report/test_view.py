@@ -219,12 +219,22 @@ def test_values_that_are_no_label_are_refused(
     assert not (tmp_path / "run" / "labels.jsonl").exists()
 
 
-def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "lead", "delimiter", "encoding"),
+    [
+        ("replies.csv", [], ";", "utf-8-sig"),
+        ("replies.tsv", [], "\t", "utf-16"),
+        ("replies.csv", [["sep=", ""]], ";", "cp1252"),
+    ],
+)
+def test_labels_go_into_a_table(
+    tmp_path: Path, name: str, lead: list[list[str]], delimiter: str, encoding: str
+) -> None:
     """Of a file with its own columns only the label's cell changes; the other columns stay as they are."""
-    file = tmp_path / "replies.csv"
-    rows = [["ticket", "reply", "ok", "by"], *([f"t{at}", text, "", "x"] for at, text in enumerate(TEXTS))]
-    with file.open("w", encoding="utf-8-sig", newline="") as opened:
-        csv.writer(opened, delimiter=";").writerows(rows)
+    file = tmp_path / name
+    rows = [["ticket", "reply", "ok", "by"], *([f"t{at}", text, "", "é"] for at, text in enumerate(TEXTS))]
+    with file.open("w", encoding=encoding, newline="") as opened:
+        csv.writer(opened, delimiter=delimiter).writerows([*lead, *rows])
     data = RubricDataset.from_file(file, rubric=RUBRIC, id="ticket", submission="reply")
     graded(tmp_path, data)
     columns = ("--submission", "reply", "--truth", "polite=ok")
@@ -234,7 +244,9 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
             assert ask(url, "labels", label)[0] == 200
     assert file.read_bytes().startswith(codecs.BOM_UTF8)
     with file.open(encoding="utf-8-sig", newline="") as opened:
-        found = list(csv.reader(opened, delimiter=";"))
+        found = list(csv.reader(opened, delimiter=delimiter))
+    assert found[: len(lead)] == lead
+    found = found[len(lead) :]
     assert found[0] == [*rows[0], "truth.share"]
     assert [row[2] for row in found[1:]] == ["", "UNMET", "MET", ""]
     assert [row[4] for row in found[1:]] == ["", "", "", "70"]
@@ -251,6 +263,7 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
             '"reply";"";"polite"\r\n"a;""";"";""\r\n\r\n"b\n";x;UNMET',
         ),
         ('reply,by\n"a",\n b ,"x"', 'reply,by,truth.polite\n"a",,\n b ,"x",UNMET'),
+        ('reply,by\n"",""\na,x\n,\nb,\n', 'reply,by,truth.polite\n"",""\na,x,\n,\nb,,UNMET\n'),
         ("reply\nok\n\n\nb\n", "reply,truth.polite\nok,\n\n\nb,UNMET\n"),
     ],
 )

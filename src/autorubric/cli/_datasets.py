@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -47,6 +47,17 @@ MetaColumns = Annotated[
 ]
 
 
+Raters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rater",
+        metavar="NAME",
+        help="Rater to read from a table of labels, or column of one. Repeatable.  [default: all]",
+        show_default=False,
+    ),
+]
+
+
 def field_map(
     submission: str | None = None,
     prompt: str | None = None,
@@ -60,15 +71,8 @@ def field_map(
     Raises:
         ArgumentError: If a value of `--truth` is not CRITERION=COL.
     """
-    found: FieldMap = {}
-    if submission is not None:
-        found["submission"] = submission
-    if prompt is not None:
-        found["prompt"] = prompt
-    if reference is not None:
-        found["reference"] = reference
-    if item_id is not None:
-        found["id"] = item_id
+    columns = {"submission": submission, "prompt": prompt, "reference": reference, "id": item_id}
+    found = cast("FieldMap", {field: column for field, column in columns.items() if column is not None})
     labels = {}
     for text in truth or ():
         criterion, equals, column = text.rpartition("=")
@@ -107,12 +111,13 @@ def notice_columns(dataset: RubricDataset) -> None:
         notice(f"columns: {chosen}")
 
 
-def notice_labels(path: Path, labelled: RubricDataset) -> None:
+def notice_labels(path: Path, labelled: RubricDataset, raters: Sequence[str] | None = None) -> None:
     """Print the people whose labels were read, and the number of labels of unknown items."""
     # Late, since few commands read labels.
     from autorubric.dataset import read_long_table
 
-    rows, known = read_long_table(path), set(labelled.item_ids())
+    rows = [row for row in read_long_table(path) if not raters or row.rater in raters]
+    known = set(labelled.item_ids())
     people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
     notice(f"labels in {path} by: {', '.join(people)}")
     others = sum(row.item_id not in known for row in rows)

@@ -20,7 +20,7 @@ Source = Annotated[
     Path | None,
     typer.Argument(
         metavar="[DATASET]",
-        help="Dataset (JSON, JSONL, YAML, CSV or Parquet) or run file (YAML).  [default: autorubric.yaml]",
+        help="Dataset (JSON, JSONL, YAML, CSV, TSV, Parquet) or run file (YAML).  [default: autorubric.yaml]",
         show_default=False,
     ),
 ]

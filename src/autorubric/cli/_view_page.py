@@ -177,7 +177,7 @@ class RunPage:
             raise ArgumentError(f"{file} has other items than {self._run}; pass the dataset that was graded")
         self._content = content
         self._fields = {**(found.field_map or {}), **fields}
-        if file.suffix.lower() == ".csv":
+        if file.suffix.lower() in (".csv", ".tsv"):
             # The ids of a table depend on the chosen columns, whereas the ids of the run are known.
             labels = ({"ground_truth": one.ground_truth} if one.ground_truth else {} for one in found)
             items = [item.model_copy(update=own) for item, own in zip(graded, labels, strict=True)]

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
-from autorubric.cli._datasets import (
-    IdColumn,
-    MetaColumns,
-    PromptColumn,
-    ReferenceColumn,
-    SubmissionColumn,
-    TruthColumns,
-    field_map,
-    opened,
-)
+from autorubric.cli import _datasets
 from autorubric.cli._output import Exit, guarded, notice
 from autorubric.cli.labels import WhereOption, marks_in
 from autorubric.errors import ArgumentError
@@ -60,12 +51,12 @@ def annotate(  # noqa: PLR0913
     source: ItemsFile,
     out: PageFile,
     rubric: ItemsRubric = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    reference: ReferenceColumn = None,
-    item_id: IdColumn = None,
-    truth: TruthColumns = None,
-    meta: MetaColumns = None,
+    submission: _datasets.SubmissionColumn = None,
+    prompt: _datasets.PromptColumn = None,
+    reference: _datasets.ReferenceColumn = None,
+    item_id: _datasets.IdColumn = None,
+    truth: _datasets.TruthColumns = None,
+    meta: _datasets.MetaColumns = None,
     title: Title = None,
     seed: Seed = 0,
     where: WhereOption = None,
@@ -89,7 +80,7 @@ def annotate(  # noqa: PLR0913
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
     from autorubric.report import write_annotation_page
 
-    fields = field_map(submission, prompt, reference, item_id, truth, meta)
+    fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
     items = _items(source, rubric, marks_in(where), fields)
     write_annotation_page(items, out, seed=seed, title=title)
     notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it needs no network.")
@@ -103,7 +94,7 @@ def _items(
     if not source.is_dir():
         if where:
             raise ArgumentError(f"--where requires a run folder; {source} is not a run folder")
-        return opened(source, rubric, fields)
+        return _datasets.opened(source, rubric, fields)
     if not where:
         raise ArgumentError(
             f"{source} is a folder; to label items of a run, pass --where, such as --where wrong"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import autorubric
-from autorubric.cli._datasets import IdColumn, PromptColumn, SubmissionColumn, field_map, opened
+from autorubric.cli import _datasets
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from autorubric.rubric import Rubric
     from autorubric.types import EnsembleEvaluationReport
 
-_TABLES: Final = (".csv", ".parquet", ".jsonl")
+_TABLES: Final = (".csv", ".tsv", ".parquet", ".jsonl")
 """Suffixes of files whose rows are items; other files hold one text."""
 
 RubricFile = Annotated[Path, typer.Option("--rubric", metavar="R", help="Rubric file (YAML, JSON or TOML).")]
@@ -48,8 +48,8 @@ TextFile = Annotated[
     typer.Option(
         "--file",
         metavar="F",
-        help="Read the text from this file; - reads standard input. A CSV, Parquet or JSONL file is read as "
-        "a table: its only row is graded, or the row selected by --item-id.",
+        help="Read the text from this file; - reads standard input. A CSV, TSV, Parquet or JSONL file is "
+        "read as a table: its only row is graded, or the row selected by --item-id.",
         show_default=False,
     ),
 ]
@@ -86,9 +86,11 @@ def grade(  # noqa: PLR0913
     query: Query = None,
     reference: Reference = None,
     item_id: ItemId = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    id_column: IdColumn = None,
+    submission: _datasets.SubmissionColumn = None,
+    prompt: _datasets.PromptColumn = None,
+    id_column: _datasets.IdColumn = None,
+    truth: _datasets.TruthColumns = None,
+    meta: _datasets.MetaColumns = None,
     no_preflight: NoPreflight = False,
     api_base: ApiBase = None,
     api_key_env: ApiKeyEnv = None,
@@ -105,11 +107,11 @@ def grade(  # noqa: PLR0913
 
     Prints a table with the answer and the reason for each criterion, and the score.
 
-    With --json, the object has: score, raw_score, error, node_scores, judge_scores, mean_agreement,
-    cannot_assess_count, verdicts (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause),
-    tokens, cost, and criteria, a list with: name, weight, status, answer, value,
-    reason, agreement, tie, error, and votes, a list with: judge, sample, status, answer, value, reason,
-    confidence, error.
+    With --json, the object has: truth and metadata (the labels and other columns of a table's row), score,
+    raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts (asked,
+    answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost, and criteria, a list with:
+    name, weight, status, answer, value, reason, agreement, tie, error, and votes, a list with: judge, sample,
+    status, answer, value, reason, confidence, error.
 
     \b
     Examples:
@@ -123,13 +125,16 @@ def grade(  # noqa: PLR0913
     from autorubric.eval._preflight import CheckedGrader  # late, since it loads the graders
 
     criteria = autorubric.Rubric.from_file(rubric)
-    fields = field_map(submission, prompt, reference, id_column)
+    fields = _datasets.field_map(submission, prompt, reference, id_column, truth, meta)
     if file is not None and text is None and file.suffix.lower() in _TABLES:
-        given = _row(opened(file, rubric, fields), file, item_id)
+        given = _row(_datasets.opened(file, rubric, fields), file, item_id)
         item_id = given.id
     else:
-        if submission or prompt or id_column:
-            raise ArgumentError("--submission, --prompt and --id name columns; pass a table with --file")
+        if submission or prompt or id_column or truth or meta:
+            raise ArgumentError(
+                "--submission, --prompt, --id, --truth and --meta name columns; pass a table with --file "
+                f"({', '.join(_TABLES)})"
+            )
         given = autorubric.DataItem(
             submission=_text(text, file), prompt=query, reference_submission=reference
         )
@@ -149,9 +154,11 @@ def grade(  # noqa: PLR0913
     )
     report = _graded(criteria, grader, given, item_id)
     if as_json:
-        print_json(report_json(report))
+        print_json({"truth": given.ground_truth, "metadata": given.metadata, **report_json(report)})
     else:
         print_blocks(report.blocks())
+        if isinstance(given.ground_truth, dict):
+            notice(f"labels: {', '.join(f'{name}={label}' for name, label in given.ground_truth.items())}")
     if report.error is not None:
         notice(f"{'No score' if report.score is None else 'Warning'}: {report.error}")
     return exit_code(report.score, fail_under, verdicts=report.verdicts, max_lost=max_lost)

@@ -13,6 +13,7 @@ import typer
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._audit_parts import Audit, Part, Told
+from autorubric.cli._datasets import Raters
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import LabelledFile, LabelTable, RunFolder, Truth, labelled_dataset
@@ -114,6 +115,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
     labels: LabelTable = None,
+    rater: Raters = None,
     only: Only = None,
     family: Families = None,
     item: ItemId = None,
@@ -161,7 +163,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     families = _families(family or [])
     if (item is None) != (threshold is None):
         raise ArgumentError("--item and --threshold must be used together")
-    result, labelled = _read(run, dataset, truth, labels)
+    result, labelled = _read(run, dataset, truth, labels, rater)
     audited = Audit(result, labelled, families, seed, abstain)
     if item is not None and threshold is not None:
         from autorubric.eval._reopen import stored_policy  # late, as all that reads runs
@@ -267,9 +269,13 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
 
 
 def _read(
-    run: Path, dataset: Path | None, truth: TruthRule | None, labels: Path | None = None
+    run: Path,
+    dataset: Path | None,
+    truth: TruthRule | None,
+    labels: Path | None = None,
+    rater: list[str] | None = None,
 ) -> tuple[EvalResult, RubricDataset | None]:
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)
-    return result, labelled_dataset(result, dataset, truth, labels)
+    return result, labelled_dataset(result, dataset, truth, labels, rater)

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 import autorubric
-from autorubric.cli._datasets import (
-    IdColumn,
-    PromptColumn,
-    SubmissionColumn,
-    field_map,
-    notice_labels,
-    opened,
-)
+from autorubric.cli import _datasets
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 from autorubric.errors import ArgumentError
@@ -75,7 +68,7 @@ LabelledDataset = Annotated[
 LabelFiles = Annotated[
     list[Path],
     typer.Argument(
-        metavar="LABELS...", help="Files saved by annotation pages, or CSV files.", show_default=False
+        metavar="LABELS...", help="Files saved by annotation pages, or tables.", show_default=False
     ),
 ]
 MergedOut = Annotated[
@@ -170,9 +163,10 @@ def merge(  # noqa: PLR0913 - one parameter an option
     labels: LabelFiles,
     out: MergedOut,
     rubric: DatasetRubric = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    item_id: IdColumn = None,
+    submission: _datasets.SubmissionColumn = None,
+    prompt: _datasets.PromptColumn = None,
+    item_id: _datasets.IdColumn = None,
+    rater: _datasets.Raters = None,
     decide: Decide = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -180,8 +174,8 @@ def merge(  # noqa: PLR0913 - one parameter an option
 
     Labels become ratings, and the metadata of the items records the time and file of each label. With
     --decide, labels become the ground truth, and the metadata also records who decided and the earlier
-    votes. Labels that do not match the dataset are skipped and reported. A CSV file has one row per label
-    (item_id, criterion, rater, value) or one column per person (item_id, criterion and names).
+    votes. Labels that do not match the dataset are skipped and reported. A table (CSV, TSV) has one row per
+    label (item_id, criterion, rater, value) or one column per person (item_id, criterion and names).
 
     With --json, the object has: out, labels, raters, notices and agreement, which is null with one rater.
 
@@ -194,18 +188,21 @@ def merge(  # noqa: PLR0913 - one parameter an option
 
     Exit codes: 0 success, 2 invalid command line or file.
     """
-    known = opened(dataset, rubric, field_map(submission, prompt, item_id=item_id))
+    known = _datasets.opened(dataset, rubric, _datasets.field_map(submission, prompt, item_id=item_id))
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
-    tables = [path for path in labels if path.suffix.lower() == ".csv"]
+    pages = [path for path in labels if path.suffix.lower() == ".jsonl"]
+    tables = [path for path in labels if path not in pages]
     if tables and handed_out is not None:
         raise ArgumentError(f"{tables[0]}: --decide requires labels saved by annotation pages, not tables")
+    if pages and rater:
+        raise ArgumentError(f"{pages[0]}: --rater requires a table (.csv, .tsv); merge pages separately")
     before, people = _ratings(known)
     for path in tables:
-        known = known.with_ratings(path)
-        notice_labels(path, known)
+        known = known.with_ratings(path, raters=rater or None)
+        _datasets.notice_labels(path, known, rater)
     after, raters = _ratings(known)
     merged = autorubric.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
-    if pages := [path for path in labels if path not in tables]:
+    if pages:
         merged = autorubric.merge_labels(known, pages, disputed=handed_out)
     merged = replace(
         merged, n_labels=merged.n_labels + after - before, raters=(*sorted(raters - people), *merged.raters)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 import autorubric
-from autorubric.cli._datasets import notice_labels
+from autorubric.cli._datasets import Raters, notice_labels
 from autorubric.cli._metric_gates import check_gates, read_gates
 from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
 from autorubric.cli._runs import labelled_verdicts
@@ -34,9 +35,9 @@ LabelTable = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="File of people's labels, which replace those stored with the run: a CSV file with one row per "
-        "label (item_id, criterion, rater, value) or one column per person (item_id, criterion and names), "
-        "or the labels.jsonl of `autorubric view`.",
+        help="File of people's labels, which replace those stored with the run: a table (CSV, TSV) with one "
+        "row per label (item_id, criterion, rater, value) or one column per person (item_id, criterion and "
+        "names), or the labels.jsonl of `autorubric view`.",
         show_default=False,
     ),
 ]
@@ -73,15 +74,21 @@ TrustFailUnder = Annotated[
 
 
 def labelled_dataset(
-    result: EvalResult, dataset: Path | None, truth: TruthRule | None, labels: Path | None = None
+    result: EvalResult,
+    dataset: Path | None,
+    truth: TruthRule | None,
+    labels: Path | None = None,
+    raters: Sequence[str] | None = None,
 ) -> RubricDataset | None:
     """Return the dataset with the labels to compare with; None to use the run's own labels."""
+    if raters and labels is None:
+        raise ArgumentError("--rater requires --labels FILE, whose raters it selects")
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     if labels is not None:
         stored = result.dataset if labelled is None else labelled
         bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
-        labelled = stored.with_items(bare).with_ratings(labels)
-        notice_labels(labels, labelled)
+        labelled = stored.with_items(bare).with_ratings(labels, raters=raters or None)
+        notice_labels(labels, labelled, raters)
     if truth is None:
         return labelled
     return (result.dataset if labelled is None else labelled).with_truth(truth)
@@ -92,6 +99,7 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
     labels: LabelTable = None,
+    rater: Raters = None,
     bootstrap: Bootstrap = False,
     per_judge: PerJudge = False,
     truth: Truth = None,
@@ -115,7 +123,7 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)
-    labelled = labelled_dataset(result, dataset, truth, labels)
+    labelled = labelled_dataset(result, dataset, truth, labels, rater)
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
         raise ArgumentError(f"{run} has no labels; pass --labels FILE, or a labelled dataset with --dataset")

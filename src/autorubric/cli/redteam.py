@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric.cli._datasets import (
-    IdColumn,
-    MetaColumns,
-    PromptColumn,
-    ReferenceColumn,
-    SubmissionColumn,
-    TruthColumns,
-    field_map,
-    opened,
-)
+from autorubric.cli import _datasets
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
@@ -80,12 +71,12 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     dataset: DatasetFile,
     judge: JudgeNames,
     rubric: RubricFile = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    reference: ReferenceColumn = None,
-    item_id: IdColumn = None,
-    truth: TruthColumns = None,
-    meta: MetaColumns = None,
+    submission: _datasets.SubmissionColumn = None,
+    prompt: _datasets.PromptColumn = None,
+    reference: _datasets.ReferenceColumn = None,
+    item_id: _datasets.IdColumn = None,
+    truth: _datasets.TruthColumns = None,
+    meta: _datasets.MetaColumns = None,
     attacks: Attacks = None,
     limit: Limit = None,
     no_preflight: NoPreflight = False,
@@ -124,7 +115,8 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     from autorubric.redteam import builtin_attacks, choose_attacks
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
-    items = opened(dataset, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
+    fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
+    items = _datasets.opened(dataset, rubric, fields)
     judges = parse_judges(
         judge,
         api_base=api_base,

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli._datasets import (
-    IdColumn,
-    MetaColumns,
-    PromptColumn,
-    ReferenceColumn,
-    SubmissionColumn,
-    TruthColumns,
-    field_map,
-    notice_columns,
-    opened,
-)
+from autorubric.cli import _datasets
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.errors import FileError
 
@@ -50,12 +40,12 @@ def validate(  # noqa: PLR0913
     file: CheckedFile,
     kind: Kind = None,
     rubric: DatasetRubric = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    reference: ReferenceColumn = None,
-    item_id: IdColumn = None,
-    truth: TruthColumns = None,
-    meta: MetaColumns = None,
+    submission: _datasets.SubmissionColumn = None,
+    prompt: _datasets.PromptColumn = None,
+    reference: _datasets.ReferenceColumn = None,
+    item_id: _datasets.IdColumn = None,
+    truth: _datasets.TruthColumns = None,
+    meta: _datasets.MetaColumns = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
@@ -87,9 +77,10 @@ def validate(  # noqa: PLR0913
         else:
             if found == "run":
                 dataset = load_run(file).dataset
-                notice_columns(dataset)
+                _datasets.notice_columns(dataset)
             else:
-                dataset = opened(file, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
+                fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
+                dataset = _datasets.opened(file, rubric, fields)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)

@@ -6,20 +6,26 @@ import csv
 import io
 import re
 import threading
+import warnings
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, nearest_key, read_text
+from autorubric._files import Faults, read_bounded, reading
 from autorubric.errors import DatasetError
+
+CSV_SUFFIXES: Final = (".csv", ".tsv")
+"""Suffixes of tables as text."""
 
 # A field may hold a whole submission; the default limit of the csv module, 128 KiB, applies process-wide.
 _FIELD_LIMIT: Final = 2**31 - 1
 _LONGEST_HEAD: Final = 100_000
 _DELIMITERS: Final = ",;\t|"
 _SNIFFED_ROWS: Final = 10
+_SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _limit_lock = threading.Lock()
 
@@ -37,55 +43,116 @@ class CsvRow(NamedTuple):
 
 
 class CsvTable(NamedTuple):
-    """A table with column names and rows."""
+    """A table with column names and rows.
+
+    Attributes:
+        columns: Column names; those that repeat an earlier one have a number added.
+        rows: Rows that are not empty.
+        repeated: The name in the file, by column name, of the columns that repeat an earlier one.
+        n_head: Number of records up to the header: 1, and more after a line `sep=` or empty lines.
+        delimiter: Character that separates the columns.
+        text: Decoded text of the file, without its byte order mark.
+        encoding: Encoding of the file.
+    """
 
     columns: list[str]
     rows: list[CsvRow]
+    repeated: dict[str, str]
+    n_head: int
+    delimiter: str
+    text: str
+    encoding: str = "utf-8"
 
 
 def read_csv(path: str | Path) -> CsvTable:
-    """Read a CSV file whose first line contains the column names.
+    """Read a CSV or TSV file whose first line, or first line after `sep=`, contains the column names.
 
-    The delimiter is a comma, semicolon, tab or vertical bar. If the header contains several of these, the one
-    that divides the first rows into the most cells, with the same number in each row, is used.
+    The delimiter of a TSV file is a tab, that of a CSV file a comma, semicolon, tab or vertical bar. If the
+    header contains several of these, the one that divides the first rows into the most cells, with the same
+    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped.
+
+    The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
+    warning.
 
     Raises:
-        DatasetError: If the file cannot be read, column names repeat, or a row does not match the header.
+        DatasetError: If the file cannot be read, or a row does not match the header.
     """
-    text = read_text(path, error=DatasetError)
+    text, encoding = _decoded(path)
+    marked = _SEPARATOR.match(text)
+    delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
+    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     with _limit_lock:
         before = csv.field_size_limit(_FIELD_LIMIT)
         try:
-            return _table(text, Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1))
+            table = _table(text, marked[1] if marked else delimiter, faults, is_marked=marked is not None)
         finally:
             csv.field_size_limit(before)
+    return table._replace(encoding=encoding)
 
 
-def _table(text: str, faults: Faults) -> CsvTable:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_of(text))
+def _decoded(path: str | Path) -> tuple[str, str]:
+    """Return the text of a file and its encoding."""
+    with reading(path, error=DatasetError):
+        with Path(path).open("rb") as file:
+            raw = read_bounded(file, str(path), error=DatasetError)
+        if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            return raw.decode("utf-16"), "utf-16"
+        try:
+            return raw.decode("utf-8-sig"), "utf-8-sig" if raw.startswith(BOM_UTF8) else "utf-8"
+        except UnicodeDecodeError as error:
+            text = raw.decode("cp1252")
+            line = raw.count(b"\n", 0, error.start) + 1
+            wrong = f"{path} (line {line}): byte 0x{raw[error.start]:02x} is not UTF-8"
+            what = "the file is read as Windows-1252. If characters are wrong, save it as UTF-8"
+            warnings.warn(f"{wrong}; {what}", stacklevel=2)
+            return text, "cp1252"
+
+
+def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool) -> CsvTable:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    n_head = 0
     columns: list[str] = []
+    repeated: dict[str, str] = {}
     rows: list[CsvRow] = []
     line = 1
     try:
         for cells in reader:
             if not columns:
-                columns = [name or f"column {place}" for place, name in enumerate(cells, 1)]
-            elif len(cells) == len(columns):
+                n_head += 1
+                if n_head > is_marked:
+                    names = [name or f"column {place}" for place, name in enumerate(cells, 1)]
+                    columns, repeated = distinct(names)
+            elif len(cells) == len(columns) and any(map(str.strip, cells)):
                 rows.append(CsvRow(line, dict(zip(columns, cells, strict=True))))
-            elif cells:
+            elif any(map(str.strip, cells)):
                 faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
             line = reader.line_num + 1
     except csv.Error as error:
         faults.add((line,), f"invalid CSV: {error}")
     if not columns:
         faults.add((), "the file is empty; the first line must contain the column names")
-    for column in sorted(column for column, count in Counter(columns).items() if count > 1):
-        faults.add((), f"the column {column!r} appears twice; names must be unique")
     faults.raise_as(DatasetError)
-    return CsvTable(columns, rows)
+    return CsvTable(columns, rows, repeated, n_head, delimiter, text)
 
 
-def delimiter_of(text: str) -> str:
+def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """Return names that differ, such as `note, note_2` for `note, note`, and the given names of new ones."""
+    given = list(names)
+    used, reserved, counts = {*taken}, {*given}, Counter[str]()
+    found, changed = [], {}
+    for first in given:
+        name = first
+        while name in used or (name != first and name in reserved):
+            counts[first] += 1
+            name = f"{first}_{counts[first] + 1}"
+        if name != first:
+            changed[name] = first
+        used.add(name)
+        found.append(name)
+    return found, changed
+
+
+def _delimiter_of(text: str) -> str:
     """Detect the character that separates the columns; see `read_csv`."""
     head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
     found = [one for one in _DELIMITERS if one in head]
@@ -104,17 +171,15 @@ def _even_width(text: str, delimiter: str) -> int:
     return widths.pop() if len(widths) == 1 else 0
 
 
-def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:
-    """Report required columns that are missing."""
-    for column in needed:
-        if column not in columns:
-            faults.add((), f"column {column!r} not found; {nearest_key(column, columns)}")
+def repeated_column(column: str) -> str:
+    """Return the error message for a column that is read and appears more than once."""
+    return f"the column {column!r} appears twice; rename one of the two"
 
 
-def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> str:
+def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]], delimiter: str = ",") -> str:
     """Return these rows as CSV text; None becomes an empty cell."""
     buffer = io.StringIO(newline="")
-    writer = csv.DictWriter(buffer, columns, restval="")
+    writer = csv.DictWriter(buffer, columns, restval="", delimiter=delimiter)
     writer.writeheader()
     writer.writerows(rows)
     return buffer.getvalue()

@@ -175,10 +175,10 @@ class RubricDataset(SharingItems):
     ) -> Self:
         """Return a copy of the dataset with the ratings of a table added to its items.
 
-        The table is a CSV file with the columns `item_id, criterion, rater, value` and optionally
+        The table is a CSV or TSV file with the columns `item_id, criterion, rater, value` and optionally
         `rater_type` and `sample`, or with `item_id, criterion` and one column per person. Rows of other
-        items, and of samples after the first (`0`), are skipped, as are empty cells and the values `NA` and
-        `INVALID`, unless `labels` maps them or they are an option of the criterion.
+        items, and of samples after the first (`0`), are skipped, as are empty cells and values such as `NA`,
+        `-` and `INVALID`, unless `labels` maps them or they are an option of the criterion.
 
         Args:
             path: Path of the table.
@@ -292,7 +292,7 @@ class RubricDataset(SharingItems):
         """
         placed = ((("items", position), item) for position, item in enumerate(items))
         header = {**self._contents()._asdict()}
-        del header["items"], header["truth_rule"], header["fields"], header["columns"]
+        del header["items"], header["truth_rule"], header["fields"], header["pairs"]
         contents = DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed)
         return self._of(contents._replace(truth_rule=self._truth_rule))
 
@@ -306,7 +306,7 @@ class RubricDataset(SharingItems):
         return cls._of(_store.contents_of_text(given))
 
     def to_file(self, path: str | Path) -> None:
-        """Write the dataset as JSON, JSON lines, YAML, CSV or Parquet; the suffix determines the format.
+        """Write the dataset as JSON, JSON lines, YAML, CSV, TSV or Parquet; the suffix determines the format.
 
         A JSON lines file begins with a header line for the shared data, which has the key `format`. A table
         (CSV, Parquet) omits the dataset's rubric, name and metadata; shared prompts and references are
@@ -324,7 +324,7 @@ class RubricDataset(SharingItems):
     def from_file(
         cls, path: str | Path, *, rubric: Rubric | str | Path | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """Read a dataset from a JSON, JSON lines, YAML, CSV or Parquet file, according to its suffix.
+        """Read a dataset from a JSON, JSON lines, YAML, CSV, TSV or Parquet file, according to its suffix.
 
         The `rubric` in a file may be the path of a rubric file in the same folder or below. In JSON lines,
         the first line is a header if it has the key `format`. A table has one row per item, with the columns

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypedDict
 
 from autorubric._files import Faults, FilePath, nearest_key, shortened
 from autorubric.criteria import BaseCriterion
+from autorubric.dataset._csv import distinct
 from autorubric.dataset._item import DataItem
+from autorubric.dataset._truth import is_no_label
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -21,29 +24,45 @@ META = "meta."
 _PLAIN = ("id", "submission", "description", "prompt", "reference")
 
 
-_LIKELY: Final[Mapping[str, Sequence[str]]] = {
-    "submission": (
-        *("response", "output", "completion", "reply", "generation", "prediction", "model_output"),
-        *("model_response", "generated_text", "candidate", "answer", "text", "summary", "essay", "message"),
-        *("content", "body"),
+class _Rule(NamedTuple):
+    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`.
+
+    Attributes:
+        names: Names, most likely first.
+        ends: Last words of names, such as that of `bot_reply`.
+        others: Names that are as likely as those with such a last word.
+        last: Names that are recognised if no other column is.
+    """
+
+    names: str
+    ends: str = ""
+    others: str = ""
+    last: str = ""
+
+
+_RULES: Final[Mapping[str, _Rule]] = {
+    "submission": _Rule(
+        "submission response output actual_output completion reply generation prediction model_output "
+        "model_response generated candidate assistant",
+        ends="reply response output completion answer generation submission",
+        others="text full_text summary essay message content body",
+        last="transcript comment",
     ),
-    "prompt": ("question", "input", "query", "instruction", "task", "user_input", "user_message"),
-    "reference": (
-        *("reference_answer", "expected", "expected_output", "ideal", "gold", "golden_answer", "target"),
+    "prompt": _Rule(
+        "prompt question input query instruction task user_input user_message user",
+        ends="question query instruction prompt input",
+        last="document diff",
     ),
-    "id": ("id", "item_id", "example_id", "sample_id", "row_id", "doc_id", "uid", "uuid"),
+    "reference": _Rule(
+        "reference reference_answer expected expected_output ideal gold golden_answer target ground_truth",
+        ends="reply response output completion answer generation submission summary essay solution",
+    ),
+    "id": _Rule("id item_id example_id sample_id row_id doc_id uid uuid"),
 }
-"""Column names that are recognised, most likely first; a column with the name of the field has priority."""
-_LIKELY_ENDS: Final[Mapping[str, Collection[str]]] = {
-    "submission": ("reply", "response", "output", "completion", "answer", "generation", "submission"),
-    "prompt": ("question", "query", "instruction", "prompt", "input"),
-}
-"""Last words of column names, such as `bot_reply`, that are recognised if only one column has them."""
-_LAST: Final[Mapping[str, Sequence[str]]] = {
-    "submission": ("transcript", "comment"),
-    "prompt": ("document", "diff"),
-}
-"""Column names that are recognised if no other column is."""
+_REFERENCE_STARTS: Final = ("reference_", "expected_", "gold_", "golden_", "ideal_", "target_")
+"""First words of names that are only references, never texts to grade or prompts."""
+_MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
+"""Names of the model's answers next to a reference, and of references otherwise."""
 _LABEL_NAMES: Final = (
     *("{}", "truth_{}", "label_{}", "human_{}", "gold_{}"),
     *("{}_truth", "{}_label", "{}_human"),
@@ -74,29 +93,10 @@ class FieldMap(TypedDict, total=False):
     metadata: Sequence[str]
 
 
-class Renaming(NamedTuple):
-    """Renaming of a table's columns to those of the dataset format.
-
-    Attributes:
-        pairs: Pairs of a column of the dataset format and the table's column that it is taken from.
-    """
-
-    pairs: tuple[tuple[str, str], ...]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the dataset format."""
-        return [own for own, _ in self.pairs]
-
-    def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row with the columns of the dataset format, without missing cells."""
-        return {own: cells[given] for own, given in self.pairs if given in cells}
-
-
 def renaming(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
-) -> Renaming:
-    """Return the renaming of these columns to those of the dataset format.
+) -> list[tuple[str, str]]:
+    """Return pairs of a column of the dataset format and the column of the table that it is taken from.
 
     Args:
         fields: The caller's mapping of columns.
@@ -123,16 +123,26 @@ def renaming(
             hint = f" Did you mean {near[0]!r}?" if near else ""
             faults.add((), f"column {column!r}{word} not found.{hint} Columns: {', '.join(columns)}")
     taken, used = {name for name, _ in wanted}, {column for _, column in wanted}
-    rest = [column for column in columns if column not in used]
-    wanted += [(column, column) for column in rest if _is_own(column, own) and column not in taken]
+    kept = [column for column in columns if column not in used | taken and _is_own(column, own, rubric)]
+    wanted += [(column, column) for column in kept]
     if "metadata" not in fields:
-        found = {name for name, _ in wanted}
-        wanted += [
-            (META + column, column)
+        rest = [column for column in columns if column not in used.union(kept)]
+        names, changed = distinct([META + column for column in rest], [name for name, _ in wanted])
+        wanted += zip(names, rest, strict=True)
+        told = [f"{name.removeprefix(META)!r}; there is also {given!r}" for name, given in changed.items()]
+        told += [
+            f"{column!r}; the rubric has no such criterion. Criteria: {', '.join(rubric.names)}"
             for column in rest
-            if (not _is_own(column, own) or column in taken) and META + column not in found
+            if rubric is not None and column.startswith(TRUTH) and column not in taken
         ]
-    return Renaming(tuple((name, column) for name, column in wanted if column in columns))
+        for text in told:
+            warnings.warn(f"{faults.source}: a column is kept as metadata {text}", stacklevel=2)
+    return [(name, column) for name, column in wanted if column in columns]
+
+
+def renamed(pairs: Iterable[tuple[str, str]], cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the columns of the dataset format, without missing cells."""
+    return {own: cells[given] for own, given in pairs if given in cells}
 
 
 def completed(
@@ -155,38 +165,76 @@ def completed(
         The mapping; None if the table is in the dataset format and `fields` is empty.
     """
     _check(fields)
-    unknown = [column for column in columns if not _is_own(column, own)]
+    unknown = [column for column in columns if not _is_own(column, own, rubric)]
     if not fields and not unknown:
         return None
     found: FieldMap = {**fields}
-    free = {_plain_name(column): column for column in reversed(unknown) if column not in _named_in(fields)}
+    free = {column: _plain_name(column) for column in unknown if column not in _named_in(fields)}
     truth = fields.get("truth", {})
-    labels = {}
     if not isinstance(truth, str) and rubric is not None:
         criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
-        labels = _likely_labels(free, criteria, rubric, values)
-        free = {name: column for name, column in free.items() if column not in labels.values()}
+        columns_by_name = {name: column for column, name in reversed(free.items())}
+        labels = _likely_labels(columns_by_name, criteria, rubric, values)
+        free = {column: name for column, name in free.items() if column not in labels.values()}
         if labels or truth:
             found["truth"] = {**labels, **truth}
-    if values is not None:
-        free = {name: column for name, column in free.items() if not _are_verdicts(values(column))}
-    for field, names in _LIKELY.items():
-        of_format = "reference_submission" if field == "reference" else field
-        if field in fields or of_format in columns or f"{of_format}_json" in columns:
-            continue
-        names = ("reference", *names) if field == "reference" else names
-        column = _first(names, free) or _by_end(field, free) or _first(_LAST.get(field, ()), free)
-        if column is None or (field == "id" and not _are_ids(column, values)):
-            continue
-        found[field] = column  # type: ignore[literal-required]
-        free = {name: other for name, other in free.items() if other != column}
+
+    def is_text(column: str) -> bool:
+        labelled = (_are_labels(column, one, values) for one in rubric or ())
+        if free[column] == "ground_truth" and (values is None or any(labelled)):
+            return False
+        return values is None or not _are_verdicts(values(column))
+
+    given = {field for field in _RULES if field in fields or {*_columns_of(field)} & {*columns}}
+    for field, candidates in _candidates(filter(is_text, free), given).items():
+        if len(candidates) == 1 and (field != "id" or _are_ids(candidates[0], values)):
+            found[field] = candidates[0]  # type: ignore[literal-required]
     return found
+
+
+def _columns_of(field: str) -> tuple[str, str]:
+    """Return the columns of the dataset format that hold a field."""
+    column = "reference_submission" if field == "reference" else field
+    return column, f"{column}_json"
+
+
+def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return the columns that may hold each field that is not given; several if names do not decide."""
+    free = {one: _plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    model = {one: name for one, name in free.items() if name in _MODEL_ANSWER}
+    references = {
+        one: name
+        for one, name in free.items()
+        if f"{name}_".startswith((*_REFERENCE_STARTS, "ground_truth_"))
+    }
+    # Without a column of the assistant's messages, `user` is a person.
+    person = () if "assistant" in free.values() else ("user",)
+    others = {one: n for one, n in free.items() if one not in {*model, *references} and n not in person}
+    found = {field: _likely(rule, others) for field, rule in _RULES.items()}
+    found["reference"] = _likely(_RULES["reference"], references)
+    if "reference" in given or found["reference"]:
+        found["submission"] = _likely(_RULES["submission"], {**others, **model})
+    elif "submission" in given or found["submission"]:
+        found["reference"] = [*model]
+    return {field: likely for field, likely in found.items() if field not in given}
+
+
+def _likely(rule: _Rule, free: Mapping[str, str]) -> list[str]:
+    def first(names: str) -> list[str]:
+        forms = (form for name in names.split() for form in (name, f"{name}_text"))
+        return next((found for form in forms if (found := [c for c in free if free[c] == form])), [])
+
+    ends = rule.ends.split()
+    ending = [c for c in free if free[c].removesuffix("_text").rpartition("_")[2] in ends]
+    return first(rule.names) or list(dict.fromkeys([*ending, *first(rule.others)])) or first(rule.last)
 
 
 def missing_submission(columns: Sequence[str]) -> str:
     """Return the error message for a table without a submission column."""
     near = difflib.get_close_matches("submission", columns, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if several := _candidates(columns)["submission"]:
+        hint = f" Candidates: {', '.join(several)}."
     return (
         f"column 'submission' not found.{hint} Columns: {', '.join(columns) or 'none'}. "
         'Use --submission NAME (submission="NAME" in Python).'
@@ -203,17 +251,7 @@ def _named_in(fields: FieldMap) -> set[str]:
 
 
 def _plain_name(column: str) -> str:
-    return column.strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _first(names: Sequence[str], free: Mapping[str, str]) -> str | None:
-    return next((free[name] for name in names if name in free), None)
-
-
-def _by_end(field: str, free: Mapping[str, str]) -> str | None:
-    ends = _LIKELY_ENDS.get(field, ())
-    found = [column for name, column in free.items() if name.rpartition("_")[2] in ends]
-    return found[0] if len(found) == 1 else None
+    return "_".join(column.lower().replace("-", " ").replace("_", " ").split())
 
 
 def _are_ids(column: str, values: Callable[[str], Iterable[Any]] | None) -> bool:
@@ -235,7 +273,7 @@ def _likely_labels(
     If a criterion has a name that is common for texts, such as `summary`, the column of that name counts as
     a label column only if every cell is a label.
     """
-    texts = {name for names in _LIKELY.values() for name in names} | {*_PLAIN}
+    texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found = {}
     for name in criteria:
         candidates = (form.format(_plain_name(name)) for form in _LABEL_NAMES)
@@ -248,39 +286,32 @@ def _likely_labels(
 
 
 def _are_verdicts(cells: Iterable[Any]) -> bool:
-    given = [cell for cell in cells if cell not in (None, "")]
+    given = [cell for cell in cells if not is_no_label(cell)]
     return bool(given) and all(isinstance(cell, str) and cell in _VERDICTS for cell in given)
 
 
 def _are_labels(column: str, criterion: BaseCriterion, values: Callable[[str], Iterable[Any]] | None) -> bool:
     try:
         for value in values(column) if values is not None else ("",):
-            if value not in (None, ""):
+            if not is_no_label(value, criterion):
                 criterion.parse_truth(value)
     except ReplyError:
         return False
     return values is not None
 
 
-def described(fields: FieldMap, columns: Sequence[str]) -> str:
-    """Describe a mapping in one line, such as `submission=reply, id=ticket; metadata: channel`."""
-    pairs = [f"{field}={fields[field]}" for field in _PLAIN if field in fields]  # type: ignore[literal-required]
-    truth = fields.get("truth", {})
-    if isinstance(truth, str):
-        pairs.append(f"truth={truth}*")
+def described(pairs: Sequence[tuple[str, str]]) -> str:
+    """Describe a renaming in one line, such as `id=ticket, submission=reply; metadata: channel`."""
+    held = dict(pairs)
+    texts = [f"{field}={held[own]}" for field in _PLAIN for own in _columns_of(field) if own in held]
+    truth = {own.removeprefix(TRUTH): given for own, given in pairs if own.startswith(TRUTH)}
+    shared = {column.removesuffix(name) for name, column in truth.items() if column.endswith(name)}
+    if len(truth) > 2 and len(shared) == 1 and all(map(str.endswith, truth.values(), truth)):
+        texts.append(f"truth={shared.pop()}* ({len(truth)} criteria)")
     else:
-        shared = {column.removesuffix(name) for name, column in truth.items() if column.endswith(name)}
-        if len(truth) > 2 and len(shared) == 1 and all(map(str.endswith, truth.values(), truth)):
-            pairs.append(f"truth={shared.pop()}* ({len(truth)} criteria)")
-        else:
-            pairs += [f"truth {name}={column}" for name, column in truth.items()]
-    used = _named_in(fields)
-    plain = {*_PLAIN, "reference_submission"}
-    kept = fields.get(
-        "metadata",
-        [column for column in columns if column not in used | plain and not _is_own(column, plain)],
-    )
-    return ", ".join(pairs) + (f"; metadata: {', '.join(kept)}" if kept else "")
+        texts += [f"truth {name}={column}" for name, column in truth.items()]
+    kept = [given for own, given in pairs if own.startswith(META)]
+    return ", ".join(texts) + (f"; metadata: {', '.join(kept)}" if kept else "")
 
 
 def _check(fields: FieldMap) -> None:
@@ -324,7 +355,9 @@ def _truth_columns(
     return [(TRUTH + name, column) for name, column in found.items()]
 
 
-def _is_own(column: str, own: Collection[str]) -> bool:
+def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
+    if column.startswith(TRUTH) and rubric is not None:
+        return column.removeprefix(TRUTH) in rubric.names
     return column in own or column.startswith((TRUTH, META))
 
 
@@ -346,8 +379,8 @@ def completed_for_rows(
 
 def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
-) -> Iterator[tuple[FilePath, Json]]:
-    """Yield rows with the keys of the dataset format; other keys become metadata.
+) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
+    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys.
 
     Args:
         placed: The rows, each with its path in the file.
@@ -357,17 +390,21 @@ def mapped_rows(
 
     Raises:
         ArgumentError: If a field is unknown or its value is not a key.
-        DatasetError: If no row has a mapped key.
+        DatasetError: If no row has a mapped key, or a submission.
     """
     rows = list(placed)
-    keys = dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row)
-    named = renaming(fields, list(keys), list(DataItem.model_fields), rubric, faults)
+    keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
+    pairs = renaming(fields, keys, list(DataItem.model_fields), rubric, faults)
+    submission = fields.get("submission", "submission")
+    if keys and submission not in keys and not faults:
+        faults.add((), missing_submission(keys))
     faults.raise_as(DatasetError)
     for at, row in rows:
-        if isinstance(row, Mapping) and fields.get("submission", "submission") not in row:
-            faults.add(at, f"the key {fields.get('submission', 'submission')!r} is missing")
-        # The reader of items reports rows that are not mappings.
-        yield at, _item(named.row(row)) if isinstance(row, Mapping) else row
+        if isinstance(row, Mapping) and submission not in row:
+            faults.add(at, f"the key {submission!r} is missing")
+    # The reader of items reports rows that are not mappings.
+    read = [(at, _item(renamed(pairs, row)) if isinstance(row, Mapping) else row) for at, row in rows]
+    return read, pairs
 
 
 def _item(cells: Mapping[str, Any]) -> dict[str, Json]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date, time
 from typing import Any
 
 from autorubric._files import shortened
+from autorubric.dataset._item import stored
 from autorubric.errors import ArgumentError
 
 
@@ -43,4 +43,4 @@ def _is_dataset(given: Any) -> bool:
 def _cell(cell: Any, names: list[str] | None) -> Any:
     if names is not None and isinstance(cell, int) and 0 <= cell < len(names):
         return names[cell]
-    return cell.isoformat() if isinstance(cell, (date, time)) else cell
+    return stored(cell)

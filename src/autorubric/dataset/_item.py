@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
@@ -35,6 +36,31 @@ def as_json(given: Any) -> Json:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"the value cannot be stored as JSON: {error}") from None
+
+
+def stored(cell: Any) -> Json:
+    """Return a cell of a table as JSON.
+
+    Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
+    decimal or infinity, becomes its text.
+    """
+    if cell is None or isinstance(cell, (str, bool, int)):
+        return cell
+    try:
+        return json.loads(json.dumps(cell, default=_plain, allow_nan=False))
+    except (TypeError, ValueError):
+        return str(cell)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    # Scalars and arrays of numpy.
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 JsonValue = Annotated[Any, BeforeValidator(as_json)]

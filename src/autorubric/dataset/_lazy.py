@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple, NoReturn, Protocol, overload
 from autorubric._files import MAX_LINE_BYTES, Faults, FilePath, bounded_lines
 from autorubric.dataset._ids import IdIndex
 from autorubric.dataset._item import DataItem
+from autorubric.dataset._read import repeated_id
 from autorubric.errors import DatasetError
 
 _MOST_FAULTS = 100
@@ -128,9 +129,7 @@ class LazyItems(Sequence[DataItem]):
         item_id = item.id or str(position)
         before = ids.add(item_id, position)
         if before is not None:
-            message = f"the id {item_id!r} is already used by item {before}; ids must be unique"
-            place = (*self.rows.place(position), "id")
-            faults.add(place, f"{message}, and the default id is the item's position")
+            faults.add((*self.rows.place(position), "id"), repeated_id(item_id, before))
         return item
 
     def _raise_all(self, first: Faults, rest: Iterator[tuple[int, Any]], ids: IdIndex | None) -> NoReturn:

@@ -7,17 +7,21 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, SyntaxFault, nearest_key, parse_json, read_text
+from autorubric._files import Faults, SyntaxFault, format_of, nearest_key, parse_json, read_text
 from autorubric.criteria import BaseCriterion
-from autorubric.dataset._csv import demand_columns, read_csv
+from autorubric.dataset._csv import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.dataset._item import DataItem
-from autorubric.dataset._truth import facing
+from autorubric.dataset._truth import facing, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 _NEEDED: Final = ("item_id", "criterion", "rater", "value")
-_NO_RATING: Final = ("", "NA", "INVALID")
+_LAYOUTS: Final = (
+    "use one row per label (item_id, criterion, rater, value) or one column per person (item_id, criterion "
+    "and names)"
+)
+_SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 
 
 class LongRow(NamedTuple):
@@ -47,7 +51,7 @@ class LongRow(NamedTuple):
 
 
 def read_long_table(path: str | Path) -> list[LongRow]:
-    """Read labels from a CSV file with one row per label or one column per rater.
+    """Read labels from a CSV or TSV file with one row per label or one column per rater.
 
     A long table has the columns `item_id, criterion, rater, value` and may have `rater_type, sample, reason,
     confidence`; other columns are ignored. A wide table has `item_id` (or `id`), optionally `criterion`, and
@@ -59,11 +63,16 @@ def read_long_table(path: str | Path) -> list[LongRow]:
             All errors are reported.
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
-    if Path(path).suffix.lower() == ".jsonl":
+    if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
         return _given_labels(path, faults)
     table = read_csv(path)
+    is_long = bool({"rater", "value"} & set(table.columns))
+    for column in table.repeated.values():
+        if not is_long or column in LongRow._fields:
+            faults.add((), repeated_column(column))
+    faults.raise_as(DatasetError)
     key = next((name for name in table.columns if name.strip().lower() in ("item_id", "id")), None)
-    if key is not None and not {"rater", "value"} & set(table.columns):
+    if key is not None and not is_long:
         people = [name for name in table.columns if name not in (key, "criterion")]
         return [
             LongRow(cells[key], cells.get("criterion", ""), rater, "human", cells[rater], 0, "", None, line)
@@ -71,15 +80,10 @@ def read_long_table(path: str | Path) -> list[LongRow]:
             for rater in people
             if cells[rater].strip()
         ]
-    if not {"rater", "value"} & set(table.columns):
-        faults.add(
-            (),
-            "not a table of labels; use one row per label (item_id, criterion, rater, value) or one column "
-            f"per person (item_id, criterion and names). Columns: {', '.join(table.columns)}",
-        )
+    if missing := [name for name in _NEEDED if name not in table.columns]:
+        told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
+        faults.add((), f"not a table of labels: {told}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
-    demand_columns(table.columns, _NEEDED, faults)
-    faults.raise_as(DatasetError)
     rows = [
         LongRow(
             item_id=cells["item_id"],
@@ -175,10 +179,17 @@ def attach_ratings(
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
     wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
+    valid, refused = set[str](), set[str]()
+    invalid: list[tuple[LongRow, str]] = []
     for row in wanted:
         rubric = items[row.item_id][1]
         if not row.criterion and len(rubric) == 1:
             row = row._replace(criterion=rubric.names[0])
+        if not row.criterion:
+            read = ", ".join(dict.fromkeys(one.rater for one in wanted))
+            what = f"the criterion is missing, and the rubric has {len(rubric)}; {_LAYOUTS}"
+            faults.add((), f"{what}. Raters found: {read}")
+            break
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
             faults.add((row.line,), f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}")
@@ -188,7 +199,20 @@ def attach_ratings(
             what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
             faults.add((row.line,), f"{what} twice; keep one row")
         criterion = facing(rubric.by_name(row.criterion), items[row.item_id][0])
-        rated[row.criterion] = _label(row, labels, criterion, faults)
+        try:
+            rated[row.criterion] = _label(row, labels, criterion)
+            if rated[row.criterion] is not None:
+                valid.add(row.rater)
+        except ReplyError as error:
+            hint = f"Map it with labels={{{row.value!r}: …}} in Python"
+            invalid.append((row, f"item {row.item_id!r}: {error}. {hint}"))
+    for row, message in invalid:
+        if row.rater in valid:
+            faults.add((row.line,), message)
+        elif row.rater not in refused:
+            refused.add(row.rater)
+            hint = "no value is a label. To leave it out, name the raters: --rater NAME (raters= in Python)"
+            faults.add((row.line,), f"{message}. Column or rater {row.rater!r}: {hint}")
     faults.raise_as(DatasetError)
     return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
 
@@ -214,27 +238,15 @@ def _wanted(
     return kept
 
 
-def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion, faults: Faults) -> Json:
+def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion) -> Json:
     """Return the label in a row; None if it is not a rating."""
-    if row.value in labels:
-        label = labels[row.value]
-    elif row.value.strip().upper() in _NO_RATING and not _is_declared(row.value, criterion):
+    if row.value not in labels and is_no_label(row.value, criterion, "invalid"):
         return None
-    else:
-        label = row.value
-    try:
-        if isinstance(label, str):
-            return label_of(criterion, label)
-        criterion.parse_truth(label)
-    except ReplyError as error:
-        faults.add((row.line,), f"item {row.item_id!r}: {error}. Map it with labels={{{row.value!r}: …}}")
-        return None
+    label = labels.get(row.value, row.value)
+    if isinstance(label, str):
+        return label_of(criterion, label)
+    criterion.parse_truth(label)
     return label
-
-
-def _is_declared(value: str, criterion: BaseCriterion) -> bool:
-    folded = value.strip().casefold()
-    return any((answer.label or "").strip().casefold() == folded for answer in criterion.answers())
 
 
 def _with(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:

@@ -33,7 +33,7 @@ class Contents(NamedTuple):
     items: Sequence[DataItem]
     truth_rule: TruthRule | None = None
     fields: FieldMap | None = None
-    columns: Sequence[str] = ()
+    pairs: Sequence[tuple[str, str]] = ()
 
 
 class _Placed(NamedTuple):
@@ -185,10 +185,18 @@ def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults)
     for path, position, item in read:
         item_id = item.id or str(position)
         if item_id in first:
-            message = f"the id {item_id!r} is already used by item {first[item_id]}; ids must be unique"
-            faults.add((*path, "id"), f"{message}, and the default id is the item's position")
+            faults.add((*path, "id"), repeated_id(item_id, first[item_id]))
         first.setdefault(item_id, position)
         check_labels(item, item_id, rubric, faults, path)
+
+
+def repeated_id(item_id: str, first: int) -> str:
+    """Return the error message for an id that an earlier item has."""
+    return (
+        f"the id {item_id!r} is already used by item {first}; ids must be unique, and the default id is the "
+        "item's position. Take the ids from another column with --id COLUMN, or keep the column as metadata "
+        'with --meta id (id="COLUMN" or metadata=["id"] in Python)'
+    )
 
 
 def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Faults, at: FilePath) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from autorubric._files import read_text, write_text_atomic
-from autorubric.dataset._csv import delimiter_of, read_csv
+from autorubric._files import write_text_atomic
+from autorubric.dataset._csv import CSV_SUFFIXES, read_csv
 from autorubric.dataset._fields import TRUTH, FieldMap
 from autorubric.errors import ArgumentError, DatasetError, Fault
 from autorubric.values import Json
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 Cells = Mapping[int, Mapping[str, Json]]
 """Labels by item position and criterion name."""
 
-_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", ".csv")
+_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", *CSV_SUFFIXES)
 
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
@@ -32,7 +31,7 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
             the dataset format.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITABLE or (suffix != ".csv" and dataset.field_map):
+    if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
         what = "a file whose keys are not those of the dataset format" if suffix in _WRITABLE else suffix
         raise ArgumentError(
             f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
@@ -44,8 +43,9 @@ def save_truth(
 ) -> None:
     """Save new labels of a dataset into the file that it was read from.
 
-    In a CSV file, only the cells of these labels change. If a criterion has no column, the column
-    `truth.<criterion>` is added. Files in other formats are rewritten completely.
+    In a CSV or TSV file, only the cells of these labels change, and the encoding if it is not UTF-8. If a
+    criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
+    completely.
 
     Args:
         dataset: Dataset that contains the labels.
@@ -57,17 +57,17 @@ def save_truth(
         DatasetError: If the number of rows in the CSV file differs from the number of items.
         FileError: If the file cannot be written.
     """
-    if Path(path).suffix.lower() != ".csv":
+    if Path(path).suffix.lower() not in CSV_SUFFIXES:
         dataset.to_file(path)
         return
     table = read_csv(path)
     if len(table.rows) != len(dataset):
         message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
         raise DatasetError(str(path), [Fault(path="", message=message)])
-    text = read_text(path, error=DatasetError)
-    delimiter, columns = delimiter_of(text), list(table.columns)
-    lines = list(_raw_rows(text, delimiter))
-    head, *rows = (row for row in lines if len(row) > 1 or row[0][0])
+    delimiter, columns = table.delimiter, list(table.columns)
+    lines = list(_raw_rows(table.text, delimiter))
+    head = lines[table.n_head - 1]
+    rows = [row for row in lines[table.n_head :] if any(_has_text(cell) for cell, _ in row)]
     for place, labels in cells.items():
         for criterion, label in labels.items():
             column = _column(fields or {}, criterion)
@@ -80,8 +80,8 @@ def save_truth(
             at = columns.index(column)
             given = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
             rows[place][at][0] = _raw(given, rows[place][at][0], delimiter)
-    # Without the byte order mark, Excel would use another encoding.
-    mark = "\ufeff" if Path(path).read_bytes().startswith(BOM_UTF8) else ""
+    # Without the byte order mark, Excel would use another encoding than UTF-8.
+    mark = "" if table.encoding == "utf-8" else "\ufeff"
     write_text_atomic(path, mark + "".join(part for row in lines for cell in row for part in cell))
 
 
@@ -94,6 +94,10 @@ def _raw_rows(text: str, delimiter: str) -> Iterator[list[list[str]]]:
         if found[2] != delimiter:
             yield row
             row = []
+
+
+def _has_text(raw: str) -> bool:
+    return bool((raw[1:-1] if raw.startswith('"') else raw).strip())
 
 
 def _raw(value: str, like: str, delimiter: str) -> str:

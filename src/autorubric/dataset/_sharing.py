@@ -52,7 +52,7 @@ class SharingItems:
         self.metadata = contents.metadata
         self._items = contents.items
         self._truth_rule = contents.truth_rule
-        self._fields, self._columns = contents.fields, contents.columns
+        self._fields, self._pairs = contents.fields, contents.pairs
         self._ids: set[str] | None = None
 
     @classmethod
@@ -81,8 +81,8 @@ class SharingItems:
         return self._fields
 
     def columns_line(self) -> str | None:
-        """Describe `field_map` and the metadata columns in one line; return None if there is no mapping."""
-        return None if self._fields is None else described(self._fields, self._columns)
+        """Describe the columns that the dataset was read from; None if it was not read from a table."""
+        return described(self._pairs) if self._pairs else None
 
     @property
     def items(self) -> Sequence[DataItem]:

@@ -19,7 +19,7 @@ from autorubric._files import (
     write_bytes_atomic,
     write_text_atomic,
 )
-from autorubric.dataset._csv import write_csv
+from autorubric.dataset._csv import CSV_SUFFIXES, write_csv
 from autorubric.dataset._fields import FieldMap, completed_for_rows, mapped_rows
 from autorubric.dataset._hf import hf_rows
 from autorubric.dataset._read import FORMAT, HEADER_KEYS, Contents, DatasetReader
@@ -33,7 +33,7 @@ SUFFIXES: Final = {
     ".jsonl": "jsonl",
     ".yaml": "yaml",
     ".yml": "yaml",
-    ".csv": "csv",
+    **dict.fromkeys(CSV_SUFFIXES, "csv"),
     ".parquet": "parquet",
 }
 """Formats of dataset files by suffix."""
@@ -75,7 +75,8 @@ def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
         if form == "parquet":
             write_bytes_atomic(path, parquet_of(table))
         else:
-            write_text_atomic(path, write_csv(*table))
+            delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else ","
+            write_text_atomic(path, write_csv(*table, delimiter))
     elif form == "jsonl":
         write_text_atomic(path, lines_of(contents))
     else:
@@ -110,8 +111,8 @@ def _contents(
         ((*at, position), item) for position, item in enumerate(data["items"])
     )
     reader = DatasetReader(document.faults(), folder)
-    rows, chosen = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
-    return reader.contents(header, rows, rubric=rubric)._replace(fields=chosen)
+    rows, read = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
+    return reader.contents(header, rows, rubric=rubric)._replace(**read)
 
 
 def _chosen_rows(
@@ -121,8 +122,8 @@ def _chosen_rows(
     faults: Faults,
     *,
     guess: bool,
-) -> tuple[Iterable[tuple[FilePath, Json]], FieldMap | None]:
-    """Return the rows in the dataset format, and the mapping that was applied or None.
+) -> tuple[Iterable[tuple[FilePath, Json]], dict[str, Any]]:
+    """Return the rows in the dataset format, and the `fields` and `pairs` that were applied to them.
 
     Args:
         placed: The rows, each with its path in the file.
@@ -132,7 +133,10 @@ def _chosen_rows(
         guess: Whether to detect keys with likely names; this is not done in files with a header.
     """
     chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
-    return (placed, None) if chosen is None else (mapped_rows(placed, chosen, rubric, faults), chosen)
+    if chosen is None:
+        return placed, {}
+    rows, pairs = mapped_rows(placed, chosen, rubric, faults)
+    return rows, {"fields": chosen, "pairs": pairs}
 
 
 def _contents_of_lines(
@@ -144,8 +148,8 @@ def _contents_of_lines(
         header = lines.pop(0)[1]
     placed: Iterable[tuple[FilePath, Json]] = (((line,), item) for line, item in lines)
     reader = DatasetReader(document.faults(), folder)
-    rows, chosen = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
-    return reader.contents(header, rows, header_at=(0,), rubric=rubric)._replace(fields=chosen)
+    rows, read = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
+    return reader.contents(header, rows, header_at=(0,), rubric=rubric)._replace(**read)
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
@@ -157,7 +161,8 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
     """
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
-    return DatasetReader(faults).contents({}, mapped_rows(placed, fields, rubric, faults), rubric=rubric)
+    rows, _ = mapped_rows(placed, fields, rubric, faults)
+    return DatasetReader(faults).contents({}, rows, rubric=rubric)
 
 
 def header_of(contents: Contents) -> dict[str, Json]:

@@ -15,28 +15,20 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, nearest_key, parse_json
-from autorubric._frames import as_pandas
+from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, parse_json, shortened
+from autorubric._frames import as_pandas, is_frame
 from autorubric.criteria import BaseCriterion
-from autorubric.dataset._csv import read_csv
-from autorubric.dataset._fields import (
-    META,
-    TRUTH,
-    FieldMap,
-    Renaming,
-    completed,
-    missing_submission,
-    renaming,
-)
-from autorubric.dataset._item import DataItem
+from autorubric.dataset._csv import distinct, read_csv, repeated_column
+from autorubric.dataset._fields import META, TRUTH, FieldMap, completed, missing_submission, renamed, renaming
+from autorubric.dataset._item import DataItem, stored
 from autorubric.dataset._read import Contents, DatasetReader
-from autorubric.dataset._truth import by_name
+from autorubric.dataset._truth import by_name, is_no_label
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -62,7 +54,8 @@ def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | 
         return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
 
     rows = [row.cells for row in table.rows]
-    return TableReader(Faults(str(path), line_of), rubric, texts=True).read(table.columns, rows, fields)
+    reader = TableReader(Faults(str(path), line_of), rubric, texts=True)
+    return reader.read(table.columns, rows, fields, table.repeated)
 
 
 def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
@@ -103,7 +96,7 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
     """Return the column names of a Parquet file; report repeated names as errors."""
     columns: list[str] = file.schema_arrow.names
     for column in sorted({name for name in columns if columns.count(name) > 1}):
-        faults.add((), f"the column {column!r} appears twice; names must be unique")
+        faults.add((), repeated_column(column))
     return columns
 
 
@@ -115,24 +108,14 @@ def no_parquet(path: str | Path, why: object) -> DatasetError:
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a DataFrame."""
     frame = as_pandas(frame)
-    columns = [str(column) for column in frame.columns]
+    if not is_frame(frame):
+        raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {shortened(frame)}")
+    columns, repeated = distinct(map(str, frame.columns))
+    frame = frame.set_axis(columns, axis=1)
     held = frame.astype(object).where(frame.notna(), None)
-    cells = held.itertuples(index=False, name=None)
-    plain = _plain_or_date if fields else _plain
-    rows = [dict(zip(columns, map(plain, row), strict=True)) for row in cells]
+    rows = [dict(zip(columns, row, strict=True)) for row in held.itertuples(index=False, name=None)]
     faults = Faults("RubricDataset.from_dataframe")
-    return TableReader(faults, rubric, texts=False).read(columns, rows, fields)
-
-
-def _plain(cell: Any) -> Any:
-    import numpy as np
-
-    return cell.tolist() if isinstance(cell, (np.generic, np.ndarray)) else cell
-
-
-def _plain_or_date(cell: Any) -> Any:
-    """Convert a cell of a mapped DataFrame, in which dates become strings."""
-    return cell.isoformat() if isinstance(cell, (date, time)) else _plain(cell)
+    return TableReader(faults, rubric, texts=False).read(columns, rows, fields, repeated)
 
 
 class TableReader:
@@ -150,7 +133,11 @@ class TableReader:
         self._texts = texts
 
     def read(
-        self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], fields: FieldMap | None = None
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Mapping[str, Any]],
+        fields: FieldMap | None = None,
+        repeated: Mapping[str, str] | None = None,
     ) -> Contents:
         """Return the dataset in a table.
 
@@ -158,59 +145,58 @@ class TableReader:
             columns: Column names.
             rows: Rows, each of which has all columns.
             fields: Mapping of columns; for missing fields, columns with likely names are detected.
+            repeated: Names in the table, by column, of the columns that repeat an earlier one.
 
         Raises:
             DatasetError: If there are errors. All errors are reported.
         """
-        given, rows = columns, list(rows)
-        cells = rows
         chosen = completed(
-            fields or {}, columns, TABLE_COLUMNS, self._rubric, lambda name: [row[name] for row in cells]
+            fields or {},
+            columns,
+            TABLE_COLUMNS,
+            self._rubric,
+            lambda name: [stored(row[name]) for row in rows],
         )
-        if chosen is not None:
-            named = self.renaming(chosen, columns)
-            columns, rows = named.columns, [named.row(row) for row in rows]
-        self.check_columns(columns)
+        pairs = self.renaming(chosen or {}, columns, repeated)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
-        placed = ((place, self.item(cells, place)) for place, cells in zip(places, rows, strict=False))
+        placed = ((at, self.item(renamed(pairs, row), at)) for at, row in zip(places, rows, strict=False))
         contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
-        return contents._replace(fields=chosen, columns=given)
+        return contents._replace(fields=chosen, pairs=pairs)
 
-    def renaming(self, fields: FieldMap, columns: Sequence[str]) -> Renaming:
-        """Return the renaming of the table's columns to those of the dataset format.
+    def renaming(
+        self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]:
+        """Return pairs of a column of the dataset format and the table's column; see `renaming`.
 
         Raises:
-            DatasetError: If columns are missing. All missing columns are reported.
+            DatasetError: If columns are missing, or one that is not metadata is repeated. All errors are
+                reported.
         """
-        named = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
-        if "submission" not in fields and "submission" not in named.columns:
+        pairs = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
+        if "submission" not in fields and all(own != "submission" for own, _ in pairs):
             self.faults.add((), missing_submission(columns))
+        for new, column in (repeated or {}).items():
+            if any(given == column and not own.startswith(META) for own, given in pairs):
+                self.faults.add((), repeated_column(column))
+            else:
+                told = f"the column {column!r} appears twice; one is read as {new!r}"
+                warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
         self.faults.raise_as(DatasetError)
-        return named
-
-    def check_columns(self, columns: Sequence[str]) -> None:
-        """Raise an error if the submission column is missing or a label column has no criterion."""
-        if "submission" not in columns:
-            self.faults.add((), missing_submission(columns))
-        for column in columns:
-            name = column.removeprefix(TRUTH)
-            names = self._rubric.names if self._rubric is not None else (name,)
-            if column.startswith(TRUTH) and name not in names:
-                hint = nearest_key(name, names)
-                self.faults.add((), f"column {column!r}: the rubric has no criterion {name!r}; {hint}")
-        # Otherwise every row would repeat these errors.
-        self.faults.raise_as(DatasetError)
+        return pairs
 
     def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
         """Return the fields of the item in a row; `at` is the path of the row."""
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
-        for column, cell in cells.items():
+        for column, given in cells.items():
+            cell = stored(given)
             if cell is None or (self._texts and cell == ""):
                 continue
             if column.startswith(TRUTH):
-                labels[column.removeprefix(TRUTH)] = self._label(column.removeprefix(TRUTH), cell)
+                label = self._label(column.removeprefix(TRUTH), cell)
+                if label is not None:
+                    labels[column.removeprefix(TRUTH)] = label
             elif column.startswith(META):
                 metadata[column.removeprefix(META)] = _from_text(cell) if self._texts else cell
             elif column.endswith(_TWIN):
@@ -232,10 +218,15 @@ class TableReader:
             return None
 
     def _label(self, name: str, cell: Any) -> Json:
-        """Return a label, which is decoded from JSON if only the decoded value is valid for the rubric."""
-        if not self._texts or not isinstance(cell, str) or self._rubric is None:
+        """Return a label, which is decoded from JSON if only the decoded value is valid for the rubric.
+
+        A text such as `N/A` that is not an answer of the criterion is not a label.
+        """
+        if not isinstance(cell, str) or self._rubric is None:
             return cell
         criterion = self._rubric.by_name(name)
+        if is_no_label(cell, criterion):
+            return None
         for label in (cell, _from_text(cell)):
             try:
                 answer = criterion.parse_truth(label)

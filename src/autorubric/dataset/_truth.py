@@ -28,6 +28,7 @@ like any other label for the first two rules; for the last two, it must outnumbe
 """
 
 _NEAR = 1e-12
+_NO_LABEL = {"", "-", "n/a", "#n/a", "na", "nan", "null", "none"}
 
 
 def _default_rule(level: Level) -> TruthRule:
@@ -117,6 +118,23 @@ def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None
         else:
             strata.append((name, json.dumps(label if answer is None else _code(answer), sort_keys=True)))
     return strata
+
+
+def is_no_label(cell: object, criterion: BaseCriterion | None = None, *more: str) -> bool:
+    """Return whether a cell is empty, or has a text such as `N/A` that is not an answer of the criterion.
+
+    Args:
+        cell: The cell.
+        criterion: Criterion that the cell may be a label of.
+        *more: Other texts that are not labels, in lower case.
+    """
+    if not isinstance(cell, str):
+        return cell is None
+    folded = cell.strip().casefold()
+    answers = criterion.answers() if criterion is not None else ()
+    return folded in {*_NO_LABEL, *more} and all(
+        (one.label or "").strip().casefold() != folded for one in answers
+    )
 
 
 class LabelFault(NamedTuple):

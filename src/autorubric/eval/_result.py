@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from autorubric._frames import Library, in_library
 from autorubric.dataset import RubricDataset, TruthRule
+from autorubric.errors import ArgumentError
 from autorubric.eval._config import StopReason
 from autorubric.eval._fingerprint import mapping_in
 from autorubric.eval._folder import read_manifest
@@ -215,6 +216,8 @@ class EvalResult:
         """
         from autorubric.metrics import votes_table
 
+        if isinstance(dataset, str):
+            raise ArgumentError(f"{dataset!r} is not a dataset; use votes_table(library={dataset!r})")
         return in_library(votes_table(self, dataset if dataset is not None else self.dataset), library)
 
     @overload

@@ -57,7 +57,7 @@ class DataSource(_Part):
     """A dataset file and the roles of its columns."""
 
     path: Path
-    """A JSON, JSONL, YAML, CSV or Parquet file."""
+    """A JSON, JSONL, YAML, CSV, TSV or Parquet file."""
     columns: Columns = Field(default_factory=Columns)
     """Columns of the file by role; the keys are those of `FieldMap`."""
 
