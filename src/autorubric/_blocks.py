@@ -31,7 +31,7 @@ class ScalarBlock:
 
     Attributes:
         title: Heading; may be empty.
-        figures: Pairs of name and value.
+        figures: `(name, value)` pairs.
     """
 
     title: str = ""
@@ -45,7 +45,7 @@ class TableBlock:
     Attributes:
         title: Heading; may be empty.
         columns: Column names.
-        rows: One tuple per row, as long as `columns`.
+        rows: Rows as tuples with one value per column.
     """
 
     title: str = ""

@@ -10,10 +10,10 @@ KindT = TypeVar("KindT")
 
 
 def quickly_made(kind: type[KindT]) -> type[KindT]:
-    """Replace the `__init__` of a frozen, slotted dataclass with an equivalent that takes half the time.
+    """Replace the `__init__` of a frozen, slotted dataclass with one that takes half the time.
 
-    The `__init__` that `dataclass` generates looks up `object.__setattr__` and the field by name for each
-    field of each instance. The replacement stores the setter of each slot.
+    The `__init__` that `dataclass` generates looks up `object.__setattr__` and the field name for every field
+    of every instance. The replacement calls the setters of the slots directly.
 
     Args:
         kind: The dataclass to modify.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class AutorubricError(Exception):
-    """Base class of every error that the library raises on purpose."""
+    """Base class of all errors that the library raises deliberately."""
 
 
 class ArgumentError(AutorubricError, ValueError):
@@ -56,7 +56,7 @@ class Fault:
 
     Attributes:
         path: Location inside the file, such as `criteria[2].weight`; empty for the file as a whole.
-        message: The value found, the values allowed and how to fix it.
+        message: The value found, the allowed values, and how to fix the error.
         line: Line number, from 1; None if the format has no line numbers.
     """
 
@@ -74,7 +74,7 @@ class FileError(AutorubricError, ValueError):
 
     Attributes:
         source: Path of the file, or a description of the mapping.
-        faults: All errors, in the order in which they occur in the file.
+        faults: All errors, in file order.
     """
 
     def __init__(self, source: str, faults: Iterable[Fault]) -> None:
@@ -93,15 +93,15 @@ class DatasetError(FileError):
 
 
 class JudgeError(AutorubricError):
-    """A judge could not answer; its vote is recorded as failed.
+    """A judge failed to answer; its vote is recorded as failed.
 
     Attributes:
         usage: Tokens spent on the attempt, if counted.
         cost: US dollars spent on the attempt, if known.
         replies: Raw replies received, oldest first.
         messages: Role and content of each message sent, if a model was called.
-        attempted: Models called, in order; empty if no model was called.
-        selected_model: Model of the last reply, as named by its provider; None if there was no reply.
+        attempted: The models called, in order; empty if no model was called.
+        selected_model: Model that sent the last reply, as named by the provider; None if there was no reply.
         request_id: Id that the provider assigned to the last reply, if any.
     """
 
@@ -139,16 +139,16 @@ class JudgeCodeError(JudgeError):
 
 
 class NotJudgedError(JudgeError):
-    """A text under test could not be judged; this is an error, not a failed assertion."""
+    """A text under test could not be judged; this counts as an error, not as a failed assertion."""
 
 
 class ProviderError(JudgeError):
-    """A model provider sent no usable reply.
+    """A model provider did not send a usable reply.
 
     Attributes:
         model: The model called.
         status: HTTP status, if any.
-        retry_after: Seconds to wait before the next request, if the provider states them.
+        retry_after: Seconds to wait before the next request, if the provider specifies them.
     """
 
     def __init__(
@@ -161,15 +161,15 @@ class ProviderError(JudgeError):
 
 
 class AuthenticationError(ProviderError):
-    """The API key is missing, or the provider rejects it."""
+    """The API key is missing, or the provider rejected it."""
 
 
 class ModelNotFoundError(ProviderError):
-    """The model or the endpoint does not exist at the provider."""
+    """The provider does not have this model or endpoint."""
 
 
 class RequestRefusedError(ProviderError):
-    """The provider rejects the request; sending it again does not help."""
+    """The provider rejected the request; sending it again will not help."""
 
 
 class ContextLengthError(RequestRefusedError):
@@ -181,11 +181,11 @@ class SchemaRefusedError(RequestRefusedError):
 
 
 class TransientError(ProviderError):
-    """A failure that may not recur; the request is worth retrying."""
+    """A temporary failure; the request is worth retrying."""
 
 
 class RateLimitError(TransientError):
-    """The provider rejects the request because too many requests or tokens were sent."""
+    """The provider rejected the request because too many requests or tokens were sent."""
 
 
 class ProviderTimeoutError(TransientError):
@@ -193,17 +193,17 @@ class ProviderTimeoutError(TransientError):
 
 
 class ProviderConnectionError(TransientError):
-    """The connection failed, or broke before the reply was complete.
+    """The connection failed or was lost before the reply was complete.
 
     Attributes:
-        connected: False if no connection could be made, for example because the address is wrong.
+        connected: False if no connection could be established, for example because the address is wrong.
     """
 
     connected: bool = True
 
 
 class ServerError(TransientError):
-    """The provider failed, or sent a response that is not a completion."""
+    """The provider had an internal failure or sent a response that is not a completion."""
 
 
 class RunError(AutorubricError):
@@ -211,7 +211,7 @@ class RunError(AutorubricError):
 
 
 class RunMismatchError(RunError):
-    """The inputs of a run have changed since it was created.
+    """A run's inputs have changed since it was created.
 
     Attributes:
         differences: One line per difference.
@@ -227,11 +227,11 @@ class RunLockedError(RunError):
 
 
 class RunFormatError(RunError):
-    """The run folder is damaged, or a newer version wrote it."""
+    """The run folder is damaged or was written by a newer version."""
 
 
 class RunWriteError(RunError):
-    """The run folder cannot be written, for example because the disk is full; data on disk is kept.
+    """The run folder cannot be written to, for example because the disk is full; stored data is kept.
 
     Attributes:
         begun: Whether grading had started.
@@ -247,7 +247,7 @@ class ItemFailedError(RunError):
 
 
 class BudgetError(AutorubricError):
-    """The run has used up its budget; this ends the run instead of failing a vote.
+    """The run's budget is used up; this ends the run instead of failing a vote.
 
     Attributes:
         limit: The limit that was reached: `max_calls` or `max_cost`.
@@ -259,4 +259,4 @@ class BudgetError(AutorubricError):
 
 
 class MissingDependencyError(AutorubricError, ImportError):
-    """An optional package is required but not installed."""
+    """A required optional package is not installed."""

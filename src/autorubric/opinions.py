@@ -42,22 +42,22 @@ _RESAMPLES, _AT_ONCE = 2000, 250
 
 
 class AggregatedScore(BaseModel):
-    """Several scores combined into one number, with measures of spread.
+    """Several scores combined into one, with measures of spread.
 
     Attributes:
         aggregated_value: The combined score, in the units of the scores.
         aggregation_method: Method that combined the scores.
-        individual_scores: The scores, in input order; grouped evaluations are listed item by item.
+        individual_scores: The scores in input order; grouped evaluations are listed item by item.
         n_scores: Number of scores.
-        variance: Variance of the scores, with n - 1 in the denominator; None for a single score.
+        variance: Sample variance of the scores (denominator n - 1); None for a single score.
         std_dev: Square root of `variance`; None for a single score.
-        confidence_interval: 95 % confidence interval of the value: Student's t for the mean, and otherwise a
-            percentile bootstrap. The sampling units are items, or scores if there is only one item. An
-            interval of a minimum or maximum stays within the observed scores. None for a single score.
-        inter_rater_reliability: Agreement between raters, if the evaluations were grouped by item and rater;
-            None if it is undefined.
+        confidence_interval: 95 % confidence interval of the value: Student's t for the mean, otherwise a
+            percentile bootstrap. The sampling units are items, or scores if there is only one item. For a
+            minimum or maximum, the interval stays within the observed scores. None for a single score.
+        inter_rater_reliability: Agreement between raters; None if it is undefined or the evaluations were not
+            grouped by item and rater.
         agreement_method: Method that computed `inter_rater_reliability`; None for a flat list.
-        timestamp: Time of the computation, with its time zone.
+        timestamp: Time of the computation, with time zone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,11 +89,11 @@ def aggregate_scores(
     method: AggregationMethod = "mean",
     weights: Sequence[float] | None = None,
 ) -> AggregatedScore:
-    """Combine evaluations into one score with its spread and, if they are grouped, the raters' agreement.
+    """Combine evaluations into one score with its spread and, for grouped evaluations, rater agreement.
 
     Args:
         evaluations: A list of evaluations, or evaluations grouped by item and rater.
-        method: How to combine the scores; if there are several modes, the lowest is used.
+        method: How to combine the scores; of several modes, the lowest is used.
         weights: One weight per score, for `weighted_mean` only. `variance` ignores the weights.
 
     Raises:
@@ -133,9 +133,9 @@ def aggregate_scores(
 def inter_rater_reliability(
     ratings: Ratings, method: ReliabilityMethod = "fleiss_kappa", *, categories: Sequence[float] | None = None
 ) -> float | None:
-    """Compute the chance-corrected agreement between raters; return None if it is undefined.
+    """Compute chance-corrected agreement between raters, or return None if it is undefined.
 
-    `fleiss_kappa`, `gwet_ac1` (categories) and `krippendorff_alpha` (nominal for `passed`, ordinal for
+    `fleiss_kappa` and `gwet_ac1` (for categories) and `krippendorff_alpha` (nominal for `passed`, ordinal for
     `rating` and `level_index`, interval for `score` and `overall_score`) accept any number of raters and
     missing evaluations. `cohen_kappa` requires two raters. `weighted_kappa` uses quadratic weights: Cohen's
     kappa for two raters, Conger's for more. `icc` is ICC(2,1) over the items that every rater rated.
@@ -146,7 +146,7 @@ def inter_rater_reliability(
             list is not accepted because it does not identify items and raters.
         method: Agreement statistic to compute.
         categories: All possible scores; only `gwet_ac1` uses them. Defaults to the range declared in the
-            evaluations' schema if there is one, and otherwise to the scores that occur.
+            evaluations' schema or, if there is none, to the scores that occur.
 
     Raises:
         ArgumentError: If the evaluations are not grouped, an evaluation has no score, or the method does not

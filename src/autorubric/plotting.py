@@ -57,10 +57,10 @@ def plot_scores(
     bins: int = 20,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a histogram of scores with their mean; several runs are drawn as outlines.
+    """Plot a histogram of scores and mark the mean; several runs are drawn as outlines.
 
     Args:
-        scores: A run, a list of scores, or a mapping of names to these. Items without a score (None) are
+        scores: A run, a list of scores, or a mapping of names to either. Items whose score is None are
             skipped and counted in the legend.
         bins: Number of bins.
         ax: Axes to draw on; by default, new axes are created.
@@ -94,10 +94,10 @@ def plot_scores(
 
 
 def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Plot a confusion matrix, shaded by row share; rows are the ground truth, columns the judge.
+    """Plot a confusion matrix with ground truth rows and judge columns, shaded by row proportions.
 
     Args:
-        confusion: The matrix, such as `confusion_matrix` of a criterion's metrics.
+        confusion: The matrix, such as the `confusion_matrix` in a criterion's metrics.
         title: Title of the plot.
         ax: Axes to draw on; by default, new axes are created.
 
@@ -118,13 +118,13 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
 
 
 def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
-    """Plot the pairwise agreement of a run's judges: share of equal decisions, kappa, and number of pairs.
+    """Plot pairwise agreement between a run's judges: proportion of equal decisions, kappa, number of pairs.
 
-    A pair is an item and a criterion that both judges answered. Abstentions, failed votes and unreadable
-    replies that count as an assumed answer are excluded, as in the HTML report. Kappa corrects for chance; it
-    is the mean of Cohen's kappa over binary, nominal and ordinal criteria, with quadratic weights for ordinal
-    criteria. `judge_report` compares each judge with the labels, and `reliability` computes agreement
-    coefficients with confidence intervals.
+    A pair is a criterion of an item on which both judges gave an answer. Abstentions, failed votes and
+    unreadable replies that count as an assumed answer are excluded, as in the HTML report. Kappa corrects for
+    chance; it is the mean of Cohen's kappa over binary, nominal and ordinal criteria, with quadratic weights
+    for ordinal criteria. `judge_report` compares each judge with the labels, and `reliability` computes
+    agreement coefficients with confidence intervals.
 
     Args:
         run: A run with at least two judges.
@@ -164,7 +164,7 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:
-    """Plot observed frequency against the judge's confidence; a calibrated judge follows the diagonal.
+    """Plot observed frequency against judge confidence; a calibrated judge follows the diagonal.
 
     Args:
         curve: Result of `reliability_curve`.
@@ -191,7 +191,7 @@ def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes
 def plot_intervals(
     estimates: Mapping[str, Estimate], *, reference: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot estimates with their intervals, one per row; undefined estimates are listed with a reason.
+    """Plot estimates with their intervals, one per row; undefined estimates are shown with a reason.
 
     Args:
         estimates: Estimates by name, plotted from top to bottom.
@@ -223,7 +223,7 @@ def plot_intervals(
 def plot_forest(
     report: JudgeReport, *, stat: str = "kappa", rater: str = "panel", ax: Axes | None = None
 ) -> Axes:
-    """Plot a rater's metric for each criterion with its interval, and the human ceiling if available.
+    """Plot a rater's metric and its interval for each criterion, with the human ceiling if available.
 
     Args:
         report: Result of `judge_report`.
@@ -253,10 +253,10 @@ def plot_forest(
 
 
 def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axes:
-    """Plot the accuracy of a cascade against its cost at every threshold, with intervals.
+    """Plot a cascade's accuracy against its cost at every threshold, with intervals.
 
-    The cost is the total of both panels in US dollars if all costs are known, and otherwise the share of
-    criteria that are escalated.
+    The cost is the total for both panels in US dollars if all costs are known, and otherwise the proportion
+    of criteria that are escalated.
 
     Args:
         curve: Result of `calibrate_escalation`.

@@ -42,12 +42,12 @@ class CriterionVerdict(StrEnum):
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """Token counts of one or more model calls; `+` adds two of them.
+    """Token counts of one or more model calls; instances can be added with `+`.
 
     Attributes:
         prompt_tokens: Tokens sent.
         completion_tokens: Tokens received, including reasoning.
-        total_tokens: Total as counted by the provider.
+        total_tokens: Total reported by the provider.
         cache_creation_input_tokens: Prompt tokens written to the provider's prefix cache.
         cache_read_input_tokens: Prompt tokens read from the provider's prefix cache.
     """
@@ -84,17 +84,17 @@ MAX_LOST: Final = 0.05
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictCounts:
-    """Counts of verdicts by outcome; `+` adds two of them.
+    """Verdict counts by outcome; instances can be added with `+`.
 
-    There is one verdict per item, criterion, judge and sample. `asked` always equals
-    `answered + abstained + lost + assumed`. Votes that were skipped because they could not change the result
-    are not counted.
+    There is one verdict per item, criterion, judge and sample, and `asked` always equals
+    `answered + abstained + lost + assumed`. Votes skipped because they could not change the result are not
+    counted.
 
     Attributes:
         asked: Verdicts requested from judges.
-        answered: Verdicts with an answer.
-        abstained: Verdicts of CANNOT_ASSESS or NA.
-        lost: Verdicts excluded from every figure because the judge failed or its reply could not be parsed.
+        answered: Verdicts that contain an answer.
+        abstained: Verdicts that are CANNOT_ASSESS or NA.
+        lost: Verdicts excluded from all figures because the judge failed or its reply could not be parsed.
         assumed: Verdicts that count as the conservative answer because the reply could not be parsed.
         lost_cause: Error of the first lost verdict; None if no verdict was lost.
         assumed_cause: Error of the first assumed verdict; None if no verdict was assumed.
@@ -110,16 +110,16 @@ class VerdictCounts:
 
     @property
     def missing_share(self) -> float | None:
-        """Share of verdicts that were lost or assumed, on [0, 1]; None if no verdict was requested."""
+        """Fraction of verdicts that were lost or assumed, in [0, 1]; None if no verdict was requested."""
         return (self.lost + self.assumed) / self.asked if self.asked else None
 
     def exceeds(self, max_lost: float) -> bool:
-        """Return whether the share of lost or assumed verdicts exceeds `max_lost`, on [0, 1]."""
+        """Return whether the fraction of lost or assumed verdicts exceeds `max_lost`, which is in [0, 1]."""
         return (self.missing_share or 0.0) > max_lost
 
     @classmethod
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
-        """Return the sum of several counts; each cause is the first one found in them."""
+        """Return the sum of several counts, keeping the first lost cause and the first assumed cause."""
         every = list(counts)
         numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(
@@ -153,7 +153,7 @@ class VerdictCounts:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def messages(self) -> list[str]:
-        """Return a line about lost and a line about assumed verdicts, each with the first error, if any."""
+        """Return one line for lost and one for assumed verdicts, if any, each with the first error."""
         found = []
         if self.lost:
             found.append(f"{self.lost} of {self.asked} verdicts were lost; first error: {self.lost_cause}")
@@ -172,9 +172,9 @@ class Answer:
 
     Attributes:
         code: The answer as JSON: `"MET"`, an option's label, a number, a ranking or an evaluation.
-        value: The answer on [0, 1]; None if the answer has no value (NA, text or CANNOT_ASSESS).
-        label: The answer in words, such as `"MET"` or an option's label; None if the answer has no label.
-        index: Position among the criterion's declared answers, from 0; None if the answer is not declared.
+        value: The answer's value in [0, 1]; None if it has no value (NA, text or CANNOT_ASSESS).
+        label: The answer in words, such as `"MET"` or an option's label; None if it has no label.
+        index: Index among the criterion's declared answers, from 0; None if the answer is not one of them.
         na: Whether the rater chose "not applicable".
         cannot_assess: Whether the rater stated that the criterion cannot be assessed.
         reason: The rater's explanation.
@@ -198,11 +198,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Submission:
-    """A submission to judge, converted from any form of `to_grade`.
+    """A submission to judge, in the common form to which every `to_grade` value is converted.
 
     Attributes:
         text: The text to judge; None if there is no text (recorded votes do not need it).
-        thinking: The author's reasoning before the text, kept separate from it; None if there is none.
+        thinking: The author's reasoning before the text, which is kept separate; None if there is none.
         candidates: Texts by name, for comparative criteria; otherwise empty. `text` is then the first text.
     """
 
@@ -212,14 +212,14 @@ class Submission:
 
     @classmethod
     def parse(cls, to_grade: Any) -> Submission:
-        """Convert `to_grade` to a submission.
+        """Convert a `to_grade` value to a submission.
 
         Args:
-            to_grade: A string, `{"thinking": ..., "output": ...}`, a mapping of candidate names to strings,
-                a conversation (a list of `{"role", "content"}`), a `Submission`, or None.
+            to_grade: A string, `{"thinking": ..., "output": ...}`, a mapping of candidate names to strings, a
+                conversation (a list of `{"role", "content"}`), a `Submission`, or None.
 
         Raises:
-            ArgumentError: If `to_grade` has none of these forms.
+            ArgumentError: If `to_grade` does not have one of these forms.
         """
         if to_grade is None or isinstance(to_grade, str):
             return cls(text=to_grade)
@@ -285,14 +285,14 @@ ValueT = TypeVar("ValueT")
 
 
 class NamedDict(dict[str, ValueT]):
-    """A dict keyed by name whose `KeyError` lists the available names."""
+    """A dict keyed by name whose `KeyError` messages list the available names."""
 
     def __missing__(self, key: object) -> ValueT:
         raise KeyError(f"{key!r}; available: {', '.join(self) or 'none'}")
 
 
 class NamedList(list[NamedT]):
-    """A list whose elements can also be looked up by name; if a name repeats, the first element is found."""
+    """A list that also supports look-up by name; if several elements share a name, the first is returned."""
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> NamedT: ...

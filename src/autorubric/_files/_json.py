@@ -88,7 +88,7 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
                 place.path[:-1],
             )
         seen[place.path] = place.line
-    raise AssertionError("a key is repeated, and yet no key is")  # pragma: no cover
+    raise AssertionError("no repeated key was found")  # pragma: no cover
 
 
 def json_places(text: str, first_line: int = 1) -> Iterator[JsonPlace]:

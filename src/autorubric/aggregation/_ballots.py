@@ -17,7 +17,7 @@ class Ballot:
 
     Attributes:
         status: `answered`, `abstained`, `failed` or `not_asked`.
-        answer: The answer, if any; an abstention such as NA may also have one.
+        answer: The answer, if any; abstentions such as NA can also have one.
         unreadable: Whether the vote failed because its reply could not be read.
         weight: Weight in a weighted aggregation.
     """

@@ -26,14 +26,14 @@ _STEPS, _SETTLED = 200, 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two players and the results of their comparisons, whose counts may be fractional weights.
+    """Two players and how often each won; the counts can be fractional weights.
 
     Attributes:
-        left: Position of one player.
-        right: Position of the other player.
-        won: Comparisons that `left` won.
-        lost: Comparisons that `right` won.
-        tied: Comparisons that ended in a tie.
+        left: Index of one player.
+        right: Index of the other player.
+        won: Number of comparisons that `left` won.
+        lost: Number of comparisons that `right` won.
+        tied: Number of comparisons that ended in a tie.
     """
 
     left: int
@@ -72,14 +72,14 @@ class _Outcome(NamedTuple):
 def fit_strengths(
     n_players: int, contests: Sequence[Contest], *, ties: TieModel = "half", prior: float | None = None
 ) -> Fit:
-    """Fit the strengths by maximum likelihood.
+    """Fit the players' strengths by maximum likelihood.
 
     Args:
         n_players: Number of players, at least 2.
         contests: Results of the comparisons.
         ties: Whether a tie counts as half a win for each player or as a separate outcome.
-        prior: Number of comparisons with an average player to add for each player, half of them won; a
-            maximum then always exists.
+        prior: Number of comparisons against an average player, half of them won, that are added for each
+            player so that a maximum always exists.
     """
     apart = () if prior else _apart(n_players, contests)
     if apart:

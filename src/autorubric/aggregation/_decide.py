@@ -34,20 +34,20 @@ _WORKED_OUT: Final = Kept[AggregationPolicy, Kept[BaseCriterion, _WorkedOut]](
 
 
 def ballot_of(criterion: BaseCriterion, vote: JudgeVote) -> Ballot:
-    """Convert a vote to a ballot; its answer is parsed again with the current criterion.
+    """Convert a vote to a ballot, parsing its answer again with the current criterion.
 
-    A stored vote keeps the answer in words, and the criterion assigns its value. If option values change, old
-    votes therefore get the new values.
+    Stored votes contain the answer in words, and the criterion assigns its value. If option values change,
+    old votes therefore get the new values.
     """
     answer = criterion.parse_truth(vote.answer) if vote.answer is not None else None
     return Ballot(status=vote.status, answer=answer, unreadable=vote.unreadable, weight=vote.weight)
 
 
 def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy) -> Decision:
-    """Decide a criterion from its ballots.
+    """Combine the ballots on a criterion into a decision.
 
     Answered ballots count, and with `on_failure="conservative"` unreadable ones count as the conservative
-    answer. If no ballot counts, the decision is abstained if any ballot abstained, otherwise failed.
+    answer. If no ballot counts, the decision is `abstained` if any ballot abstained and `failed` otherwise.
     """
     answers: list[Answer] = []
     weights: list[float] = []
@@ -81,10 +81,10 @@ def counted_answer(criterion: BaseCriterion, ballot: Ballot, policy: Aggregation
 def decide_by_judge(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy
 ) -> dict[str, Decision]:
-    """Return the decision from each judge's samples, by judge id in the order of first votes.
+    """Combine each judge's samples into a decision; return the decisions by judge id, in order of first vote.
 
-    If candidates were shown in both orders, the two votes of a sample are combined first; if they prefer
-    different candidates of a pair, the result is a tie.
+    If candidates were shown in both orders, the two votes of a sample are combined first. If these votes
+    prefer different candidates of a pair, the result is a tie.
     """
     if len(votes) == 1 and votes[0].status == "answered" and type(votes[0].answer) in _BARE:
         return {votes[0].judge_id: _alone(criterion, votes[0], policy)}
@@ -172,7 +172,7 @@ def decide_panel(
     judges: Mapping[str, Decision],
     policy: AggregationPolicy,
 ) -> Decision:
-    """Combine the judges' decisions into that of the panel, with the agreement of the individual votes."""
+    """Combine the judges' decisions into a panel decision, with the agreement among the individual votes."""
     lone = _lone(votes, judges)
     if lone is not None:
         return lone

@@ -29,8 +29,8 @@ class AggregationPolicy(BaseModel):
         ordinal_aggregation: Method for ordered scales and numbers.
         nominal_aggregation: Method for unordered choices.
         ranking_aggregation: Method for comparisons of candidates.
-        on_failure: Whether a reply that could not be parsed counts as the conservative answer, is excluded,
-            or raises an error.
+        on_failure: What to do with a reply that cannot be parsed: count it as the conservative answer,
+            exclude it, or raise an error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,13 +60,13 @@ class AggregationPolicy(BaseModel):
             raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
     def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """Return the aggregator that a criterion names, or otherwise the one for its level.
+        """Return the aggregator that the criterion names or, by default, the one for its level.
 
-        A criterion with parts is aggregated part by part, according to the level of each part.
+        If a criterion has parts, each part is aggregated separately, based on its own level.
 
         Raises:
-            ArgumentError: If the criterion names a method that is not available for its level or the level of
-                a part.
+            ArgumentError: If the criterion names a method that is not available for its level or a part's
+                level.
         """
         chosen = _CHOSEN.of(self).of(criterion)
         if not chosen:

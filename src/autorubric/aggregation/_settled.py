@@ -104,10 +104,10 @@ def is_settled(
     unasked: Sequence[JudgeVote],
     policy: AggregationPolicy,
 ) -> bool:
-    """Return whether the verdict on a criterion is the same for every outcome of the remaining votes.
+    """Return whether the remaining votes can no longer change the verdict on a criterion.
 
     Args:
-        criterion: The criterion that is judged.
+        criterion: The criterion being judged.
         votes: The votes so far.
         unasked: The remaining votes of the panel; only their judge, sample and weight matter.
         policy: Policy for combining the votes.
@@ -165,7 +165,7 @@ def _standing(
 
 
 def counts_weights(criterion: BaseCriterion, policy: AggregationPolicy) -> bool:
-    """Return whether votes with more weight settle a verdict sooner than others."""
+    """Return whether votes with a greater weight settle a verdict sooner."""
     return policy.aggregator(criterion) in (weighted, weighted_mode)
 
 
@@ -177,8 +177,8 @@ def votes_wanted(
 ) -> int:
     """Return the smallest number of remaining votes, taken in order, that could settle the verdict.
 
-    Requesting that many votes at once wastes none, because fewer could not settle it. (Unanimity on choices
-    is settled by disagreement; if judges have several samples, some votes may then be requested too early.)
+    It is safe to request that many votes at once, because fewer could not settle it. (Unanimity on choices is
+    settled by any disagreement; if judges have several samples, some votes can then be requested too early.)
     """
     if policy.aggregator(criterion) not in _TESTS:
         return len(unasked)

@@ -88,7 +88,7 @@ app.add_typer(
     judges_app,
     name="judges",
     help=with_example(
-        "Compare the judges of a run with each other, and audit them.",
+        "Compare a run's judges with each other, and audit them.",
         "autorubric judges compare experiments/essays-1",
         "autorubric judges audit experiments/essays-1",
     ),
@@ -108,7 +108,7 @@ app.add_typer(
     labels_app,
     name="labels",
     help=with_example(
-        "Export disputed items for labelling, and merge people's labels into a dataset.",
+        "Export disputed items for labelling, and merge human labels into a dataset.",
         "autorubric labels export experiments/essays-1 -o disputed.jsonl",
         "autorubric labels merge essays.json disputed.jsonl -o labelled.json",
     ),

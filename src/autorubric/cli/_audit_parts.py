@@ -37,7 +37,7 @@ class Part(StrEnum):
 
 
 class Told(NamedTuple):
-    """The content of a part: blocks and an object for JSON, or the reason why there is none."""
+    """A part's content as blocks and as a JSON object, or the reason why it is missing."""
 
     blocks: Sequence[Block] = ()
     content: Any = None
@@ -49,10 +49,10 @@ class Audit:
 
     Args:
         result: The run.
-        dataset: The dataset with the labels; None to use the labels of the run.
-        families: Families of judges and of text generators, by name.
-        seed: Seed of the resampling.
-        abstain: How abstentions count in the report and the alt-test.
+        dataset: The dataset with the labels; None to use the labels stored with the run.
+        families: Model families of the judges and of the models that wrote the texts, by name.
+        seed: Random seed for resampling.
+        abstain: How to treat abstentions in the report and the alt-test.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Audit:
         return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
-        """Count all verdicts: those of the panel, of each judge, and of items without a report."""
+        """Return the verdict counts for the panel, for each judge, and for items that have no report."""
         from autorubric.types import verdicts_by_judge
 
         reports = (one.report for one in self._result.item_results)
@@ -111,7 +111,7 @@ class Audit:
         return makers[name]()
 
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
-        """Decide whether an item's score passes; with labels, the judges' errors are taken into account.
+        """Decide whether an item's score passes, allowing for the judges' errors if labels are available.
 
         Raises:
             ArgumentError: If the item is unknown or has no report.
@@ -185,7 +185,7 @@ class Audit:
 
         found = self_consistency(self._result, self._dataset, rng=self._seed)
         if not found.n_units:
-            return Told(reason="no judge answered twice, in several samples or in two orders")
+            return Told(reason="no judge answered a question twice (in several samples or two orders)")
         return Told(found.blocks(), found.to_dict())
 
     def _item_analysis(self) -> Told:
@@ -193,7 +193,7 @@ class Audit:
 
         found = item_analysis(self._result, self._dataset, rng=self._seed)
         if not found.n_items:
-            return Told(reason="the panel's answers have no values on [0, 1]")
+            return Told(reason="the panel's answers have no values in [0, 1]")
         return Told(found.blocks(), found.to_dict())
 
     def _variance_components(self) -> Told:
@@ -223,7 +223,7 @@ class Audit:
 
         found = run_alt_tests(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
         if not found.per_criterion:
-            return Told(reason="no item was labelled by two people")
+            return Told(reason="no item was labelled by two annotators")
         return Told(found.blocks(), found.to_dict())
 
 
@@ -232,7 +232,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _without_criteria(report: JudgeReport) -> dict[str, Any]:
-    """Return the report without its details on individual criteria and people."""
+    """Return the report without its details on individual criteria and annotators."""
     found = report.to_dict()
     for one in (found["panel"], *found["per_judge"].values()):
         del one["per_criterion"]
@@ -256,8 +256,8 @@ def _corrected_blocks(found: CorrectedScore) -> list[Block]:
         opening = f"The mean score cannot be corrected for the judges' errors ({found.score.reason})."
     else:
         opening = (
-            f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} after correction for the "
-            f"judges' errors on the {found.n_labelled} labelled items (of {found.n_items})."
+            f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} after correcting for the "
+            f"judges' errors, estimated from {found.n_labelled} labelled items (of {found.n_items})."
         )
     columns = ("figure", "estimate", "low", "high", "n", "reason")
     return [TextBlock(text=opening), TableBlock(title="Corrected score", columns=columns, rows=tuple(rows))]

@@ -66,7 +66,7 @@ def field_map(
     truth: Sequence[str] | None = None,
     meta: Sequence[str] | None = None,
 ) -> FieldMap:
-    """Return the column mapping from the options.
+    """Return the column mapping that the options specify.
 
     Raises:
         ArgumentError: If a value of `--truth` is not CRITERION=COL.
@@ -80,7 +80,7 @@ def field_map(
             raise ArgumentError(f"--truth must be CRITERION=COL, such as polite=human_polite; got {text!r}")
         if criterion in labels:
             raise ArgumentError(
-                f"--truth names {criterion} twice. To use labels of several people, pass --labels FILE to "
+                f"--truth names {criterion} twice. To use several annotators' labels, pass --labels FILE to "
                 "autorubric metrics, or add them to the dataset with: autorubric labels merge"
             )
         labels[criterion] = column
@@ -92,7 +92,7 @@ def field_map(
 
 
 def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
-    """Open a dataset file and print the columns that were chosen.
+    """Open a dataset file, and print which columns were used if it is a table.
 
     Args:
         path: The dataset file.
@@ -105,14 +105,14 @@ def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
 
 
 def notice_columns(dataset: RubricDataset) -> None:
-    """Print the columns that a dataset was read from, if it was read from a table."""
+    """Print which columns were used, if the dataset was read from a table."""
     chosen = dataset.columns_line()
     if chosen is not None:
         notice(f"columns: {chosen}")
 
 
 def notice_labels(path: Path, labelled: RubricDataset, raters: Sequence[str] | None = None) -> None:
-    """Print the people whose labels were read, and the number of labels of unknown items."""
+    """Print the annotators' names, and warn about labels for items that are not in the dataset."""
     # Late, since few commands read labels.
     from autorubric.dataset import read_long_table
 

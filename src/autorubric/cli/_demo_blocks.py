@@ -24,13 +24,13 @@ _SHOWN = 5
 def demo_blocks(
     result: EvalResult, measured: MetricsResult, *, n_train: int, model: str | None
 ) -> list[Block]:
-    """Return the graded texts, their scores, the reasons for one reply's score, and the metrics.
+    """Return an introduction, the scores, the reasons for one reply's score, and the metrics.
 
     Args:
         result: The run, with at least one score.
-        measured: Metrics of the run, including those of each judge.
-        n_train: Number of replies that trained the supervised judge.
-        model: Model that was the only judge; None for the offline panel.
+        measured: Metrics of the run, including per-judge metrics.
+        n_train: Number of replies that the supervised judge was trained on.
+        model: Model used as the only judge; None for the offline panel.
     """
     chosen = spread(result)
     return [
@@ -42,7 +42,7 @@ def demo_blocks(
 
 
 def label_score(dataset: RubricDataset, position: int) -> float | None:
-    """Return the score computed from an item's labels."""
+    """Return the score computed from an item's labels, or None if it has no labels."""
     truth = dataset.item_truth(position)
     if truth is None:
         return None
@@ -71,9 +71,9 @@ def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
         )
     return TextBlock(
         title="autorubric demo",
-        text=f"{result.total_items} replies of a support desk, graded on "
+        text=f"{result.total_items} replies from a support desk, graded on "
         f"{len(result.dataset.criterion_names)} weighted criteria and compared with manual labels. "
-        "The replies and labels are synthetic, so the figures say nothing about real texts.\n"
+        "The replies and labels are synthetic, so the figures do not apply to real texts.\n"
         f"{judges}",
     )
 
@@ -198,8 +198,8 @@ class SummaryFigures:
 
     Attributes:
         result: The run on the 200 summaries.
-        measured: Metrics of the run, including those of each judge.
-        comparison: Comparison of each pair of judges, and of the panel with its best judge.
+        measured: Metrics of the run, including per-judge metrics.
+        comparison: Pairwise comparisons between the judges, and between the panel and its best judge.
         corrected: The panel's mean coverage, corrected with the labels of some summaries.
         report: Path of the HTML report; None if none was requested.
     """
@@ -211,7 +211,7 @@ class SummaryFigures:
     report: Path | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
+        """Return the figures as a JSON-serializable dictionary."""
         return {
             "experiment_dir": str(self.result.experiment_dir),
             "report": str(self.report) if self.report is not None else None,
@@ -222,7 +222,7 @@ class SummaryFigures:
 
 
 def summary_blocks(found: SummaryFigures) -> list[Block]:
-    """Return the metrics of real judges: agreement, leniency, panel versus best member, coverage."""
+    """Return the real judges' metrics: agreement, leniency, panel against best judge, and coverage."""
     judges = sorted(found.measured.per_judge.items(), key=lambda one: -(one[1].mean_kappa or 0.0))
     table = TableBlock(
         columns=("judge", "kappa", "accuracy", "score bias"),
@@ -235,7 +235,7 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
         TextBlock(
             title="Real judges",
             text="200 summaries from SummHay (Apache-2.0): how well do they cover 1,419 insights? The "
-            "recorded verdicts of six models from 2024 are compared with those of a person.",
+            "recorded verdicts of six models from 2024 are compared with a human annotator's.",
         ),
         table,
         TextBlock(text="\n".join(_sentences(found, judges))),
@@ -244,7 +244,7 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
 
 def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]) -> Iterator[str]:
     lenient, its = max(judges, key=lambda one: one[1].bias.mean_bias or 0.0)
-    yield f"Most lenient: {lenient}, {_signed(its.bias.mean_bias)} compared with the person."
+    yield f"Most lenient: {lenient}, {_signed(its.bias.mean_bias)} compared with the annotator."
     panel = found.comparison.panel
     if panel is not None:
         difference = panel.comparison.difference
@@ -255,16 +255,16 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
         )
         yield (
             f"{verdict}, {panel.b}: accuracy {_signed(difference.value)} "
-            f"[{_signed(difference.low)}, {_signed(difference.high)}] on the decisions without a tie."
+            f"[{_signed(difference.low)}, {_signed(difference.high)}] on decisions without ties."
         )
     corrected = found.corrected.score
     person = found.result.dataset
     scores = [score for at in range(len(person)) if (score := label_score(person, at)) is not None]
     yield (
-        f"Coverage: {as_text(found.corrected.raw.value)} according to the panel; corrected with the labels "
+        f"Coverage: {as_text(found.corrected.raw.value)} as judged by the panel; corrected with the labels "
         f"of {found.corrected.n_labelled} summaries, {as_text(corrected.value)} "
         f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; {as_text(sum(scores) / len(scores))} "
-        "according to the person, on all summaries."
+        "as judged by the annotator, on all summaries."
     )
 
 

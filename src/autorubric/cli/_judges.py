@@ -62,7 +62,7 @@ _LEVELS: tuple[Level, ...] = ("binary", "ordinal", "nominal", "ranking")
 
 
 class OnFailure(StrEnum):
-    """Policy for replies that cannot be read."""
+    """Policy for unreadable replies."""
 
     conservative = "conservative"
     exclude = "exclude"
@@ -113,14 +113,14 @@ Aggregation = Annotated[
 
 
 def parse_judges(given: Sequence[str], **settings: Any) -> list[JudgeLike]:
-    """Return the judges described by values of `--judge`, in order; see `named_judges`."""
+    """Return the judges that the `--judge` values describe, in order; see `named_judges`."""
     from autorubric.judges import named_judges
 
     return named_judges(given, **settings)
 
 
 def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
-    """Convert values of `--aggregation` to arguments of `CriterionGrader`.
+    """Convert `--aggregation` values to arguments of `CriterionGrader`.
 
     Raises:
         ArgumentError: If a value names an unknown level, or a method that its level does not support.

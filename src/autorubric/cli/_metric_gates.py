@@ -51,7 +51,7 @@ class Gate(NamedTuple):
 
 
 def read_gates(values: Sequence[str]) -> list[Gate]:
-    """Parse the values of `--fail-under` into gates.
+    """Parse `--fail-under` values into gates.
 
     Raises:
         ArgumentError: If a value is not `METRIC=X`, or its metric cannot be a gate.
@@ -89,7 +89,7 @@ def _gate(value: str) -> Gate:
 
 
 def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
-    """Print every gate that fails and return the exit code; an undefined metric fails its gate."""
+    """Print each failed gate and return the exit code; a gate fails if its metric is undefined."""
     worst = Exit.DONE
     for gate in gates:
         value, reason = _value(gate, found)
@@ -138,7 +138,7 @@ def _on_criterion(gate: Gate, name: str, found: MetricsResult) -> tuple[float | 
     fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
     names_of = fields.get(gate.figure, (gate.figure,))
     if not any(hasattr(own, field) for field in names_of):
-        return None, f"not computed for criteria of level {own.criterion_type}"
+        return None, f"not computed for {own.criterion_type} criteria"
     if gate.low:
         ends = getattr(own, f"{gate.figure}_ci")
         value = ends.lower if ends else None

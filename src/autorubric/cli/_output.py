@@ -47,7 +47,7 @@ FailUnder = Annotated[
         metavar="X",
         min=0,
         max=1,
-        help="Exit with 1 if the score, or the mean score of the items, is below X (0 to 1).",
+        help="Exit with code 1 if the score, or the mean score of the items, is below X (0 to 1).",
         show_default=False,
         callback=_finite_score,
     ),
@@ -57,7 +57,7 @@ MeanFailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="X",
-        help="Exit with 1 if the mean score is below X.",
+        help="Exit with code 1 if the mean score is below X.",
         show_default=False,
         callback=_finite_score,
     ),
@@ -65,14 +65,14 @@ MeanFailUnder = Annotated[
 
 
 def max_lost_option(help: str) -> Any:
-    """Return the option `--max-lost`, a share on [0, 1]."""
+    """Return the `--max-lost` option, which takes a fraction in [0, 1]."""
     return typer.Option("--max-lost", metavar="SHARE", min=0, max=1, help=help, show_default=False)
 
 
 MaxLost = Annotated[
     float | None,
     max_lost_option(
-        "Exit with 3 if more than this share of the verdicts was lost or assumed.  "
+        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
         f"[default: {MAX_LOST} with a --fail option]"
     ),
 ]
@@ -87,9 +87,9 @@ class Exit(IntEnum):
         DONE: The command succeeded.
         BELOW: The command succeeded, but the score is below `--fail-under`.
         USAGE: The command line or a file is invalid; nothing was judged.
-        UNJUDGED: Something could not be judged, or more verdicts were lost or assumed than `--max-lost`.
+        UNJUDGED: Something could not be judged, or more verdicts were lost or assumed than allowed.
         STOPPED: The user stopped the command.
-        CUT: The reader of stdout closed it, for example `head`; shells use the same code.
+        CUT: The program reading stdout, such as `head`, closed the pipe; shells use the same code.
     """
 
     DONE = 0
@@ -111,12 +111,12 @@ def exit_code(
     """Return the exit code for a score, and print a notice if too many of its verdicts are missing.
 
     Args:
-        score: The score, or the mean over the items that have one.
-        fail_under: Minimum of the score.
-        unjudged: Number of items without a score, which a mean over the others does not cover.
-        verdicts: The verdicts behind the score; None if they are not counted.
-        max_lost: Largest share of the verdicts that may be lost or assumed, on [0, 1]; None means `MAX_LOST`
-            if `fail_under` is set, and no limit otherwise.
+        score: The score, or the mean score of the scored items; None if there is no score.
+        fail_under: Minimum passing score; None for no minimum.
+        unjudged: Number of items without a score, which are excluded from a mean score.
+        verdicts: Counts of the verdicts that the score is based on; None skips the check of lost verdicts.
+        max_lost: Maximum fraction of verdicts that may be lost or assumed, in [0, 1]. If None, the limit is
+            `MAX_LOST` if `fail_under` is set; otherwise there is no limit.
     """
     is_gate = fail_under is not None or max_lost is not None
     if verdicts is not None and is_gate and too_many_missing(verdicts, max_lost):
@@ -133,8 +133,8 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
     """Return whether too many verdicts were lost or assumed, and print a notice if so.
 
     Args:
-        verdicts: The verdicts behind a figure.
-        max_lost: Largest share of verdicts that may be lost or assumed, on [0, 1]; defaults to `MAX_LOST`.
+        verdicts: Verdict counts to check.
+        max_lost: Maximum fraction of verdicts that may be lost or assumed, in [0, 1]; None for `MAX_LOST`.
         of: Description of the verdicts, printed before the counts.
     """
     most = MAX_LOST if max_lost is None else max_lost
@@ -148,7 +148,7 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
 
 
 def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
-    """Wrap a command so that it exits with the code it returns and prints library errors as messages."""
+    """Wrap a command so that it prints errors as messages and exits with the code that it returns."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -174,15 +174,15 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
 
 @contextmanager
 def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
-    """Turn an interrupt within the block into a message that names the folder and how to resume.
+    """Add a message to an interrupt in the block: where finished work is stored and how to resume.
 
     Args:
-        folder: Folder of the finished work.
-        done: Participle that describes finished items, such as `judged`.
-        how_to_go_on: The command that resumes the work, in words.
+        folder: Folder that contains the finished work.
+        done: Past participle that describes finished items, such as `judged`.
+        how_to_go_on: Description of the command that resumes the work.
 
     Raises:
-        KeyboardInterrupt: If the user stopped the command; contains the message for `guarded`.
+        KeyboardInterrupt: If the user stopped the command; its argument is the message.
     """
     try:
         yield
@@ -193,7 +193,7 @@ def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
 
 
 def told_of_file(error: OSError) -> str:
-    """Format an operating system error on one line, with its file."""
+    """Format an operating system error as one line, with its file name if there is one."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
@@ -203,7 +203,7 @@ def _let_go_of_stdout() -> None:
 
 
 def in_flags(text: str) -> str:
-    """Replace parameter names in a library message with command-line flags."""
+    """Replace parameter names in a library message with the matching command-line flags."""
     for parameter, flag in _FLAGS.items():
         text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
     return text
@@ -243,7 +243,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def open_in_browser(url: str) -> None:
-    """Open a page in the browser, if stdout is a terminal and there is a display."""
+    """Open a page in the browser if stdout is a terminal and a display is available."""
     # Without a display, `webbrowser` would take over the terminal with a text browser.
     graphical = (
         sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
@@ -267,7 +267,7 @@ def notice(text: str) -> None:
 
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Print JSON on stdout, in ASCII and with null for numbers that are not finite."""
+    """Print ASCII-only JSON on stdout, with null in place of non-finite numbers."""
     typer.echo(json.dumps(_finite(content), ensure_ascii=True, allow_nan=False, indent=2))
 
 

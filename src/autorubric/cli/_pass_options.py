@@ -33,7 +33,7 @@ CritiqueRubric = Annotated[
     typer.Option(
         "--rubric",
         metavar="R",
-        help="Rubric file; its criteria become the scores, and its score determines the verdict.",
+        help="Rubric file; each criterion yields a score, and the rubric score determines the verdict.",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ Threshold = Annotated[
     typer.Option(
         "--threshold",
         metavar="X",
-        help="With --rubric: lowest score that gets the verdict pass.  [default: 0.7]",
+        help="With --rubric: minimum score for the verdict pass.  [default: 0.7]",
         show_default=False,
     ),
 ]
@@ -50,7 +50,7 @@ Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="Process at most N drafts.", show_default=False)
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue from the existing records.", show_default=False)
+    bool, typer.Option("--resume", help="Resume from the existing records.", show_default=False)
 ]
 RetryErrors = Annotated[
     bool, typer.Option("--retry-errors", help="With --resume: retry drafts that failed.", show_default=False)
@@ -60,20 +60,20 @@ RetryErrors = Annotated[
 MaxLostDrafts = Annotated[
     float | None,
     max_lost_option(
-        "Exit with 3 if more than this share of the drafts could not be judged.  "
+        "Exit with code 3 if more than this fraction of the drafts could not be judged.  "
         f"[default: {MAX_LOST} with a --fail option, otherwise 0]"
     ),
 ]
 
 
 def are_too_many(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
-    """Return whether more drafts were lost than allowed; without a gate, no draft may be lost."""
+    """Return whether `share` exceeds `max_lost`, which defaults to `MAX_LOST` with a gate, otherwise 0."""
     allowed = MAX_LOST if is_gate else 0.0
     return share > (allowed if max_lost is None else max_lost)
 
 
 def report_lost(lost: int, total: int, first_error: str | None) -> float:
-    """Print the number of drafts that could not be judged, with the first error, and return their share."""
+    """Print how many drafts could not be judged, with the first error, and return their fraction."""
     if not lost:
         return 0.0
     cause = "" if first_error is None else f"; first error: {first_error}"
@@ -82,7 +82,7 @@ def report_lost(lost: int, total: int, first_error: str | None) -> float:
 
 
 def demand_resume(resume: bool, retry_errors: bool) -> None:
-    """Reject flags that only work with --resume.
+    """Reject flags that require --resume.
 
     Raises:
         ArgumentError: If such a flag is set without --resume.
@@ -92,7 +92,7 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
 
 
 def tell_stopped(limit: str) -> Exit:
-    """Print that a limit or an error stopped a pass and how to resume it; return the exit code."""
+    """Print how to resume a pass that a limit or an error stopped, and return the exit code."""
     if limit == "errors":
         notice(f"Stopped. To resume, run {HOW_TO_GO_ON} --retry-errors.")
         return Exit.UNJUDGED

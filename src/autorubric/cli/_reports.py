@@ -58,7 +58,7 @@ def _vote_json(vote: JudgeVote) -> dict[str, Any]:
 
 
 def run_blocks(result: EvalResult) -> list[Block]:
-    """Return the figures of a run as blocks, with the reason if the cost is unknown."""
+    """Return a run's figures as blocks; if the cost is unknown, the reason is shown in its place."""
     blocks = result.blocks()
     head = blocks[0]
     if result.total_completion_cost is None and isinstance(head, ScalarBlock):
@@ -72,7 +72,7 @@ def _why_no_cost(result: EvalResult) -> str:
     settings = judges.values() if isinstance(judges, dict) else ()
     models = [str(one["model"]) for one in settings if isinstance(one, dict) and "model" in one]
     if not models:
-        return "none reported (no judge is a model)"
+        return "none reported (the panel has no models)"
     if result.total_token_usage is None:
-        return "unknown (no reply with a token count)"
+        return "unknown (no reply reported a token count)"
     return f"unknown (no price for {', '.join(dict.fromkeys(models))})"

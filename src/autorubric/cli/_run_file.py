@@ -24,18 +24,18 @@ Source = Annotated[
         show_default=False,
     ),
 ]
-Panel = Annotated[list[str] | None, judge_option(f"{JUDGE} Replaces the judges of a run file.")]
+Panel = Annotated[list[str] | None, judge_option(f"{JUDGE} Replaces the run file's judges.")]
 RunsFolder = Annotated[
     Path | None,
     typer.Option(
-        "--runs-dir", metavar="DIR", help="Folder of the runs.  [default: experiments]", show_default=False
+        "--runs-dir", metavar="DIR", help="Folder for the runs.  [default: experiments]", show_default=False
     ),
 ]
 FailurePolicy = Annotated[OnFailure | None, ON_FAILURE]
 
 
 def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
-    """Return the content of a run file, or content that only names a dataset.
+    """Read a run file, or create run file content that only names a dataset.
 
     Args:
         source: A run file or a dataset; None means `autorubric.yaml` in the working directory.
@@ -64,13 +64,13 @@ def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
 def override(
     file: RunFile, judge: Sequence[str] | None, changes: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> RunSetup:
-    """Return the run that a run file describes, with the settings that flags override.
+    """Return the run that a run file describes, with flags overriding its settings.
 
     Args:
         file: The content of the run file.
-        judge: Values of `--judge`; they replace the file's judges.
-        changes: Values by key of `RunFile`; None for flags that were not set.
-        settings: Settings of models by key of `JudgeEntry`; None for flags that were not set.
+        judge: Values of `--judge`, which replace the file's judges.
+        changes: Values by field of `RunFile`; None for flags that were not set.
+        settings: Model settings by field of `JudgeEntry`; None for flags that were not set.
     """
     from autorubric.judges import demand_models
     from autorubric.llm import prefix_of

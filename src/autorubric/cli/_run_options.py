@@ -28,7 +28,7 @@ def _positive(given: float | None) -> float | None:
 
 
 class OnMismatch(StrEnum):
-    """Action to take if the inputs of a stored run have changed."""
+    """Action to take if a stored run's inputs have changed."""
 
     refuse = "refuse"
     rejudge = "rejudge"
@@ -42,7 +42,7 @@ DatasetFile = Annotated[
 RubricFile = Annotated[
     Path | None,
     typer.Option(
-        "--rubric", metavar="R", help="Rubric file, instead of the dataset's rubric.", show_default=False
+        "--rubric", metavar="R", help="Rubric file that replaces the dataset's rubric.", show_default=False
     ),
 ]
 NoPreflight = Annotated[
@@ -53,15 +53,15 @@ RunName = Annotated[
     typer.Option(
         "--name",
         metavar="NAME",
-        help="Name of the run; an existing run with this name is resumed.  [default: the name of the "
-        "dataset and the time]",
+        help="Name of the run; an existing run with this name is resumed.  [default: the dataset's "
+        "name and the time]",
         show_default=False,
     ),
 ]
 RunsDir = Annotated[
     Path,
     typer.Option(
-        "--runs-dir", metavar="DIR", help="Folder of the runs.  [default: experiments]", show_default=False
+        "--runs-dir", metavar="DIR", help="Folder for the runs.  [default: experiments]", show_default=False
     ),
 ]
 Mismatch = Annotated[
@@ -69,8 +69,8 @@ Mismatch = Annotated[
     typer.Option(
         "--on-mismatch",
         metavar="HOW",
-        help="What to do if the existing run has other inputs: refuse (list the differences), rejudge (judge "
-        "what changed), or fork (continue in a new folder).  [default: refuse]",
+        help="What to do if the existing run has different inputs: refuse (list the differences), rejudge "
+        "(request affected votes again), or fork (continue in a new folder).  [default: refuse]",
         show_default=False,
     ),
 ]
@@ -102,8 +102,8 @@ ShardOf = Annotated[
     typer.Option(
         "--shard",
         metavar="I/N",
-        help="Grade only every N-th item, starting with item I (from 0), as a run named NAME-I-of-N; for job "
-        "schedulers. `merge` combines all N runs.",
+        help="For job schedulers: grade only every N-th item, starting with item I (from 0), as a run named "
+        "NAME-I-of-N. `merge` combines all N runs.",
         show_default=False,
         parser=_shard,
     ),
@@ -121,7 +121,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Print the calls, tokens and cost that the run would need, without sending anything.",
+        help="Estimate the run's calls, tokens and cost without sending any request.",
         show_default=False,
     ),
 ]

@@ -29,14 +29,14 @@ def run_resumable(
     preflight: bool = False,
     **options: Any,
 ) -> EvalResult:
-    """Run an evaluation and return its result; if the user stops it, exit and say how to resume.
+    """Run an evaluation and return its result; an interrupt states how to resume the run.
 
     Args:
         dataset: The dataset to grade.
         grader: The grader.
-        how_to_go_on: The command that resumes the run, in words.
-        shard: Index of the shard and number of shards; None for the whole dataset.
-        preflight: Whether to send one request to each model before all others.
+        how_to_go_on: Description of the command that resumes the run.
+        shard: Shard index and number of shards; None for the whole dataset.
+        preflight: Whether to send a test request to each model before all other requests.
         options: Fields of `EvalConfig`, including the name of the run.
 
     Raises:
@@ -67,7 +67,7 @@ def _report_check(check: JudgeCheck) -> None:
 
 
 def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
-    """Print why a run was stopped and how to resume it; return the exit code."""
+    """Print why a run was stopped and how to resume it, and return the exit code."""
     if reason == "same_error":
         notice(
             f"Stopped: a judge kept failing with the same error. Fix it, then run {how_to_go_on} to resume."
@@ -80,7 +80,7 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
 def sharded(
     dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
 ) -> tuple[RubricDataset, EvalConfig]:
-    """Return the shard of the dataset to grade and the options of its run."""
+    """Return the shard of the dataset to grade and its run options; both unchanged without a shard."""
     if shard is None:
         return dataset, config
     from autorubric.eval import shard_of
@@ -93,7 +93,7 @@ def made_name(stem: str, folder: Path) -> str:
 
     Args:
         stem: File name without its suffix; characters that are invalid in folder names are replaced.
-        folder: Folder of the runs, which does not contain the returned name.
+        folder: Folder that contains the runs; the returned name is not in use there.
     """
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
     made = f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -102,7 +102,7 @@ def made_name(stem: str, folder: Path) -> str:
 
 
 def run_counts(result: EvalResult) -> dict[str, Any]:
-    """Return the numbers of items and verdicts of a run by outcome, as printed by `--json`."""
+    """Return a run's item and verdict counts by outcome and its mean score, as printed by `--json`."""
     return {
         "total_items": result.total_items,
         "successful_items": result.successful_items,
@@ -116,12 +116,12 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
 def labelled_verdicts(
     result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
 ) -> VerdictCounts:
-    """Count the verdicts behind metrics that compare a run with labels.
+    """Count a run's verdicts on labelled criteria, which are the basis of its metrics.
 
     Args:
         result: The run.
-        dataset: The labelled dataset, with items matched by id; defaults to the run's own.
-        criterion: Name of the only criterion to count; None for all.
+        dataset: The labelled dataset, with items matched by id; None for the run's own dataset.
+        criterion: Name of the only criterion to count; None counts all criteria.
     """
     from autorubric.values import VerdictCounts
 
@@ -140,5 +140,5 @@ def labelled_verdicts(
 
 
 def mean_score(result: EvalResult) -> float | None:
-    """Return the mean score of the items that have one; None if no item has one."""
+    """Return the mean score over the scored items, or None if no item has a score."""
     return result.item_results.tally.mean_score

@@ -9,7 +9,7 @@ from autorubric.errors import Fault, FileError
 
 
 def read_input(file: Path | None) -> str:
-    """Read the text of a file, or of standard input if `file` is None or `-`.
+    """Read text from a file, or from standard input if `file` is None or `-`.
 
     Raises:
         FileError: If the input is not UTF-8 text, or exceeds 64 MiB.

@@ -27,13 +27,13 @@ _BUSY: Final = 4.0
 
 
 class RunPage:
-    """The page of a run, with the labels entered on it.
+    """A run's page, with the labels entered on it.
 
     Args:
-        run: Folder of the run.
-        file: The dataset file to save labels to as well; None to save them only in the run folder.
+        run: Run folder.
+        file: A dataset file to which labels are also saved; None to save them only in the run folder.
         fields: The column mapping of a CSV file.
-        rater: Name of the person who labels.
+        rater: The annotator's name.
 
     Raises:
         ArgumentError: If the file does not contain the items of the run, or labels cannot be saved to it.
@@ -61,12 +61,12 @@ class RunPage:
 
     @property
     def saved_to(self) -> str:
-        """The files that labels are saved to, in words."""
+        """Description of the files that labels are saved to."""
         own = str(self._run / LABELS)
         return own if self._file is None else f"{self._file} and {own}"
 
     def html(self) -> str:
-        """Return the page, rendered again if the run has grown or labels were added."""
+        """Return the page, rendering it again if the run has new results or labels."""
         with self._lock:
             self._refresh()
             if self._page is None:
@@ -174,7 +174,7 @@ class RunPage:
             found.item_fingerprint(at) == graded.item_fingerprint(at) for at in range(len(graded))
         )
         if not same:
-            raise ArgumentError(f"{file} has other items than {self._run}; pass the dataset that was graded")
+            raise ArgumentError(f"{file} does not match {self._run}; pass the dataset that was graded")
         self._content = content
         self._fields = {**(found.field_map or {}), **fields}
         if file.suffix.lower() in (".csv", ".tsv"):

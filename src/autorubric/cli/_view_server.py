@@ -39,13 +39,13 @@ class Viewed(Protocol):
 class ViewServer(ThreadingHTTPServer):
     """An HTTP server for a single page.
 
-    Every request must have the token in its path. Requests with a foreign `Host` are refused, so that a name
-    that resolves to loopback cannot be used to read the page. A POST must have this server's `Origin`, so
-    that no other page can save labels.
+    Every request path must contain the token. Requests with a foreign `Host` are rejected, so that a domain
+    that resolves to the loopback address cannot read the page. A POST request must have this server's
+    `Origin`, so that other pages cannot save labels.
 
     Args:
         viewed: The content to show.
-        port: The port; 0 for any free port.
+        port: The port number; 0 for any free port.
 
     Raises:
         OSError: If the port is in use.
@@ -63,7 +63,7 @@ class ViewServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The page's address, with the token."""
+        """The page's URL, including the token."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
 

@@ -61,14 +61,14 @@ def annotate(  # noqa: PLR0913
     seed: Seed = 0,
     where: WhereOption = None,
 ) -> Exit:
-    """Write an HTML page on which people label items offline.
+    """Write an HTML page for labelling items offline.
 
     The page asks for the rater's name, shows the items in an order specific to the rater, and hides the
-    answers of judges and other raters. It can be used with the keyboard only, keeps unfinished work, and
-    saves the labels as JSON lines for `autorubric labels merge`.
+    answers of judges and other raters. It works with the keyboard alone, keeps unfinished work, and saves
+    the labels as JSON lines for `autorubric labels merge`.
 
     For a run, the page contains the items selected by --where and asks only about their marked criteria. To
-    use the labels with labels merge --decide, write the same items with autorubric labels export.
+    merge these labels with labels merge --decide, also export the items with autorubric labels export.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def annotate(  # noqa: PLR0913
     fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
     items = _items(source, rubric, marks_in(where), fields)
     write_annotation_page(items, out, seed=seed, title=title)
-    notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it needs no network.")
+    notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it works offline.")
     return Exit.DONE
 
 
@@ -103,5 +103,5 @@ def _items(
         raise ArgumentError("--rubric and column options require a dataset file; a run has its own rubric")
     found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
     if not len(found):
-        raise ArgumentError(f"no item of {source} is marked {' or '.join(where)}; there is nothing to label")
+        raise ArgumentError(f"no item in {source} is marked {' or '.join(where)}; there is nothing to label")
     return found

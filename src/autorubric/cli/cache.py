@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 CacheFolder = Annotated[
     Path,
     typer.Option(
-        "--cache-dir",
-        metavar="DIR",
-        help="Folder of the cache.  [default: .autorubric_cache]",
-        show_default=False,
+        "--cache-dir", metavar="DIR", help="Cache folder.  [default: .autorubric_cache]", show_default=False
     ),
 ]
 _DEFAULT = Path(".autorubric_cache")
@@ -31,9 +28,9 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @cache_app.command("stats")
 @guarded
 def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
-    """Show the number, size and folder of cached replies.
+    """Show the number of cached replies, their total size and the cache folder.
 
-    With --json, the object has: path, entries, size_bytes, max_bytes.
+    With --json, prints an object with the keys path, entries, size_bytes and max_bytes.
 
     \b
     Example:
@@ -57,9 +54,9 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 @cache_app.command("clear")
 @guarded
 def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
-    """Remove every cached reply.
+    """Remove all cached replies.
 
-    With --json, the object has: path, removed.
+    With --json, prints an object with the keys path and removed.
 
     \b
     Example:

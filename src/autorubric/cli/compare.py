@@ -15,7 +15,7 @@ from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import LabelledFile
 
 Baseline = Annotated[
-    Path, typer.Argument(metavar="RUN1", help="Folder of the earlier run, the baseline.", show_default=False)
+    Path, typer.Argument(metavar="RUN1", help="Folder of the earlier (baseline) run.", show_default=False)
 ]
 Compared = Annotated[
     Path, typer.Argument(metavar="RUN2", help="Folder of the later run.", show_default=False)
@@ -24,8 +24,8 @@ FailOnRegression = Annotated[
     bool,
     typer.Option(
         "--fail-on-regression",
-        help="Exit with 1 if RUN2 has lower scores, that is, if the whole interval of the mean difference is "
-        "below 0.",
+        help="Exit with code 1 if RUN2 has lower scores, that is, if the confidence interval of the mean "
+        "difference is entirely below 0.",
         show_default=False,
     ),
 ]
@@ -44,18 +44,18 @@ def compare(
     """Compare a run with an earlier run, item by item.
 
     Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
-    questions. Differences are RUN2 - RUN1, with paired intervals over items and p-values from a sign-flip
-    test. The p-values of criteria are adjusted for multiple comparisons (Holm).
+    questions. Differences are RUN2 - RUN1, with paired confidence intervals over items and p-values from a
+    sign-flip test. P-values for criteria are adjusted for multiple comparisons (Holm).
 
-    With --json, the object has: baseline, run, regressed (null if undecided), and difference, with the keys
-    of `RunDifference.to_dict`.
+    With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
+    (as in `RunDifference.to_dict`).
 
     \b
     Example:
       autorubric compare experiments/before experiments/after --fail-on-regression
 
     Exit codes: 0 success, 1 lower scores (--fail-on-regression), 2 invalid command line, file or run folder,
-    3 too few items to decide, or more verdicts of a run lost or assumed than --max-lost allows.
+    3 too few items to decide, or more verdicts lost or assumed in a run than --max-lost allows.
     """
     with warnings.catch_warnings():
         # The notices repeat the warnings and name the run.

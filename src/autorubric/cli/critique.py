@@ -34,7 +34,7 @@ from autorubric.cli._tables import print_blocks
 
 
 class FailOn(StrEnum):
-    """Least severe verdict that fails a gate."""
+    """Least severe verdict that fails the gate."""
 
     reject = "reject"
     revise = "revise"
@@ -43,7 +43,7 @@ class FailOn(StrEnum):
 DraftsFile = Annotated[
     Path,
     typer.Argument(
-        metavar="DRAFTS", help="JSON lines with the keys id, prompt, output and contract.", show_default=False
+        metavar="DRAFTS", help="JSON lines with keys id, prompt, output and contract.", show_default=False
     ),
 ]
 TeacherName = Annotated[
@@ -67,7 +67,7 @@ FailOnVerdict = Annotated[
     typer.Option(
         "--fail-on",
         metavar="V",
-        help="Exit with 1 if a draft gets this verdict: reject, or revise (revise or reject).",
+        help="Exit with code 1 if a draft gets this verdict or a worse one: revise or reject.",
         show_default=False,
     ),
 ]
@@ -97,20 +97,20 @@ def critique(  # noqa: PLR0913
 ) -> Exit:
     """Critique drafts and write the critiques as JSON lines.
 
-    Writes critiques_v1.jsonl, critiques_v1_manifest.json and critiques_v1_stats.json. Resume a stopped pass
-    with --resume.
+    Writes critiques_v1.jsonl, critiques_v1_manifest.json and critiques_v1_stats.json. To resume after a
+    stop, use --resume.
 
-    With --json, the object has the statistics: total, processed, skipped, critique_parse_rate,
-    critique_schema_valid_rate, verdict_distribution, issue_type_counts, risk_level_distribution, avg_scores,
-    records, removed, error_counts, first_errors, unresolved_evidence, id_mismatches, tokens, cost, stopped,
-    left, faults, fault_count, notices, seconds.
+    With --json, prints the statistics as an object with the keys total, processed, skipped,
+    critique_parse_rate, critique_schema_valid_rate, verdict_distribution, issue_type_counts,
+    risk_level_distribution, avg_scores, records, removed, error_counts, first_errors, unresolved_evidence,
+    id_mismatches, tokens, cost, stopped, left, faults, fault_count, notices and seconds.
 
     \b
     Example:
       autorubric critique drafts.jsonl --out-dir out --judge gpt-6-luna \\
           --fail-on reject
 
-    Records of drafts that are no longer in DRAFTS stay in the file and are not counted.
+    Records for drafts that are no longer in DRAFTS stay in the output file but are not counted.
 
     Exit codes: 0 success, 1 a draft fails --fail-on, 2 invalid command line or file, 3 a draft could not be
     judged (with --fail-on: more drafts than --max-lost allows), 130 stopped by the user or at a limit.

@@ -35,8 +35,8 @@ Criteria = Annotated[
     typer.Option(
         "--criteria",
         metavar="A,B",
-        help="Criteria, separated by commas: correctness, completeness, quality, security, performance, "
-        "style, safety, or your own names; or one rubric file.",
+        help="Comma-separated criteria: correctness, completeness, quality, security, performance, style, "
+        "safety, or your own names. Alternatively, a rubric file.",
         show_default=False,
     ),
 ]
@@ -57,7 +57,7 @@ Scale = Annotated[
     str, typer.Option("--scale", metavar="S", help="Scoring scale: 0-10, 0-100, letter or pass-fail.")
 ]
 Mode = Annotated[
-    str, typer.Option("--mode", metavar="M", help="Amount of output: detailed, summary or score_only.")
+    str, typer.Option("--mode", metavar="M", help="Level of detail: detailed, summary or score_only.")
 ]
 Kind = Annotated[
     str,
@@ -75,7 +75,7 @@ Root = Annotated[
     typer.Option(
         "--workspace-root",
         metavar="DIR",
-        help="Folder that must contain every location of an issue.",
+        help="Folder that must contain the rubric file and all locations in issues.",
         show_default=False,
     ),
 ]
@@ -83,15 +83,14 @@ MaxIssues = Annotated[
     int, typer.Option("--max-issues", metavar="N", help="Maximum number of issues per criterion.")
 ]
 DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Show the planned request without sending anything.", show_default=False),
+    bool, typer.Option("--dry-run", help="Show the planned request without sending it.", show_default=False)
 ]
 FailUnder = Annotated[
     str | None,
     typer.Option(
         "--fail-under",
         metavar="X",
-        help="Exit with 1 if the overall score is below X: a number, a letter or pass, depending on --scale.",
+        help="Exit with code 1 if the overall score is below X: a number, letter or pass, by --scale.",
         show_default=False,
     ),
 ]
@@ -117,12 +116,12 @@ def critique_text(  # noqa: PLR0913
 ) -> Exit:
     """Critique a file against criteria, with scores, issues and suggestions.
 
-    With --json, the object is the result of the tool `critique.evaluate`: ok, provider, overall_score,
-    scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms, and notes if part of the
-    reply was discarded; or ok and error. Tables show the criterion with the lowest score first.
+    With --json, prints the result of the `critique.evaluate` tool, an object with the keys ok, provider,
+    overall_score, scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms and, if
+    part of the reply was discarded, notes. After an error or for an invalid request, the object has
+    ok and error. Tables list criteria from lowest to highest score.
 
-    An invalid request also produces such an object. --fail-under takes a value of the scale: 8 with 0-10, 80
-    with 0-100, B with letter, pass with pass-fail.
+    --fail-under takes a value on the scale: 8 with 0-10, 80 with 0-100, B with letter, pass with pass-fail.
 
     \b
     Examples:

@@ -47,7 +47,7 @@ Report = Annotated[
     bool,
     typer.Option(
         "--report",
-        help="Write the HTML report of the run with real judges, and open it in a browser if possible.",
+        help="Write an HTML report on the run with real judges, and open it in a browser if possible.",
         show_default=False,
     ),
 ]
@@ -76,13 +76,13 @@ def demo(  # noqa: PLR0913
 ) -> Exit:
     """Grade and audit two small datasets offline, without an API key, network access or a model.
 
-    The first has 72 synthetic replies of a support desk, labelled by hand. Of these, 40 train one of two
+    The first has 72 synthetic replies from a support desk, labelled by hand. Of these, 40 train one of two
     offline judges; both judges, as a baseline panel, grade the other 32. The second has 200 summaries with
-    recorded verdicts of six language models and one person.
+    recorded verdicts from six language models and one human annotator.
 
-    With --json, the object has: experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id,
-    score, label_score, judge_scores; metrics, as in `autorubric metrics`; and real_judges, with:
-    experiment_dir, report, metrics, comparison and corrected_score (null with --model).
+    With --json, prints an object with the keys experiment_dir, judges, n_train, n_test, mean_score, items
+    (id, score, label_score and judge_scores of each), metrics (as in `autorubric metrics`) and real_judges
+    (experiment_dir, report, metrics, comparison and corrected_score; null with --model).
 
     \b
     Examples:

@@ -105,11 +105,11 @@ def evaluate(  # noqa: PLR0913
     Without a dataset, the run file autorubric.yaml in the working directory determines what is graded and
     how; flags override it. To resume a stopped run, run the command again with the --name of the run.
 
-    With --json, the object has: experiment_name, experiment_dir, total_items, successful_items,
-    partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained, lost, assumed,
-    lost_cause, assumed_cause), tokens, cost, calls_saved, seconds, stopped, notices, and items, a list
-    with: id, score, error. With --dry-run it has: items, votes, calls, prompt_tokens, completion_tokens,
-    cost, at_most, stored_votes, judges and notes.
+    With --json, prints an object with the keys experiment_name, experiment_dir, total_items,
+    successful_items, partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained,
+    lost, assumed, lost_cause, assumed_cause), tokens, cost, calls_saved, seconds, stopped, notices and items
+    (id, score and error of each). With --dry-run, the keys are items, votes, calls, prompt_tokens,
+    completion_tokens, cost, at_most, stored_votes, judges and notes.
 
     \b
     Examples:
@@ -222,7 +222,7 @@ def _report_missing(verdicts: VerdictCounts) -> None:
     if missing:
         notice(
             f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
-            f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with 3 in this case"
+            f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with code 3 instead"
         )
 
 

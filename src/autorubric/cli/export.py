@@ -27,7 +27,7 @@ OutFile = Annotated[
 Table = Annotated[
     Literal["scores", "votes"],
     typer.Option(
-        "--table", help="With csv, parquet or jsonl: one row per item, or per vote, decision and label."
+        "--table", help="With csv, parquet or jsonl: one row per item, or one per vote, decision or label."
     ),
 ]
 CaseFailUnder = Annotated[
@@ -43,8 +43,8 @@ CaseFailUnder = Annotated[
 CaseMaxLost = Annotated[
     float,
     max_lost_option(
-        "With junit and --fail-under: report an item as an error if more than this share of its verdicts was "
-        f"lost or assumed.  [default: {MAX_LOST}]"
+        "With junit and --fail-under: report an item as an error if more than this fraction of its verdicts "
+        f"was lost or assumed.  [default: {MAX_LOST}]"
     ),
 ]
 
@@ -58,10 +58,10 @@ def export(
     fail_under: CaseFailUnder = None,
     max_lost: CaseMaxLost = MAX_LOST,
 ) -> Exit:
-    """Export a run as a table, a Markdown page, or a JUnit report for build servers.
+    """Export a run as a table, a Markdown page, or a JUnit report for CI servers.
 
-    In CSV files, texts that a spreadsheet would run as formulas are prefixed with '. In a JUnit report, each
-    item is a test case, and an item without a score is an error.
+    In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit report,
+    each item is a test case, and an item without a score is an error.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def export(
     Exit codes: 0 success, 2 invalid command line or run folder.
     """
     if fail_under is not None and format != "junit":
-        raise ArgumentError(f"--fail-under requires --format junit; {format} contains the scores")
+        raise ArgumentError(f"--fail-under requires --format junit; got --format {format}")
     if table == "votes" and format in ("markdown", "junit"):
         raise ArgumentError(f"--table votes requires --format csv, parquet or jsonl, not {format}")
     if out is None and format == "parquet":

@@ -62,7 +62,7 @@ Reference = Annotated[
     typer.Option(
         "--reference",
         metavar="TEXT",
-        help="Good answer to compare with; for a table, the column that contains it.",
+        help="Reference answer to compare with; for a table, the column that contains it.",
         show_default=False,
     ),
 ]
@@ -107,11 +107,11 @@ def grade(  # noqa: PLR0913
 
     Prints a table with the answer and the reason for each criterion, and the score.
 
-    With --json, the object has: truth and metadata (the labels and other columns of a table's row), score,
-    raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts (asked,
-    answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost, and criteria, a list with:
-    name, weight, status, answer, value, reason, agreement, tie, error, and votes, a list with: judge, sample,
-    status, answer, value, reason, confidence, error.
+    With --json, prints an object with the keys truth and metadata (the labels and other columns of a table's
+    row), score, raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts
+    (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost and criteria. Each
+    criterion has the keys name, weight, status, answer, value, reason, agreement, tie, error and votes; each
+    vote has the keys judge, sample, status, answer, value, reason, confidence and error.
 
     \b
     Examples:
@@ -120,7 +120,7 @@ def grade(  # noqa: PLR0913
           --judge gpt-6-luna --judge lexical --fail-under 0.7
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the text could not be
-    judged, or more verdicts lost or assumed than --max-lost allows, 130 stopped.
+    judged, or more verdicts were lost or assumed than --max-lost allows, 130 stopped.
     """
     from autorubric.eval._preflight import CheckedGrader  # late, since it loads the graders
 

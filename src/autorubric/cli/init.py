@@ -17,7 +17,7 @@ from autorubric.errors import ArgumentError
 
 
 class Template(StrEnum):
-    """A set of files to start from: a rubric, a run file and sample data."""
+    """A set of starter files: a rubric, a run file and sample data."""
 
     support_reply = "support-reply"
     rag_faithfulness = "rag-faithfulness"

@@ -33,7 +33,7 @@ Families = Annotated[
     typer.Option(
         "--family",
         metavar="NAME=FAMILY",
-        help="Family of a judge or of a model that wrote texts. Repeatable.  [default: the name itself]",
+        help="Model family of a judge or of a model that wrote texts. Repeatable.  [default: its name]",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ Only = Annotated[
     list[Part] | None,
     typer.Option("--only", metavar="PART", help="Show only this part. Repeatable.", show_default=False),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print all tables, not a summary.", show_default=False)]
+Full = Annotated[bool, typer.Option("--full", help="Print all tables, not the summary.", show_default=False)]
 ItemId = Annotated[
     str | None,
     typer.Option(
@@ -53,16 +53,14 @@ ItemId = Annotated[
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option(
-        "--threshold", metavar="X", help="With --item: lowest score that passes.", show_default=False
-    ),
+    typer.Option("--threshold", metavar="X", help="With --item: minimum passing score.", show_default=False),
 ]
 Abstain = Annotated[
     Literal["exclude", "as_category"],
     typer.Option(
         "--abstain",
         metavar="MODE",
-        help="How to count NA and CANNOT_ASSESS in the report and the alt_test: exclude, or as_category (as "
+        help="How to treat NA and CANNOT_ASSESS in the report and the alt_test: exclude, or as_category (as "
         "an additional category).  [default: exclude]",
         show_default=False,
     ),
@@ -80,13 +78,13 @@ def compare(
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Compare each pair of judges of a run, and the panel with its best judge.
+    """Compare a run's judges with each other, and the panel with its best judge.
 
-    Each pair is compared on the labelled criteria that both judges answered, by the difference in accuracy
-    (in mean error if no criterion is categorical), with an interval over items and p-values adjusted for
-    multiple comparisons (Holm). Without labels, nothing is compared and a notice is shown.
+    Each pair is compared on the labelled criteria that both judges answered. The result is the difference in
+    accuracy (in mean error if no criterion is categorical), with a confidence interval over items and a
+    p-value adjusted for multiple comparisons (Holm). Without labels, it compares nothing and shows a notice.
 
-    With --json, the object has: run, and comparison, with the keys of `RunComparison.to_dict`.
+    With --json, prints an object with the keys run and comparison (as in `RunComparison.to_dict`).
 
     \b
     Example:
@@ -126,30 +124,30 @@ def audit(  # noqa: PLR0913 - one parameter an option
     full: Full = False,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Audit the judges of a run: how far to trust them, what each adds, their biases.
+    """Audit a run's judges: how reliable they are, what each one adds, and how they are biased.
 
     \b
     The parts, in this order:
-      report               main metrics of the judges, compared with people
-      reliability          how far the judges agree with each other
+      report               the judges' main metrics against human labels
+      reliability          how well the judges agree with each other
       panel                whether their errors coincide, and what each judge adds
       bias                 leniency; length, position and own-family bias
       self_consistency     whether a judge repeats its answer when asked again
-      item_analysis        whether each criterion separates good and bad texts
+      item_analysis        whether each criterion separates good from bad texts
       variance_components  how reliable scores are, and how many votes are enough
-      corrected_score      the mean score, corrected with the labelled items
-      alt_test             whether the panel can replace a person
+      corrected_score      the mean score, corrected for the judges' errors
+      alt_test             whether the panel can replace a human annotator
 
     A part that cannot be computed is listed with the reason. Without labels, parts that need labels are
     omitted. With --item and --threshold, the output is the decision on one item: PASS, FAIL or UNDECIDED.
 
-    After the report, a table counts the verdicts requested, answered, abstained, lost and assumed, by judge
-    and for the panel, over all items and criteria, labelled or not.
+    A final table counts the verdicts requested, answered, abstained, lost and assumed, by judge and for the
+    panel, over all items and criteria, whether or not they are labelled.
 
-    With --json, the object has: run; verdicts by judge and for the panel, as for `eval`; each part by its
-    name, with the keys of its `to_dict` (report without individual criteria; reliability and alt_test by
-    criterion), null if it cannot be computed; and not_computed, reasons by name. With --item it has: run,
-    item, and decision.
+    With --json, prints an object with the keys run, verdicts (by judge and for the panel, as for `eval`),
+    the name of each part (as in its `to_dict`, but report excludes individual criteria, and reliability and
+    alt_test are by criterion; null if not computed) and not_computed (reasons by part). With --item, the
+    keys are run, item and decision.
 
     \b
     Examples:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from autorubric.metrics import HumanAgreement
 
 Source = Annotated[
-    Path, typer.Argument(metavar="SOURCE", help="Folder of a run, or a dataset file.", show_default=False)
+    Path, typer.Argument(metavar="SOURCE", help="Run folder or dataset file.", show_default=False)
 ]
 Split = Annotated[
-    Literal["any", "people", "judges"], typer.Option("--split", help="Whose answers must differ on an item.")
+    Literal["any", "people", "judges"], typer.Option("--split", help="Whose answers must differ in an item.")
 ]
 
 
@@ -53,7 +53,7 @@ Tolerance = Annotated[
     typer.Option(
         "--tolerance",
         metavar="X",
-        help="Largest difference at which two values of a scale or number (from 0 to 1) count as equal.",
+        help="Maximum difference (from 0 to 1) at which two scale values or numbers count as equal.",
     ),
 ]
 ItemsOut = Annotated[
@@ -77,7 +77,7 @@ MergedOut = Annotated[
         "-o",
         "--out",
         metavar="FILE",
-        help="Dataset file to write, with the labels: .jsonl, .json or .yaml.",
+        help="Labelled dataset file to write: .jsonl, .json or .yaml.",
         show_default=False,
     ),
 ]
@@ -92,7 +92,7 @@ Decide = Annotated[
     typer.Option(
         "--decide",
         metavar="FILE",
-        help="Items written by labels export; the labels become their ground truth.",
+        help="Items written by labels export; their labels become the ground truth.",
         show_default=False,
     ),
 ]
@@ -116,15 +116,15 @@ def export(
     where: WhereOption = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Write the items on which people or judges disagree, for a person to decide.
+    """Export items on which annotators or judges disagree, for a human decision.
 
-    With --where, write the items of a run on which verdicts differ from the labels, votes differ or abstain,
-    or verdicts were lost.
+    With --where, export the items of a run in which verdicts differ from the labels, votes differ or
+    abstain, or verdicts were lost.
 
-    To label them, use autorubric annotate: its page asks only for the disputed criteria and hides earlier
-    answers. Merge the labels with autorubric labels merge --decide.
+    To label the items, use autorubric annotate: its page asks only about the disputed criteria and hides
+    earlier answers. Then merge the labels with autorubric labels merge --decide.
 
-    With --json, the object has: out, items, and criteria, the number of disputed items by criterion.
+    With --json, prints an object with the keys out, items and criteria (number of disputed items by name).
 
     \b
     Examples:
@@ -170,14 +170,15 @@ def merge(  # noqa: PLR0913 - one parameter an option
     decide: Decide = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Merge people's labels into their dataset, and show how far the people agree.
+    """Merge human labels into a dataset, and show how well the annotators agree.
 
     Labels become ratings, and the metadata of the items records the time and file of each label. With
     --decide, labels become the ground truth, and the metadata also records who decided and the earlier
     votes. Labels that do not match the dataset are skipped and reported. A table (CSV, TSV) has one row per
-    label (item_id, criterion, rater, value) or one column per person (item_id, criterion and names).
+    label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion and names).
 
-    With --json, the object has: out, labels, raters, notices and agreement, which is null with one rater.
+    With --json, prints an object with the keys out, labels, raters, notices and agreement (null for one
+    rater).
 
     \b
     Examples:
@@ -216,7 +217,7 @@ def merge(  # noqa: PLR0913 - one parameter an option
         figures = None if agreement is None else agreement.to_dict()
         print_json({**told, "notices": list(merged.notices), "agreement": figures})
         return Exit.DONE
-    notice(f"Wrote {out} with {merged.n_labels} labels by {', '.join(merged.raters)}.")
+    notice(f"Wrote {out} with {merged.n_labels} labels from {', '.join(merged.raters)}.")
     if agreement is not None:
         print_blocks(agreement.blocks())
     return Exit.DONE
@@ -229,6 +230,6 @@ def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
 
 
 def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
-    """Compute the agreement between people; None if there are fewer than two raters."""
+    """Return the agreement among annotators, or None if there are fewer than two."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
     return autorubric.human_agreement(dataset) if len(raters) > 1 else None

@@ -16,7 +16,7 @@ from autorubric.errors import ArgumentError
 TOKEN_VARIABLE = "AUTORUBRIC_MCP_TOKEN"
 
 Http = Annotated[
-    bool, typer.Option("--http", help="Serve streamable HTTP at /mcp instead of stdio.", show_default=False)
+    bool, typer.Option("--http", help="Serve over HTTP at /mcp instead of stdio.", show_default=False)
 ]
 Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: address to listen on.")]
 Port = Annotated[
@@ -40,7 +40,7 @@ def mcp(
     """Serve critique_evaluate, grade and compute_metrics to agents over MCP.
 
     Requires the extra autorubric[mcp]. If the environment variable AUTORUBRIC_MCP_TOKEN is set, clients must
-    send its value as `Authorization: Bearer …`; it must be set for addresses other than the loopback.
+    send its value as `Authorization: Bearer …`. The variable is required for addresses other than loopback.
 
     \b
     Examples:

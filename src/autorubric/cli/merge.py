@@ -19,19 +19,19 @@ RunFolders = Annotated[
 OutFolder = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="DIR", help="Folder of the merged run; must not exist.", show_default=False
+        "--out", metavar="DIR", help="Folder for the merged run; must not exist yet.", show_default=False
     ),
 ]
 
 
 @guarded
 def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
-    """Merge several runs into one: the shards of a dataset, or other runs by the same judges.
+    """Merge several runs into one: the shards of a dataset, or other runs with the same judges.
 
     Runs with different inputs or contradictory votes are rejected. Missing items are reported.
 
-    With --json, the object has: experiment_dir, total_items, successful_items, partly_scored_items,
-    failed_items, mean_score, verdicts (as for `eval`) and notices.
+    With --json, prints an object with the keys experiment_dir, total_items, successful_items,
+    partly_scored_items, failed_items, mean_score, verdicts (as for `eval`) and notices.
 
     \b
     Example:

@@ -26,7 +26,7 @@ LabelledFile = Annotated[
     typer.Option(
         "--dataset",
         metavar="D",
-        help="Dataset of the graded items with other labels.  [default: the labels stored with the run]",
+        help="Dataset with other labels for the graded items.  [default: the labels stored with the run]",
         show_default=False,
     ),
 ]
@@ -35,8 +35,8 @@ LabelTable = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="File of people's labels, which replace those stored with the run: a table (CSV, TSV) with one "
-        "row per label (item_id, criterion, rater, value) or one column per person (item_id, criterion and "
+        help="File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
+        "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion and "
         "names), or the labels.jsonl of `autorubric view`.",
         show_default=False,
     ),
@@ -53,7 +53,7 @@ Truth = Annotated[
     typer.Option(
         "--truth",
         metavar="RULE",
-        help="How to combine the labels of several people: mode, majority (more than half), median or mean. "
+        help="How to combine several annotators' labels: mode, majority (more than half), median or mean. "
         " [default: median for ordinal scales, mean for numbers, otherwise mode]",
         show_default=False,
     ),
@@ -63,11 +63,11 @@ TrustFailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="METRIC=X",
-        help="Exit with 1 if a metric of the panel is below X. Repeat, or separate several by commas. "
+        help="Exit with code 1 if a panel metric is below X. For several, repeat or separate by commas. "
         "accuracy, balanced_accuracy, precision, recall, tpr (sensitivity), tnr (specificity), f1 and kappa "
         "are means over criteria; spearman, kendall and pearson are correlations of scores. Add @NAME for "
-        "the metric of one criterion, such as tnr@NAME. Add .low for the lower bound of the interval of tpr, "
-        "tnr, spearman, kendall or pearson, such as tnr.low or tnr.low@NAME.",
+        "one criterion's metric, such as tnr@NAME. Add .low for the lower confidence bound of tpr, tnr, "
+        "spearman, kendall or pearson, such as tnr.low or tnr.low@NAME.",
         show_default=False,
     ),
 ]
@@ -80,7 +80,7 @@ def labelled_dataset(
     labels: Path | None = None,
     raters: Sequence[str] | None = None,
 ) -> RubricDataset | None:
-    """Return the dataset with the labels to compare with; None to use the run's own labels."""
+    """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
     if raters and labels is None:
         raise ArgumentError("--rater requires --labels FILE, whose raters it selects")
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
@@ -107,10 +107,10 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Measure the judges of a run against human labels.
+    """Measure a run's judges against human labels.
 
-    With --json, the object has: run, verdicts (those on labelled criteria, as for `eval`), and metrics, with
-    the keys of `MetricsResult.to_dict`.
+    With --json, prints an object with the keys run, verdicts (on labelled criteria, as for `eval`) and
+    metrics (as in `MetricsResult.to_dict`).
 
     \b
     Examples:
@@ -118,8 +118,8 @@ def metrics(  # noqa: PLR0913 - one parameter an option
       autorubric metrics experiments/essays-1 --fail-under tpr=.9,tnr=.85
       autorubric metrics experiments/essays-1 --fail-under tnr.low@apology=.8
 
-    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 a metric of
-    --fail-under is undefined, or more verdicts behind it were lost or assumed than --max-lost allows.
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 a metric in
+    --fail-under is undefined, or more of its verdicts were lost or assumed than --max-lost allows.
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)

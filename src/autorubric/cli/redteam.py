@@ -38,7 +38,7 @@ Attacks = Annotated[
     typer.Option(
         "--attacks",
         metavar="A,B",
-        help="Families or ids of attacks, separated by commas; controls are always included.  [default: all]",
+        help="Comma-separated attack families or ids; controls are always included.  [default: all]",
         show_default=False,
     ),
 ]
@@ -53,14 +53,14 @@ FailOver = Annotated[
         metavar="X",
         min=0,
         max=1,
-        help="Exit with 1 if the flip rate of all attacks exceeds X.",
+        help="Exit with code 1 if the overall flip rate exceeds X.",
         show_default=False,
     ),
 ]
 MaxLostVerdicts = Annotated[
     float | None,
     max_lost_option(
-        "Exit with 3 if more than this share of the verdicts could not be judged.  "
+        "Exit with code 3 if more than this fraction of verdicts could not be obtained.  "
         f"[default: {MAX_LOST} with --fail-over, otherwise 0]"
     ),
 ]
@@ -94,12 +94,12 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     """Attack your own judges with prompt injections, and measure how often verdicts flip.
 
     Each item is graded twice unchanged, and once with each of forty attacks and two harmless texts: 44
-    gradings per item. A flip is a verdict that moves in the direction of the attack; verdicts that cannot
-    move in that direction are not counted. The noise is the rate of such moves without an attack.
+    gradings per item. A flip is a verdict that changes in the direction of the attack; verdicts that cannot
+    change in that direction are excluded. The noise is the rate of such changes without an attack.
 
-    With --json, the object has: items, attacks, gradings, tokens, cost, n_unjudged, overall and control, each
-    with rate, noise, excess and counts; by_family, by_criterion and by_attack, the same by name; flips, a
-    list with: item_id, criterion, attack, family, clean, attacked; and notices.
+    With --json, prints an object with the keys items, attacks, gradings, tokens, cost, n_unjudged, overall
+    and control (rate, noise, excess and counts), by_family, by_criterion and by_attack (the same by name),
+    flips (item_id, criterion, attack, family, clean and attacked of each) and notices.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
           --attacks roles,override-plain --fail-over 0.05
 
     Exit codes: 0 success, 1 above --fail-over, 2 invalid command line or file, 3 a verdict could not be
-    judged (with --fail-over: more verdicts than --max-lost allows), 130 stopped.
+    obtained (with --fail-over: more verdicts than --max-lost allows), 130 stopped.
     """
     # Imported late, since they load numpy.
     from autorubric.eval._preflight import CheckedGrader

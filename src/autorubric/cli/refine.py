@@ -67,13 +67,13 @@ MinRisk = Annotated[
     typer.Option(
         "--min-risk",
         metavar="L",
-        help="Skip drafts with a lower risk: low, medium or high.",
+        help="Skip drafts below this risk level: low, medium or high.",
         show_default=False,
     ),
 ]
 MaxRisk = Annotated[
     RiskLevel | None,
-    typer.Option("--max-risk", metavar="L", help="Skip drafts with a higher risk.", show_default=False),
+    typer.Option("--max-risk", metavar="L", help="Skip drafts above this risk level.", show_default=False),
 ]
 
 
@@ -88,7 +88,7 @@ SuccessFailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="P",
-        help="Exit with 1 if fewer than P percent of the drafts were refined.",
+        help="Exit with code 1 if fewer than P percent of the drafts were refined.",
         show_default=False,
         callback=_percentage,
     ),
@@ -123,18 +123,18 @@ def refine(  # noqa: PLR0913
     """Rewrite the drafts whose verdict is revise, and critique them again.
 
     Writes refined_v1.jsonl, rejected_v1.jsonl, undecided_v1.jsonl, errors_v1.jsonl, refined_v1_manifest.json
-    and refined_v1_stats.json. The drafts with the worst issues come first. Resume a stopped pass with
-    --resume.
+    and refined_v1_stats.json. Drafts with the most severe issues are processed first. To resume after a
+    stop, use --resume.
 
-    The success rate is the percentage of refined drafts among all drafts in the four files, including those
-    from before a resume; --fail-under sets its minimum.
+    The success rate is the percentage of refined drafts among all drafts in the four files, including
+    results from before a resume; --fail-under sets its minimum.
 
     Drafts that are no longer in the drafts file are not counted.
 
-    With --json, the object has the statistics: total, filtered, processed, skipped, removed, critiques,
-    critiques_failed, first_critique_error, refined, rejected, undecided, errors, success_rate, reason_counts,
-    rounds_distribution, mean_gain, first_error, stopped, left, faults, fault_count, notices, inputs,
-    generated_at, seconds.
+    With --json, prints the statistics as an object with the keys total, filtered, processed, skipped,
+    removed, critiques, critiques_failed, first_critique_error, refined, rejected, undecided, errors,
+    success_rate, reason_counts, rounds_distribution, mean_gain, first_error, stopped, left, faults,
+    fault_count, notices, inputs, generated_at and seconds.
 
     \b
     Example:

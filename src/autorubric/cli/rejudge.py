@@ -62,11 +62,11 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
 ) -> Exit:
     """Grade the items of a run with other judges, and compare the two runs.
 
-    The items, their rubric and their labels are taken from the run folder. A new run is created next to it;
-    the old run does not change.
+    The items, their rubric and their labels are read from the run folder. The new run is created next to it;
+    the old run is not changed.
 
-    With --json, the object has: run, rejudged (the new run's folder), regressed, and difference, as for
-    `compare`.
+    With --json, prints an object with the keys run, rejudged (the new run's folder), regressed and
+    difference (as for `compare`).
 
     \b
     Example:

@@ -18,7 +18,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="RUN2",
-        help="Folder of another run on the same items to compare with.",
+        help="Folder of another run of the same items to compare with.",
         show_default=False,
     ),
 ]
@@ -47,7 +47,7 @@ MaxChars = Annotated[
         "--max-chars",
         metavar="N",
         min=0,
-        help="Maximum number of characters to keep of each text; 0 omits the texts.  [default: 20000]",
+        help="Maximum number of characters to keep per text; 0 omits the texts.  [default: 20000]",
         show_default=False,
     ),
 ]
@@ -62,12 +62,12 @@ def report(
     max_chars: MaxChars = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Write the report of a run as a single HTML file.
+    """Write a run's report as a single HTML file.
 
     The report contains the scores, criteria, judges and texts, and every vote with its reason. The file is
-    self-contained: viewing it needs no server, network access or other files.
+    self-contained: viewing it requires no server, network access or other files.
 
-    With --json, the object has: run, baseline, report (the path of the file), and bytes (its size).
+    With --json, prints an object with the keys run, baseline, report (path of the file) and bytes (its size).
 
     \b
     Examples:

@@ -71,7 +71,7 @@ CannotAssess = Annotated[
     typer.Option(
         "--cannot-assess",
         metavar="HOW",
-        help="How to count criteria without a judgment: skip, zero, partial or fail.",
+        help="How to count criteria that could not be judged: skip, zero, partial or fail.",
         show_default=False,
     ),
 ]
@@ -80,7 +80,7 @@ Weights = Annotated[
     typer.Option(
         "--weight",
         metavar="JUDGE=W",
-        help="Weight of a judge in weighted aggregations. Repeatable.",
+        help="A judge's weight in weighted aggregation. Repeatable.",
         show_default=False,
     ),
 ]
@@ -109,13 +109,12 @@ def score(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Rescore the stored votes of a run with other weights or policies, without calling judges.
+    """Rescore a run's stored votes with other weights or policies, without calling judges.
 
-    The run folder is not changed. A criterion whose question has changed has no votes; a notice names such
-    criteria.
+    The run folder is not changed. Criteria whose question has changed have no votes; a notice lists them.
 
-    With --json, the object has: run, mean_score and mean_score_before, verdicts (as for `eval`), notices, and
-    items, a list with: id, score, before, error.
+    With --json, prints an object with the keys run, mean_score, mean_score_before, verdicts (as for `eval`),
+    notices and items (id, score, before and error of each).
 
     \b
     Examples:
@@ -123,7 +122,7 @@ def score(  # noqa: PLR0913 - one parameter an option
       autorubric score experiments/essays-1 --aggregation unanimous
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 an item has no
-    score, or more verdicts lost or assumed than --max-lost allows.
+    score, or more verdicts were lost or assumed than --max-lost allows.
     """
     before = autorubric.EvalResult.from_experiment(run)
     policies: dict[str, Any] = {

@@ -28,7 +28,7 @@ _WIDEST_TEXT = 2_000
 
 
 class Which(StrEnum):
-    """Selection of the items to list."""
+    """Mark that selects the items to list."""
 
     ALL = "all"
     FAILED = "failed"
@@ -53,7 +53,7 @@ ShownItem = Annotated[
 Prompts = Annotated[
     bool,
     typer.Option(
-        "--prompts", help="With --item: also show the prompts and the models' replies.", show_default=False
+        "--prompts", help="With --item: also show the prompts and model replies.", show_default=False
     ),
 ]
 Only = Annotated[
@@ -96,11 +96,11 @@ def show(
 ) -> Exit:
     """Show a run: its metrics and items, or one item with every vote and reason.
 
-    With --json, the object has: run, total_items, successful_items, partly_scored_items, failed_items,
-    mean_score, verdicts (as for `eval`), notices, and items, a list with: id, score, error, answers by
-    criterion, assumed (criteria whose answer was assumed for unreadable replies); all that --only selects.
-    With --item it has: run, id, submission, error, report (null if grading failed), labels by criterion, and
-    with --prompts exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
+    With --json, prints an object with the keys run, total_items, successful_items, partly_scored_items,
+    failed_items, mean_score, verdicts (as for `eval`), notices and items: all that --only selects, each with
+    id, score, error, answers (by criterion) and assumed (criteria with an assumed answer). With --item, the
+    keys are run, id, submission, error, report (null if grading failed), labels (by criterion) and, with
+    --prompts, exchanges (criterion, judge, sample, messages, replies and shared_with of each).
 
     \b
     Examples:
@@ -216,7 +216,7 @@ def _found(result: EvalResult, item: str) -> ItemResult:
 
 
 def _near(item: str, ids: Sequence[str]) -> str:
-    """Suggest the ids most similar to an unknown id, or else the command that lists all ids."""
+    """Suggest the ids most similar to an unknown id, or the command that lists all ids."""
     # Imported late, since only an unknown id needs it.
     from difflib import get_close_matches
 

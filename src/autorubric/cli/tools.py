@@ -18,14 +18,14 @@ Style = Annotated[
 Name = Annotated[
     str,
     typer.Option(
-        "--tool", metavar="T", help="Tool: critique_evaluate, grade, compute_metrics, or all (as a list)."
+        "--tool", metavar="T", help="Tool: critique_evaluate, grade, compute_metrics, or all (a list)."
     ),
 ]
 
 
 @guarded
 def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
-    """Print the definition of a tool that models can call.
+    """Print the function definition of a tool that models can call.
 
     To execute a model's tool call, use `autorubric.integrations.call_tool`.
 

@@ -50,11 +50,11 @@ def validate(  # noqa: PLR0913
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
 
-    An empty submission is an error. Criterion names that look alike (differing only in case, whitespace,
-    invisible or look-alike characters) cause a warning.
+    An empty submission is an error. Similar criterion names, which differ only in case, whitespace, invisible
+    or look-alike characters, cause a warning.
 
-    With --json, the object has: file, kind, valid, criteria, items; faults, a list with: path, line, message;
-    and warnings, a list of strings.
+    With --json, prints an object with the keys file, kind, valid, criteria, items, faults (path, line and
+    message of each) and warnings (a list of strings).
 
     \b
     Examples:
@@ -131,14 +131,14 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 
 
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
-    """Return warnings about names that look alike and weights without effect, without duplicates."""
+    """Return warnings about similar names and weights that have no effect, without duplicates."""
     # Late, since only this command looks for them.
     from autorubric.rubric import similar_names
 
     found = []
     for rubric in rubrics:
         found += [
-            f"the criterion names {one!a} and {other!a} look alike; rename one of them"
+            f"the criterion names {one!a} and {other!a} are too similar; rename one of them"
             for one, other in similar_names([criterion.name or "" for criterion in rubric])
         ]
         found += [

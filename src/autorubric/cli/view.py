@@ -31,8 +31,7 @@ SavedDataset = Annotated[
     ),
 ]
 Rater = Annotated[
-    str,
-    typer.Option("--rater", metavar="NAME", help="Name of the person who labels, stored with the labels."),
+    str, typer.Option("--rater", metavar="NAME", help="Name of the annotator, stored with the labels.")
 ]
 Port = Annotated[
     int,
@@ -46,7 +45,7 @@ Port = Annotated[
     ),
 ]
 NoBrowser = Annotated[
-    bool, typer.Option("--no-browser", help="Only print the address; open no browser.", show_default=False)
+    bool, typer.Option("--no-browser", help="Print the address; do not open a browser.", show_default=False)
 ]
 
 
@@ -70,7 +69,7 @@ def view(  # noqa: PLR0913 - one parameter an option
     is in progress, the page shows new items, the progress, the cost and the failures.
 
     On the page of an item, each criterion can be labelled. Labels are saved at once to labels.jsonl in the
-    run folder and, with --dataset, to the dataset file. In a CSV file, only the cell of the label changes.
+    run folder and, with --dataset, to the dataset file. In a CSV file, only the label's cell changes.
 
     \b
     Examples:

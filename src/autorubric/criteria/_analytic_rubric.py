@@ -31,10 +31,10 @@ class RubricDimension(BaseModel):
     """One dimension of an analytic rubric.
 
     Attributes:
-        description: Description of the scored aspect.
+        description: Description of the aspect to score.
         min_score: Lowest possible score.
         max_score: Highest possible score.
-        levels: Name of each score, lowest first; None for scores without names.
+        levels: Name of each score, lowest first; None if the scores have no names.
         weight: Weight of the dimension in the criterion's value.
     """
 
@@ -63,7 +63,7 @@ class RubricDimension(BaseModel):
         return self
 
     def place(self, score: float) -> float:
-        """Return the position of a score on [0, 1]."""
+        """Return the position of a score in the range, from 0 to 1."""
         return (score - self.min_score) / (self.max_score - self.min_score)
 
 
@@ -74,17 +74,19 @@ def _fields_of(key: str) -> tuple[str, str]:
 
 @register_kind("analytic_rubric")
 class AnalyticRubricCriterion(BaseCriterion):
-    """Several dimensions with integer scores; the value is the weighted mean of their positions on [0, 1].
+    """A rubric of several dimensions with integer scores.
 
-    `overall_score`, the weighted mean of the scores, is computed and not read from a reply. A panel decides
-    on each dimension separately, as on an ordinal scale, and the value follows from these decisions. In
-    metrics, each dimension also has a separate ordinal row, `name/key`.
+    Its value is the weighted mean of their positions in [0, 1]. `overall_score`, the weighted mean of the
+    scores, is computed, not read from a reply. A panel decides each dimension separately on an ordinal scale,
+    and the value is computed from these decisions. Metrics also have an ordinal row for each dimension,
+    `name/key`.
 
-    A label is a mapping of every key (or `<key>_score`) to its score. If all dimensions have the same range,
-    it may also be the overall score as a number, which does not label the single dimensions.
+    A label maps every key (or `<key>_score`) to its score. If all dimensions have the same range, a label can
+    also be the overall score as a number, which leaves the individual dimensions unlabelled.
 
     Attributes:
-        dimensions: Dimensions by key; `<key>_score` and `<key>_explanation` are fields of the evaluation.
+        dimensions: Dimensions by key; each adds the fields `<key>_score` and `<key>_explanation` to the
+            evaluation.
     """
 
     level: ClassVar[Level] = "interval"
@@ -168,7 +170,7 @@ class AnalyticRubricCriterion(BaseCriterion):
         }
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the answer for a label: scores by key, an evaluation, or an overall score.
+        """Parse a label (scores by key, an evaluation, or an overall score) and return the answer.
 
         Raises:
             ReplyError: If the label has none of these forms.
@@ -184,19 +186,19 @@ class AnalyticRubricCriterion(BaseCriterion):
         return super().parse_truth(raw)
 
     def asked(self) -> dict[str, Json]:
-        """Return the fields that affect a vote, which do not include the weights of dimensions."""
+        """Return the fields that affect a vote; dimension weights are not included."""
         fields = super().asked()
         for dimension in fields["dimensions"].values():
             del dimension["weight"]
         return fields
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return a random order of the dimensions; the declared order if `rng` is None."""
+        """Return a random order of the dimensions, or the declared order if `rng` is None."""
         count = len(self.dimensions)
         return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
 
     def render(self, shown: Shown | None = None) -> str:
-        """Return the name, the requirement, and the dimensions in the order shown, with ranges and levels."""
+        """Return the name, the requirement, and the dimensions with ranges and levels in the order shown."""
         entries = list(self.dimensions.items())
         lines = [super().render(shown), "Dimensions:"]
         for place in shown.order if shown and shown.order else range(len(entries)):

@@ -22,10 +22,10 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How a criterion was shown to a judge in one call.
+    """The presentation of a criterion to a judge in one call.
 
     Attributes:
-        order: Positions of the options in the order shown; empty for the declared order.
+        order: Indices of the options in the order shown; empty for the declared order.
         names: Names of the compared candidates in the order shown; empty if the criterion compares nothing.
     """
 
@@ -41,16 +41,16 @@ class BaseCriterion(Declaration):
     """Base class of criteria; subclasses declare the fields of a reply as `EvalField`s and set `level`.
 
     Attributes:
-        name: Name in reports, ground truth and metrics; a rubric assigns a name if there is none.
+        name: Name in reports, ground truth and metrics; a rubric assigns one if it is missing.
         requirement: The requirement to judge; `description` is an alias.
         weight: Weight in the score; negative for a penalty.
-        gate: Value that the criterion must reach, or its group's score is capped. `"required"` means that the
-            criterion must be met, or the group's score is 0.
+        gate: Value that the criterion must reach; otherwise its group's score is capped. `"required"` means
+            that the group's score is 0 unless the criterion is met.
         bonus: Whether the criterion can only raise the score: it counts in the numerator of its group's score
             but not in the denominator.
         when: Condition on another criterion, by name; unless it is met, this criterion does not apply.
         check: Function of the text, or its registered name, that judges the criterion instead of the panel.
-        aggregation: Aggregation of the criterion's votes, overriding that of the grader.
+        aggregation: Method for combining the votes on the criterion, overriding the grader's method.
 
     If the class attribute `takes_bare` is true, a model's reply of one word or number, such as `yes` or `7`,
     is read as the value of the only measuring field; for other kinds, the model is asked again.
@@ -58,7 +58,7 @@ class BaseCriterion(Declaration):
 
     @property
     def measures(self) -> bool:
-        """Whether answers have a value on [0, 1]; otherwise the criterion does not count in a score."""
+        """Whether answers have a value in [0, 1]; if not, the criterion does not count towards a score."""
         if type(self).value_of is not BaseCriterion.value_of:
             return True
         fields = any(field.measures for field in self.eval_fields.values())
@@ -66,7 +66,7 @@ class BaseCriterion(Declaration):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether judging the criterion requires a reference submission to compare with."""
+        """Whether judging the criterion requires a reference submission for comparison."""
         return False
 
     @cached_property
@@ -78,13 +78,13 @@ class BaseCriterion(Declaration):
         return {}
 
     def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
-        """Return the answer to each part, in order; None for parts without an answer."""
+        """Return the parts' answers, in order, with None for a part that has no answer."""
         given = answer.code if answer.evaluation is None else answer.evaluation
         known = given if isinstance(given, Mapping) else {}
         return tuple(part.parse_truth(known.get(name)) for name, part in self.part_fields.items())
 
     def whole(self, answers: Sequence[Answer]) -> Answer:
-        """Return the answer to the whole criterion, combined from the answers to its parts."""
+        """Combine the answers to the parts into the answer to the whole criterion."""
         codes = {name: answer.code for name, answer in zip(self.part_fields, answers, strict=True)}
         return self.read({**self._blank_texts(), **codes})
 
@@ -105,7 +105,7 @@ class BaseCriterion(Declaration):
         return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
 
     def answer_at(self, value: float) -> Answer:
-        """Return the answer at a value on [0, 1], such as a mean, which may lie between possible answers."""
+        """Return the answer for a value in [0, 1], which, like a mean, can lie between possible answers."""
         measuring = self._measuring_fields()
         own = type(self).value_of is not BaseCriterion.value_of
         code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
@@ -118,42 +118,42 @@ class BaseCriterion(Declaration):
         return own.show is not BaseCriterion.show or own.presentations is not BaseCriterion.presentations
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return the presentation of this criterion for one call; `rng` is None if nothing is shuffled."""
+        """Return how the criterion is presented in one call; pass None as `rng` to shuffle nothing."""
         return AS_DECLARED
 
     def facing(self, submission: Submission) -> BaseCriterion:
-        """Return the criterion for one submission, with the candidates if it compares any."""
+        """Return the criterion for one submission, including the candidates if it compares any."""
         return self
 
     def misfit(self, submission: Submission) -> str | None:
-        """Return the reason why a submission cannot be judged by this criterion; None if it can."""
+        """Return why this criterion cannot judge a submission, or None if it can."""
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """Return the orders in which candidates are shown, one vote each; by default one empty order."""
+        """Return the orders in which to show candidates, one per vote; by default a single empty order."""
         return ((),)
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """Return a judged submission as an example for prompts: its text and the answer in words."""
+        """Return a judged submission as a prompt example: its text and the answer in words."""
         if answer.label is not None or answer.code is None:
             return submission.text, answer.label
         return submission.text, json.dumps(answer.code, ensure_ascii=False)
 
     def standing(self, answer: Answer) -> tuple[float, ...]:
-        """Return the value of each candidate according to an answer; empty if nothing is compared."""
+        """Return the value that an answer assigns to each candidate; empty if nothing is compared."""
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that orders candidates by their points, for criteria with a `standing`."""
+        """Return the answer that ranks candidates by their points, for criteria that implement `standing`."""
         raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
 
     def render(self, shown: Shown | None = None) -> str:
-        """Return the text of the criterion for a judge."""
+        """Return the criterion's text as shown to a judge."""
         head = self.name or "criterion"
         return f"{head}: {self.requirement}" if self.requirement else head
 
     def value_of(self, evaluation: Any) -> float | None:
-        """Return the value of an evaluation on [0, 1]: by default the mean of its measuring fields."""
+        """Return the value of an evaluation in [0, 1], by default the mean over its measuring fields."""
         placed = [
             place
             for name, field in self.eval_fields.items()
@@ -162,15 +162,15 @@ class BaseCriterion(Declaration):
         return sum(placed) / len(placed) if placed else None
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the answer in a reply.
+        """Parse a reply and return its answer.
 
         Args:
             reply: An evaluation, its dict, or the plain value of the only measuring field.
-            shown: The presentation of the criterion to the judge.
+            shown: How the criterion was presented to the judge.
 
         Raises:
-            ReplyError: If the reply is not an answer to this criterion; the message can be sent back to the
-                judge.
+            ReplyError: If the reply is not a valid answer to this criterion; the message can be sent back to
+                the judge.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):
@@ -250,7 +250,7 @@ class BaseCriterion(Declaration):
             raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the answer for a ground-truth label; None for a missing label.
+        """Parse a ground-truth label and return the answer, or None if the label is missing.
 
         Raises:
             ReplyError: If the label is not a valid answer to this criterion.
@@ -263,7 +263,7 @@ class BaseCriterion(Declaration):
         return self.read(raw)
 
     def conservative(self) -> Answer:
-        """Return the answer that is worst for the score: the lowest, or for a penalty the highest.
+        """Return the worst answer for the score: the highest for a penalty, otherwise the lowest.
 
         The answer has no value if the criterion measures nothing.
         """
@@ -277,7 +277,7 @@ class BaseCriterion(Declaration):
         return pick(placed, key=lambda answer: answer.value or 0.0)
 
     def named(self, name: str) -> BaseCriterion:
-        """Return a copy of the criterion with another name."""
+        """Return a copy of the criterion with a different name."""
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return type(self).model_validate({**fields, "name": name})
 

@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
 
 
 def candidate_id(place: int) -> str:
-    """Return a candidate's identifier in a prompt: a letter, followed by a number from the 27th on."""
+    """Return a candidate's identifier in a prompt: A to Z, then A1, B1 and so on."""
     turn, letter = divmod(place, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
 

@@ -34,17 +34,17 @@ class TickBox(BaseCriterion):
 
 @register_kind("checklist")
 class ChecklistCriterion(BaseCriterion):
-    """A list of items; the value is the proportion of items that the text contains.
+    """A checklist; the value is the proportion of items that the text contains.
 
-    A panel decides on each item separately, as on a binary criterion (by majority by default; a tie counts
-    as missing, or as present if the weight is negative), and the value follows from these decisions. In
-    metrics, each item also has a separate binary row, `name/key`.
+    A panel decides each item separately, as a binary criterion (by default by majority; a tie counts as
+    missing, or as present if the weight is negative), and the value is computed from these decisions. Metrics
+    also have a binary row for each item, `name/key`.
 
-    A label is a mapping of every key to yes or no, a list of the keys that are present, or the proportion as
-    a number on [0, 1], which does not label the single items.
+    A label maps every key to yes or no, lists the keys that are present, or is the proportion as a number in
+    [0, 1], which leaves the individual items unlabelled.
 
     Attributes:
-        items: Descriptions of the items by key; the keys become fields of the evaluation.
+        items: Item descriptions by key; the keys become fields of the evaluation.
     """
 
     level: ClassVar[Level] = "interval"
@@ -99,7 +99,7 @@ class ChecklistCriterion(BaseCriterion):
         }
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the answer in a reply: an evaluation, its dict, or the list of the keys that are present.
+        """Parse a reply (an evaluation, its dict, or a list of the keys that are present) into an answer.
 
         Raises:
             ReplyError: If an item has no answer, a key is unknown, or `missing_items` contradicts the
@@ -114,7 +114,7 @@ class ChecklistCriterion(BaseCriterion):
         return super().read({key: key in reply for key in self.items}, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return the answer for a label: a form that `read` accepts, or a proportion on [0, 1].
+        """Parse a label, in any form that `read` accepts or as a proportion in [0, 1], into an answer.
 
         Raises:
             ReplyError: If the label has none of these forms.
@@ -124,7 +124,7 @@ class ChecklistCriterion(BaseCriterion):
         return super().parse_truth(raw)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return a random order of the items; the declared order if `rng` is None."""
+        """Return a random order of the items, or the declared order if `rng` is None."""
         return (
             AS_DECLARED
             if rng is None

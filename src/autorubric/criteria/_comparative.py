@@ -40,21 +40,22 @@ _ABSTENTIONS = ("cannot_assess", "cannot assess")
 
 @register_kind("comparative")
 class ComparativeCriterion(BaseCriterion):
-    """A comparison of the named candidates of a submission; its value is that of the first candidate.
+    """A comparison of a submission's named candidates; its value is the first candidate's value.
 
-    Models see the candidates under letters instead of names, and answers are mapped back to names. With
-    `both_orders`, a judge is asked twice, with the candidates in the declared order and in reverse, and casts
-    a separate vote for each order.
+    Models see letters instead of the candidates' names, and answers are mapped back to names. With
+    `both_orders`, a judge is asked twice, with the candidates in declared and in reverse order, and casts a
+    separate vote for each order.
 
-    The label of a pair is a name, `tie`, or a number from -m to m (negative if the first candidate is
-    better), where m is `margin`, or 1 if `margin` is 0. The label of a ranking is a list of names, best
-    first, with ties as nested lists, or a string such as `a > b = c`.
+    A pair's label is a name, `tie`, or a number from -m to m (negative if the first candidate is better),
+    where m is `margin`, or 1 if `margin` is 0. A ranking's label is a list of names, best first, with ties as
+    nested lists, or a string such as `a > b = c`.
 
     Attributes:
         mode: `pairwise` (two candidates; value 1, ½ or 0), `ranking` (value (k - rank) / (k - 1) for k
-            candidates) or `best_of` (value 1 or 0).
+            candidates) or `best_of` (value 1 if best, 1/n in an n-way tie, otherwise 0).
         margin: Maximum strength of a pairwise preference, in steps; 0 for preferences without strength.
-        both_orders: Whether a judge sees the candidates in both orders; otherwise each call draws one order.
+        both_orders: Whether a judge sees the candidates in both orders; otherwise each call uses a random
+            order.
     """
 
     level: ClassVar[Level] = "ranking"
@@ -90,7 +91,7 @@ class ComparativeCriterion(BaseCriterion):
 
     @property
     def measures(self) -> bool:
-        """True, since every comparison has a value: the first candidate is better, equal or worse."""
+        """Always True: every comparison has a value, since the first candidate is better, equal or worse."""
         return True
 
     def render(self, shown: Shown | None = None) -> str:
@@ -98,7 +99,7 @@ class ComparativeCriterion(BaseCriterion):
         return f"{super().render(shown)}\n{_QUESTIONS[self.mode]}"
 
     def instruction(self) -> str:
-        """Return one line that explains the expected answer."""
+        """Return a line that explains the expected answer."""
         margin = f"; margin, 1 (slightly) to {self.margin} (far), 0 for a tie"
         return (
             "The candidates' letters and order mean nothing. Give a short explanation that names the "
@@ -107,7 +108,7 @@ class ComparativeCriterion(BaseCriterion):
         )
 
     def misfit(self, submission: Submission) -> str | None:
-        """Return the reason why a submission's candidates cannot be compared; None if they can."""
+        """Return why a submission's candidates cannot be compared, or None if they can."""
         nothing = submission.text is None and not submission.candidates
         return None if nothing else self._misfit(tuple(submission.candidates))
 
@@ -123,12 +124,12 @@ class ComparativeCriterion(BaseCriterion):
             if not name.strip():
                 return f"{self._called}: candidate names must not be blank; got {name!r}"
             if name.strip().casefold() in answers:
-                told = f"{self._called}: a candidate must not be named {name!r}, since this is an answer"
+                told = f"{self._called}: a candidate must not be named {name!r}, a reserved answer"
                 return f"{told}; rename the candidate"
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """Return the declared order and its reverse; without `both_orders`, a single random order."""
+        """Return the declared order and its reverse or, if `both_orders` is false, a single random order."""
         names = tuple(submission.candidates)
         if self._misfit(names) is not None:
             return ((),)
@@ -137,11 +138,11 @@ class ComparativeCriterion(BaseCriterion):
         return (names if rng is None else tuple(rng.sample(names, len(names))),)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return the candidates in declared order; `presentations` returns the orders that judges see."""
+        """Return the candidates in declared order; for the orders that judges see, use `presentations`."""
         return Shown(names=tuple(submission.candidates))
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """Return the candidates under letters, in an order derived from their texts, and the answer."""
+        """Return the candidates labelled by letter, in an order derived from their texts, and the answer."""
         facing = self.facing(submission)
         names = tuple(submission.candidates)
         if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
@@ -157,7 +158,7 @@ class ComparativeCriterion(BaseCriterion):
     # What is read
 
     def facing(self, submission: Submission) -> Self:
-        """Return the criterion with the candidates' names; itself if the submission is empty."""
+        """Return a copy with the candidates' names, or the criterion itself if the submission is empty."""
         names = tuple(submission.candidates)
         if names == self._names or (submission.text is None and not names):
             return self
@@ -168,11 +169,11 @@ class ComparativeCriterion(BaseCriterion):
         return bound
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the answer in a reply, which uses letters if `shown` contains names, otherwise names.
+        """Parse a reply, which refers to candidates by letter if `shown` contains names, otherwise by name.
 
         Raises:
-            ReplyError: If the reply names no candidate or not all required candidates, or the candidates
-                cannot be compared.
+            ReplyError: If the reply names no candidate, does not name all required candidates, or the
+                candidates cannot be compared.
         """
         given: Json = reply.model_dump() if isinstance(reply, BaseModel) else reply
         reason, margin = "", None
@@ -321,7 +322,7 @@ class ComparativeCriterion(BaseCriterion):
         return {"winner": self._winner(signed), **({"margin": abs(signed)} if self.margin else {})}
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return all preferences or all candidates as answers; empty for rankings."""
+        """Return all preferences (for pairs) or candidates (for `best_of`) as answers; empty for rankings."""
         if self.mode == "pairwise":
             return tuple(self._preference(signed) for signed in range(self._most, -self._most - 1, -1))
         if self.mode == "best_of":
@@ -329,7 +330,7 @@ class ComparativeCriterion(BaseCriterion):
         return ()
 
     def answer_at(self, value: float) -> Answer:
-        """Return the answer at a value; for rankings, at 0 or 1 only, and otherwise just the value."""
+        """Return the answer for a value; a ranking has an answer at 0 and 1 and otherwise only the value."""
         if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
@@ -340,7 +341,7 @@ class ComparativeCriterion(BaseCriterion):
         return Answer(code=None, value=value)
 
     def standing(self, answer: Answer) -> tuple[float, ...]:
-        """Return the value of the answer for each candidate, in declared order."""
+        """Return the value that the answer assigns to each candidate, in declared order."""
         if self.mode == "pairwise":
             return () if answer.value is None else (answer.value, 1 - answer.value)
         if not self._names or answer.code is None:
@@ -353,7 +354,7 @@ class ComparativeCriterion(BaseCriterion):
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that orders candidates by their points; equal points are a tie."""
+        """Return the answer that ranks candidates by their points; candidates with equal points are tied."""
         if self.mode == "pairwise":
             ahead = points[1] - points[0]
             if not self.margin:

@@ -20,14 +20,14 @@ _registered: dict[str, Check] = {}
 
 
 def register_check(name: str, check: Check) -> Check:
-    """Register a check under a name that rubric files can use, and return the check.
+    """Register a check under a name for use in rubric files, and return the check.
 
     Args:
-        name: Name of the check in files, for example `has_a_date` in `check: "has_a_date"`.
+        name: Name to use in files, for example `has_a_date` in `check: "has_a_date"`.
         check: Function of the submission's text; see `Check`.
 
     Raises:
-        ArgumentError: If the name is empty or used by another function, or `check` is not callable.
+        ArgumentError: If the name is empty or registered for another function, or `check` is not callable.
     """
     if not name or not callable(check):
         raise ArgumentError(f"register_check({name!r}, {check!r}): pass a name and a function of the text")
@@ -37,10 +37,10 @@ def register_check(name: str, check: Check) -> Check:
 
 
 def find_check(check: str | Check) -> Check:
-    """Return a check function: the argument itself, or the function registered under that name.
+    """Return a check function: the argument if it is a function, or the function registered under that name.
 
     Raises:
-        ArgumentError: If the name is not registered; the message suggests the nearest name.
+        ArgumentError: If the name is not registered; the message suggests the closest name.
     """
     if not isinstance(check, str):
         return check
@@ -62,7 +62,7 @@ def check_name(check: str | Check) -> str:
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """Return `module:qualified name` of a function, or of the class of a callable such as a partial."""
+    """Return `module:qualified name` for a function, or for the class of a callable such as a partial."""
     named = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
     # Methods of built-in types, such as str.isupper, have no module.
     module = getattr(named, "__module__", None) or "builtins"
@@ -70,7 +70,7 @@ def qualified_name(function: Callable[..., Any]) -> str:
 
 
 def is_registered(check: str | Check) -> bool:
-    """Return whether a check is registered, so that files can refer to it by name."""
+    """Return whether a check is registered, that is, whether files can refer to it by name."""
     return check_name(check) in _registered
 
 
@@ -81,13 +81,13 @@ _Share = Annotated[float, Field(ge=0.0, le=1.0, strict=True)]
 
 
 class Gate(BaseModel):
-    """A minimum value of a criterion; if the criterion does not reach it, its group's score is capped.
+    """A minimum value for a criterion; if the criterion does not reach it, its group's score is capped.
 
-    The string `"required"` means the default gate: the criterion must be met, or the group's score is 0.
+    The string `"required"` means the default gate: the group's score is 0 unless the criterion is met.
 
     Attributes:
-        at_least: Value on (0, 1] that the criterion must reach.
-        cap: Maximum score of the group on [0, 1] if the criterion does not reach `at_least`.
+        at_least: Value in (0, 1] that the criterion must reach.
+        cap: Maximum score of the group, in [0, 1], if the criterion does not reach `at_least`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,7 +96,7 @@ class Gate(BaseModel):
     cap: _Share = 0.0
 
     def passed(self, value: float) -> bool:
-        """Return whether a value reaches `at_least`, up to rounding errors."""
+        """Return whether a value reaches `at_least`, allowing for rounding errors."""
         return value >= self.at_least - _SLACK
 
     @model_validator(mode="before")
@@ -114,13 +114,13 @@ class Gate(BaseModel):
 
 
 class When(BaseModel):
-    """A condition under which a criterion applies: another criterion reaches a value.
+    """A condition for a criterion to apply: another criterion must reach a value.
 
-    A plain criterion name means that this criterion must be met.
+    A plain criterion name means that the named criterion must be met.
 
     Attributes:
         criterion: Name of the other criterion.
-        at_least: Value on [0, 1] that the other criterion must reach.
+        at_least: Value in [0, 1] that the other criterion must reach.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -52,11 +52,11 @@ ScalarType = Annotated[
 
 
 class EvalField(BaseModel, ABC):
-    """Base class of evaluation fields, each of which defines the corresponding pydantic field.
+    """Base class of evaluation fields, each of which defines a corresponding pydantic field.
 
     Attributes:
-        measures: Whether replies have a position on [0, 1], which `position` and `at` convert.
-        description: Instruction to the judge for this field.
+        measures: Whether replies have a position in [0, 1]; `position` and `at` convert between the two.
+        description: The judge's instructions for this field.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,11 +70,11 @@ class EvalField(BaseModel, ABC):
         """Return the `(type, Field(...))` pair for `pydantic.create_model`."""
 
     def reading(self, given: Json) -> Json:
-        """Return a reply or label in the field's standard form; unknown values are returned unchanged."""
+        """Convert a reply or label to the field's standard form; return unknown values unchanged."""
         return given
 
     def position(self, given: Any) -> float | None:
-        """Return the position of a reply on [0, 1]; None if the field has no positions."""
+        """Return the position of a reply in [0, 1], or None if the field has no positions."""
         return None
 
     def allowed(self) -> str:
@@ -82,20 +82,20 @@ class EvalField(BaseModel, ABC):
         return ""
 
     def at(self, position: float) -> Json:
-        """Return the value at a position on [0, 1], in the field's units; None if it has no positions."""
+        """Return the value at a position in [0, 1], in the field's units, or None if it has no positions."""
         return None
 
     def declared(self) -> tuple[Json, ...]:
-        """Return the allowed replies if they can be listed; otherwise an empty tuple."""
+        """Return the allowed replies, or an empty tuple if they cannot be listed."""
         return ()
 
     def steps(self) -> tuple[Json, ...]:
-        """Return the replies on an ordered scale, lowest first; empty if they cannot be listed."""
+        """Return the replies of an ordered scale, lowest first; empty if they cannot be listed."""
         return ()
 
 
 class BoundInt(EvalField):
-    """A field for an integer from `min_val` to `max_val`, inclusive."""
+    """A field for an integer in the inclusive range from `min_val` to `max_val`."""
 
     measures: ClassVar[bool] = True
 
@@ -107,11 +107,11 @@ class BoundInt(EvalField):
         return _ordered_bounds(self)
 
     def get_field(self) -> FieldSpec:
-        """Return an `int` within the bounds."""
+        """Return a field of type `int` that enforces the bounds."""
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
 
     def reading(self, given: Json) -> Json:
-        """Return the reply, with a boolean converted to text so that it is rejected."""
+        """Return the reply, converting a boolean to text so that it is rejected."""
         return _no_boolean(given)
 
     def allowed(self) -> str:
@@ -128,13 +128,13 @@ class BoundInt(EvalField):
         return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
 
     def steps(self) -> tuple[Json, ...]:
-        """Return every integer within the bounds; empty if there are too many for a scale."""
+        """Return every integer in the range; empty if there are too many for a scale."""
         many = self.max_val - self.min_val >= MOST_STEPS
         return () if many else tuple(range(self.min_val, self.max_val + 1))
 
 
 class BoundFloat(EvalField):
-    """A field for a number from `min_val` to `max_val`, inclusive."""
+    """A field for a number in the inclusive range from `min_val` to `max_val`."""
 
     measures: ClassVar[bool] = True
 
@@ -146,13 +146,13 @@ class BoundFloat(EvalField):
         return _ordered_bounds(self)
 
     def get_field(self) -> FieldSpec:
-        """Return a finite `float` within the bounds."""
+        """Return a field of type `float` that enforces the bounds and rejects infinite values."""
         return float, Field(
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
 
     def reading(self, given: Json) -> Json:
-        """Return the reply, with a boolean converted to text so that it is rejected."""
+        """Return the reply, converting a boolean to text so that it is rejected."""
         return _no_boolean(given)
 
     def allowed(self) -> str:
@@ -218,7 +218,7 @@ class BoolField(EvalField):
         return 1.0 if given else 0.0
 
     def declared(self) -> tuple[Json, ...]:
-        """Return false and true."""
+        """Return the allowed replies, false and true."""
         return (False, True)
 
 
@@ -226,7 +226,7 @@ class ChoiceField(EvalField):
     """A field for one of several strings.
 
     Attributes:
-        choices: The allowed strings: at least two, without duplicates or blank strings.
+        choices: The allowed strings: at least two, all different and none blank.
     """
 
     choices: tuple[str, ...]
@@ -252,7 +252,7 @@ class ChoiceField(EvalField):
         return meant[0] if len(meant) == 1 else given
 
     def allowed(self) -> str:
-        """Return a list of the choices in words."""
+        """Return the choices as text."""
         return f"one of {', '.join(self.choices)}"
 
     def declared(self) -> tuple[Json, ...]:
@@ -261,7 +261,7 @@ class ChoiceField(EvalField):
 
 
 class DictField(EvalField):
-    """A field for named values of one type, with arbitrary names.
+    """A field for a mapping of arbitrary names to values of one type.
 
     Attributes:
         value_type: Type of the values: `str`, `int`, `float` or `bool`.

@@ -20,7 +20,7 @@ class RubricLevel(BaseModel):
 
     Attributes:
         name: Name that the judge chooses.
-        index: Position among the levels.
+        index: Rank among the levels, as a consecutive integer.
         description: Description of a text at this level.
     """
 
@@ -33,10 +33,10 @@ class RubricLevel(BaseModel):
 
 @register_kind("holistic_rubric")
 class HolisticRubricCriterion(BaseCriterion):
-    """One of several levels for the whole text; the value is `(index - lowest) / (highest - lowest)`.
+    """A level for the text as a whole; the value is `(index - lowest) / (highest - lowest)`.
 
-    A model answers with the name of a level. If a reply also contains an index, both must agree. A label may
-    be a name or an index.
+    A model answers with the name of a level. If a reply also contains an index, it must match the name. A
+    label can be a name or an index.
 
     Attributes:
         levels: The levels, lowest first, with consecutive indices.
@@ -108,10 +108,10 @@ class HolisticRubricCriterion(BaseCriterion):
         return tuple(level.name for level in self.levels)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the level in a reply: an evaluation, its dict, or the name or index of a level.
+        """Parse a reply (an evaluation, its dict, or a level's name or index) and return the level.
 
         Raises:
-            ReplyError: If the level is unknown, or name and index do not agree.
+            ReplyError: If the level is unknown, or the name and the index do not match.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):

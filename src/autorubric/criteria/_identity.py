@@ -17,8 +17,8 @@ _DEEPEST = 8
 def code_digest(function: Any) -> str:
     """Return a digest of a function's code, defaults, bound arguments and plain closure values.
 
-    The digest has 16 hexadecimal digits. It does not cover globals, files or mutable objects that the
-    function uses. It is computed from bytecode, so it differs between versions of Python.
+    The digest has 16 hexadecimal digits. It excludes globals, files and mutable objects that the function
+    uses. It is computed from bytecode, so it differs between Python versions.
     """
     digest = hashlib.sha256()
     for part in _parts(function, _DEEPEST):

@@ -40,8 +40,8 @@ class LikertItem(BaseModel):
 class LikertCriterion(BaseCriterion):
     """A rating on an ordinal scale; the value is `(rating - lowest) / (highest - lowest)`.
 
-    Every integer from the lowest to the highest rating is a valid answer, and the anchors describe some of
-    these ratings. Pass `scale`, or only the range as `rating=BoundInt(min_val=1, max_val=5)`.
+    Every integer from the lowest to the highest rating is a valid answer, and the anchors describe some or
+    all of these ratings. Pass `scale`, or just a range such as `rating=BoundInt(min_val=1, max_val=5)`.
 
     Attributes:
         scale: Anchors of the scale, lowest first; empty if only the range is set.
@@ -98,7 +98,7 @@ class LikertCriterion(BaseCriterion):
 
     @property
     def anchors(self) -> Mapping[int, str]:
-        """Descriptions of the anchors by rating, lowest first."""
+        """Anchor descriptions by rating, lowest rating first."""
         return {item.val: item.description for item in self.scale}
 
     def render(self, shown: Shown | None = None) -> str:

@@ -20,12 +20,12 @@ _WHOLE = "narrative"
 
 @register_kind("narrative")
 class NarrativeCriterion(BaseCriterion):
-    """Written feedback, which has no value and never counts in a score, whatever its weight.
+    """Written feedback; it has no value and never counts towards a score, whatever its weight.
 
-    The votes keep the texts of all judges in a panel; the decision shows the first text.
+    The votes keep the texts from all judges in a panel; the decision shows the first.
 
     Attributes:
-        sections: Topic of each section of the feedback, by key; None for a single text, `narrative`.
+        sections: Topic of each feedback section, by key; None for a single text, `narrative`.
     """
 
     level: ClassVar[Level] = "text"
@@ -52,7 +52,7 @@ class NarrativeCriterion(BaseCriterion):
         return fields[_WHOLE] if self.sections is None else dict(fields)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the feedback in a reply: an evaluation, its dict, or, without sections, plain text.
+        """Parse a reply (an evaluation, its dict or, if there are no sections, plain text) into feedback.
 
         Raises:
             ReplyError: If a section is missing.
@@ -61,7 +61,7 @@ class NarrativeCriterion(BaseCriterion):
         return super().read({_WHOLE: reply} if whole else reply, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """Return a label as feedback; text such as "cannot assess" is not read as an abstention."""
+        """Parse a label as feedback; text such as "cannot assess" does not count as an abstention."""
         if isinstance(raw, str) and self.sections is None:
             return super().read({_WHOLE: raw})
         return super().parse_truth(raw)

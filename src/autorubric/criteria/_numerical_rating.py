@@ -28,7 +28,7 @@ _AGAINST: Final[Mapping[RatingMode, str]] = {
 
 @register_kind("numerical_rating")
 class NumericalRatingCriterion(BaseCriterion):
-    """A numeric score in a range; the value on [0, 1] is `(score - min_value) / (max_value - min_value)`.
+    """A numeric score in a range; its value in [0, 1] is `(score - min_value) / (max_value - min_value)`.
 
     Attributes:
         min_value: Lowest possible score.
@@ -61,7 +61,7 @@ class NumericalRatingCriterion(BaseCriterion):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the mode compares with a reference."""
+        """Whether the mode requires a reference."""
         return self.mode != "absolute"
 
     def render(self, shown: Shown | None = None) -> str:
@@ -69,6 +69,6 @@ class NumericalRatingCriterion(BaseCriterion):
         return f"{super().render(shown)}\nRating range: {self.min_value:g} to {self.max_value:g}"
 
     def instruction(self) -> str:
-        """Return one line that explains the expected answer and the role of the reference."""
+        """Return a line that explains the expected answer and the role of the reference."""
         against = _AGAINST[self.mode].format(low=self.min_value, high=self.max_value)
         return against + super().instruction()

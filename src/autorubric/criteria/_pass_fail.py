@@ -45,7 +45,7 @@ class PassFailCriterion(BaseCriterion):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the mode compares with a reference."""
+        """Whether the mode requires a reference."""
         return self.mode != "absolute"
 
     def _label(self, code: Json) -> str:
@@ -57,5 +57,5 @@ class PassFailCriterion(BaseCriterion):
         return f"{head}\nPasses if: {self.passing_criteria}" if self.passing_criteria else head
 
     def instruction(self) -> str:
-        """Return one line that explains the expected answer and the role of the reference."""
+        """Return a line that explains the expected answer and the role of the reference."""
         return _AGAINST[self.mode] + super().instruction()

@@ -41,8 +41,8 @@ class CriterionOption(BaseModel):
 
     Attributes:
         label: Label that the judge chooses.
-        value: Value on [0, 1]; None for an option without a value.
-        na: Whether the option means "not applicable", which is excluded from the score.
+        value: Value in [0, 1]; None if the option has no value.
+        na: Whether the option means "not applicable" and is excluded from the score.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,18 +77,18 @@ class CriterionOption(BaseModel):
 
 @register_kind(None)
 class Criterion(BaseCriterion):
-    """A requirement that is met or not met, or, with `options`, a choice among labels.
+    """A requirement that is either met or not or, with `options`, a choice among labels.
 
     Options are `CriterionOption`s, mappings of their fields, or plain labels. Plain labels have no values and
-    make the criterion nominal: its answers are counted and compared, but do not count in a score. With
+    make the criterion nominal: its answers are counted and compared but do not contribute to a score. With
     `scale_type="ordinal"`, plain labels are the steps of a scale, lowest first, with evenly spaced values
     from 0 to 1.
 
     Attributes:
         requirement: The requirement to judge.
         options: Options to choose from; None for MET, UNMET and CANNOT_ASSESS.
-        scale_type: `ordinal` for ordered options, `nominal` for unordered options. The default is `nominal`
-            if no option has a value, and otherwise `ordinal`.
+        scale_type: `ordinal` for ordered options, `nominal` for unordered options. Defaults to `nominal` if
+            no option has a value and to `ordinal` otherwise.
     """
 
     requirement: str = Field(min_length=1)
@@ -146,7 +146,7 @@ class Criterion(BaseCriterion):
 
     @property
     def level(self) -> Level:  # type: ignore[override]
-        """The level of measurement: `binary` without options, otherwise the scale type."""
+        """The measurement level: `binary` if there are no options, otherwise the scale type."""
         return "binary" if self.options is None else self.scale_type
 
     @property
@@ -160,9 +160,9 @@ class Criterion(BaseCriterion):
         return self.options is not None
 
     def find_option_by_label(self, label: str) -> int:
-        """Return the index of the option with a label, ignoring case and surrounding whitespace.
+        """Return the index of the option with this label, ignoring case and surrounding whitespace.
 
-        Chat-template tokens may be written in the form that prompts use: `‹|end|>` for `<|end|>`.
+        Chat-template tokens can be written as they appear in prompts: `‹|end|>` for `<|end|>`.
 
         Raises:
             ArgumentError: If no option has the label.
@@ -175,7 +175,7 @@ class Criterion(BaseCriterion):
         raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
 
     def get_option_value(self, index: int) -> float | None:
-        """Return the value on [0, 1] of the option at an index; None if options are plain labels.
+        """Return the value in [0, 1] of the option at an index, or None if it has no value.
 
         Raises:
             ArgumentError: If no option has the index.
@@ -233,7 +233,7 @@ class Criterion(BaseCriterion):
         )
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return UNMET and MET, or the options as declared, including NA options."""
+        """Return UNMET and MET or, if there are options, all options in declared order, including NA."""
         return self._answers
 
     @cached_property
@@ -242,7 +242,7 @@ class Criterion(BaseCriterion):
         return self.options is not None or (type(self) is not Criterion and super().is_shuffled)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return a random order of the options, with NA options last; declared order if `rng` is None."""
+        """Return a random order of the options, NA options last, or the declared order if `rng` is None."""
         if self.options is None or rng is None:
             return AS_DECLARED
         scored = [i for i, option in enumerate(self.options) if not option.na]
@@ -258,7 +258,7 @@ class Criterion(BaseCriterion):
         return "\n".join([head, "Options:", *(f"- {self.options[index].label}" for index in order)])
 
     def asked(self) -> dict[str, Json]:
-        """Return the fields that affect a vote, which do not include option values."""
+        """Return the fields that affect a vote; option values are not included."""
         fields = super().asked()
         for option in fields["options"] or ():
             if not isinstance(option, str):
@@ -266,7 +266,7 @@ class Criterion(BaseCriterion):
         return fields
 
     def instruction(self) -> str:
-        """Return one line that explains the expected answer."""
+        """Return a line that explains the expected answer."""
         if self.options is None:
             return (
                 "Give a short reason that quotes or names the evidence, then the verdict: MET if the text "
@@ -280,7 +280,7 @@ class Criterion(BaseCriterion):
         return rule + " If it cannot be told, set cannot_assess to true."
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Return the verdict or option in a reply: an evaluation, its dict, or a plain label.
+        """Parse a reply (an evaluation, its dict, or a plain label) and return its verdict or option.
 
         Raises:
             ReplyError: If the reply does not contain a valid verdict or label.

@@ -33,12 +33,12 @@ _kinds: dict[str | None, type[BaseCriterion]] = {}
 
 
 def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
-    """Return a class decorator that registers a kind of criterion under a `type` tag.
+    """Return a class decorator that registers a criterion class under a `type` tag.
 
     The tag None is reserved for the plain criterion, whose `type` is omitted in files.
 
     Raises:
-        ArgumentError: If the class is not a subclass of `BaseCriterion`, or another class has the tag.
+        ArgumentError: If the class is not a subclass of `BaseCriterion`, or another class uses the tag.
     """
 
     def register(kind: KindT) -> KindT:
@@ -57,7 +57,7 @@ def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
 
 
 def registered_kinds() -> dict[str, type[BaseCriterion]]:
-    """Return all kinds by tag: the built-in kinds first, then others in the order of registration."""
+    """Return all criterion classes by tag: built-in classes first, then others in order of registration."""
     for tag in _OWN:
         _load_own(tag)
     others = {tag: kind for tag, kind in _kinds.items() if tag is not None}
@@ -65,10 +65,10 @@ def registered_kinds() -> dict[str, type[BaseCriterion]]:
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
-    """Return a criterion in the form of a rubric file, with its `type` tag and without default values.
+    """Return a criterion as written in a rubric file, with its `type` tag and without default values.
 
     Raises:
-        ArgumentError: If the criterion's class is not registered, so that it could not be read back.
+        ArgumentError: If the criterion's class is not registered, since it could not be read back.
     """
     own, known = type(criterion), _kinds.get(criterion.kind)
     if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
@@ -81,7 +81,7 @@ def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def criterion_from_dict(given: Mapping[str, Json]) -> BaseCriterion:
-    """Create a criterion from a mapping as returned by `criterion_to_dict`.
+    """Create a criterion from a mapping returned by `criterion_to_dict`.
 
     Raises:
         pydantic.ValidationError: If fields are invalid.
@@ -91,10 +91,10 @@ def criterion_from_dict(given: Mapping[str, Json]) -> BaseCriterion:
 
 
 def kind_of(tag: Json) -> type[BaseCriterion]:
-    """Return the class that is registered under a `type` tag; the plain criterion for None.
+    """Return the class registered under a `type` tag; None is the tag of the plain criterion.
 
     Raises:
-        ArgumentError: If the tag is not registered; the message suggests the nearest tag.
+        ArgumentError: If the tag is not registered; the message suggests the closest tag.
     """
     if isinstance(tag, str) and tag not in _kinds:
         _load_own(tag)

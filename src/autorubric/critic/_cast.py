@@ -34,11 +34,11 @@ Clock = Callable[[], float]
 
 
 class Cast(NamedTuple):
-    """A vote with its exchange and error.
+    """A vote with its message exchange and error.
 
     Attributes:
         vote: The vote that was cast.
-        exchanged: The messages and replies, if a model was called or a reply could not be read.
+        exchanged: The messages sent and received, if a model was called or a reply could not be read.
         error: The error of a failed vote; None for other votes.
     """
 
@@ -48,7 +48,7 @@ class Cast(NamedTuple):
 
 
 async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
-    """Request and return one vote of a seat's judge; an error becomes a failed vote."""
+    """Request one vote from a seat's judge and return it; an error becomes a failed vote."""
     started = clock()
     outcome: JudgeReply | JudgeError
     try:
@@ -64,7 +64,7 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
 async def cast_votes(
     seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
 ) -> list[Cast | BudgetError]:
-    """Request votes on several criteria of one item together and return them in the order of the requests.
+    """Request votes on several criteria of one item together and return them in request order.
 
     If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
     """
@@ -141,7 +141,7 @@ def _answered(
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
-    """Parse the answer in a reply with the request's criterion.
+    """Parse the answer in a reply, using the request's criterion.
 
     Raises:
         ReplyError: If the reply is not a valid answer to the criterion.

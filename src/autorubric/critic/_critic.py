@@ -86,10 +86,10 @@ _ALL_VARIABLES = (*VARIABLES, *OWN_VARIABLES)
 
 @dataclass(frozen=True, slots=True)
 class Critic:
-    """Evaluates outputs on one criterion and returns the evaluation.
+    """A critic, which evaluates outputs on one criterion.
 
-    A critic is also a judge: in a panel it votes on its own criterion only. Synchronous calls close the
-    connections that they open; after asynchronous calls, use `aclose`, or use the critic in `async with`.
+    A critic is also a judge: in a panel, it votes only on its own criterion. Synchronous calls close the
+    connections they open; after asynchronous calls, call `aclose`, or use the critic in `async with`.
 
     Attributes:
         evaluator: A model name, an `LLMConfig` or `LLMClient`, an object with `forward(prompt)` or
@@ -101,9 +101,9 @@ class Critic:
         prompt_template: Text with the variables `{criterion}`, `{output}` (or `{outputs}`), `{input}` (or
             `{inputs}`), `{reference}`, `{context}`, `{material}` (all of these inputs and the submission's
             thinking, delimited), `{instruction}` (the reply format), `{examples}` (a panel's few-shot
-            examples, followed by a blank line), and keyword arguments of the call. Conversions and formats
+            examples, followed by a blank line), and the call's keyword arguments. Conversions and formats
             (`{score:.2f}`) work as in `str.format`. None becomes empty text; braces in values are plain text.
-        reference: Default reference of every call. A blank reference is treated as None.
+        reference: Default reference for every call. A blank reference is treated as None.
 
     Raises:
         ArgumentError: If the evaluator or the criterion is invalid, or braces in the template contain
@@ -139,15 +139,15 @@ class Critic:
     def forward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
-        """Return the evaluation of one output, an instance of `criterion.evaluation_schema`.
+        """Evaluate one output and return an instance of `criterion.evaluation_schema`.
 
         This method can be called inside a running event loop.
 
         Args:
             output: The output to evaluate: text, other data, `{"thinking", "output"}` or a conversation; for
                 a comparison, a mapping of names to texts.
-            input: The prompt that the output answers.
-            reference: The reference to compare with; by default the critic's own.
+            input: The prompt that the output responds to.
+            reference: The reference to compare with; defaults to the critic's reference.
             context: Additional information for the evaluator.
             **kwargs: Further template variables.
 
@@ -155,7 +155,7 @@ class Critic:
             ReplyError: If the reply cannot be read, or the evaluator reports that it cannot judge.
             JudgeError: If the evaluator could not answer.
             ArgumentError: If the template has an unknown variable, a variable cannot be formatted, the
-                criterion needs a reference and there is none, or there is nothing to compare.
+                criterion needs a reference but none is given, or there is nothing to compare.
         """
         asking = self._asking(output, input, self._call(reference, context, kwargs))
         return self._evaluation(self._asker.ask_now(asking))
@@ -163,7 +163,7 @@ class Critic:
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
-        """Return the result of `forward` without blocking; a synchronous evaluator runs in a thread."""
+        """Asynchronous version of `forward`; a synchronous evaluator runs in a thread."""
         asking = self._asking(output, input, self._call(reference, context, kwargs))
         return self._evaluation(await self._asker.ask(asking))
 
@@ -175,19 +175,19 @@ class Critic:
         context: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return one evaluation per output from one request, as a `criterion.batch_evaluation_schema`.
+        """Evaluate several outputs in one request and return a `criterion.batch_evaluation_schema`.
 
         Args:
-            outputs: The outputs to evaluate, at least one; the evaluations are in the same order.
-            inputs: The prompts that the outputs answer, one per output; None for no prompts.
-            reference: The reference that all outputs are compared with; by default the critic's own.
+            outputs: The outputs to evaluate, at least one; evaluations are returned in the same order.
+            inputs: The prompts that the outputs respond to, one per output; None for no prompts.
+            reference: The reference to compare all outputs with; defaults to the critic's reference.
             context: Additional information for the evaluator.
             **kwargs: Further template variables.
 
         Raises:
             ReplyError: If there is not exactly one readable evaluation per output.
             JudgeError: If the evaluator could not answer.
-            ArgumentError: If outputs and inputs differ in number, or for the reasons given in `forward`.
+            ArgumentError: If the numbers of outputs and inputs differ, or for the reasons given in `forward`.
         """
         asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(self._asker.ask_now(asking))
@@ -200,7 +200,7 @@ class Critic:
         context: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the result of `batch_forward` without blocking."""
+        """Asynchronous version of `batch_forward`."""
         asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(await self._asker.ask(asking))
 
@@ -208,19 +208,19 @@ class Critic:
     def judge_id(self) -> str:
         """The critic's name in votes: `<evaluator>/<criterion>`, such as `gpt-6-luna/helpfulness`.
 
-        The first part is the name of the model, judge, function or class. The second part is omitted if the
-        criterion has no name. Adding a critic to a panel does not rename the votes of other judges.
+        The first part is the name of the model, judge, function or class; the second is omitted if the
+        criterion has no name. Adding a critic to a panel does not change the ids of other judges.
         """
         name = self.criterion.name
         return self._asker.name if name is None else f"{self._asker.name}/{name}"
 
     def describe(self) -> dict[str, Json]:
-        """Return everything that the votes depend on: evaluator, criterion, template and reference."""
+        """Return everything that affects the votes: evaluator, criterion, template and reference."""
         own = {"critic": self.criterion.asked(), "prompt_template": self.prompt_template}
         return {**self._asker.describe(), **own, "reference": text_of(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the critic's vote on its own criterion; for any other criterion, `asked` is False.
+        """Return the critic's vote on its own criterion, or a reply with `asked=False` for other criteria.
 
         The request's query, reference submission, guidelines and examples become the template's input,
         reference, context and examples. The system prompt is used only if the evaluator is a model.
@@ -251,7 +251,7 @@ class Critic:
         return self._asker.models
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """Return the prompt for a panel's request; None if no model is called for its criterion.
+        """Return the prompt for a panel's request, or None if no model is called for its criterion.
 
         Raises:
             ArgumentError: If the template cannot be filled in.
@@ -266,23 +266,23 @@ class Critic:
         return asking_of(self.criterion, self._template, [case_in_panel(request)], call)
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Return whether the criterion is the critic's own and needs the reference of the panel's request."""
+        """Return whether the criterion is the critic's own and needs the reference in the panel's request."""
         return self._is_own(criterion) and is_blank(self.reference)
 
     def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
-        """Check that a panel provides all template variables; warn if few-shot examples are not shown.
+        """Check that panels provide all template variables; warn if few-shot examples will not be shown.
 
         Args:
             judge_id: Name of the critic in the panel.
             few_shot: Names of the criteria with few-shot examples.
 
         Raises:
-            ArgumentError: If a panel does not provide a variable, or a format is not suitable for text.
+            ArgumentError: If panels do not provide a variable, or a format is not suitable for text.
         """
         unknown = [name for name in self._template.names if name not in _ALL_VARIABLES]
         if unknown:
             raise ArgumentError(
-                f"judge {judge_id!r}: prompt_template has {listed(unknown)}, which a panel does not provide; "
+                f"judge {judge_id!r}: prompt_template uses {listed(unknown)}, not provided by a panel; "
                 f"write the text itself into the template. Available: {listed(_ALL_VARIABLES)}"
             )
         own = {} if is_blank(self.reference) else {"reference": self.reference}
@@ -327,10 +327,10 @@ class Critic:
         return type(criterion) is type(self.criterion) and own == other
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the critic as JSON data, which `from_dict` reads.
+        """Return the critic as JSON data that `from_dict` can read.
 
-        An `LLMConfig` is written without its `api_key`, its `extra_headers` and those of its `extra_params`
-        that hold a secret; set them again after reading.
+        An `LLMConfig` is written without `api_key`, `extra_headers` and any `extra_params` that contain
+        secrets; set them again after reading.
 
         Raises:
             ArgumentError: If the evaluator is neither a model name nor an `LLMConfig`, or a value cannot be

@@ -87,7 +87,7 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
 
 
 def called_of(given: Any) -> Called | None:
-    """Wrap a function, or an object with `forward` or `aforward`; return None for anything else."""
+    """Wrap a function or an object with `forward` or `aforward`; return None for anything else."""
     if isinstance(given, type):
         return None
     sync, later = (_method(given, name) for name in ("forward", "aforward"))
@@ -176,7 +176,7 @@ def _replies(exchange: Exchange[tuple[Answer, ...]], count: int, truncated: bool
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A function, or an object with methods that are called with the prompt.
+    """A function, or an object with a `forward` or `aforward` method, that is called with the prompt.
 
     Attributes:
         source: The function or the object.
@@ -212,7 +212,7 @@ class Called:
         return _read(asking, await self.call(asking.prompt))
 
     async def call(self, prompt: Any) -> Any:
-        """Return the raw result for a prompt; a synchronous callable runs in a thread."""
+        """Return the raw result of calling the evaluator; a synchronous callable runs in a thread."""
         if self.later is not None:
             given = self.later(prompt)
         else:

@@ -48,7 +48,7 @@ class Prompt:
     Attributes:
         role: The role of the message: `"user"`.
         content: The template with its variables filled in.
-        format_override: The pydantic class that the reply must follow.
+        format_override: The pydantic class that the reply must match.
     """
 
     role: str

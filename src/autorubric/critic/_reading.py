@@ -45,7 +45,7 @@ def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
         ReplyError: If the payload is not an evaluation.
     """
     if not isinstance(payload, Mapping):
-        raise ReplyError(f"{shortened(payload)} is no evaluation; give one object")
+        raise ReplyError(f"{shortened(payload)} is not an evaluation; return one object")
     return (case.criterion.read(payload, case.shown),)
 
 
@@ -57,11 +57,11 @@ def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
     """
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
-        raise ReplyError('the reply is no object with a list "evaluations"')
+        raise ReplyError('the reply is not an object with a list "evaluations"')
     if len(evaluations) != len(cases):
         raise ReplyError(
-            f"there are {len(cases)} outputs and {len(evaluations)} evaluations; give one for each output, "
-            "in their order"
+            f"there are {len(cases)} outputs and {len(evaluations)} evaluations; return one per output, "
+            "in the same order"
         )
     answers: list[Answer] = []
     faults = []

@@ -68,7 +68,7 @@ class Template:
     """A parsed template.
 
     Attributes:
-        pieces: Literal texts, each with the variable that follows it; None if no variable follows.
+        pieces: Pairs of a literal text and the variable that follows it; None if no variable follows.
     """
 
     pieces: tuple[tuple[str, Variable | None], ...]
@@ -79,7 +79,7 @@ class Template:
 
         Args:
             text: Text with `{name}` for variables, and `{{` and `}}` for literal braces.
-            known: Names of the variables to list in errors.
+            known: Variable names to list in error messages.
 
         Raises:
             ArgumentError: If a brace is unmatched, or braces contain anything other than a variable.
@@ -104,16 +104,16 @@ class Template:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The distinct names of the variables, in the order of the template."""
+        """The distinct variable names, in template order."""
         return tuple(dict.fromkeys(variable.name for _, variable in self.pieces if variable is not None))
 
     def fill(self, values: Mapping[str, Any], *, composed: Container[str] = ()) -> str:
-        """Return the text with every variable replaced by its value.
+        """Return the template's text with every variable replaced by its value.
 
         Args:
-            values: The values by name.
-            composed: Names of variables composed by the library. In all other values, anything that looks
-                like a delimiter or a chat-template token is made harmless.
+            values: Values by variable name.
+            composed: Names of variables whose values the library composes. In all other values, anything that
+                looks like a delimiter or a chat-template token is made harmless.
 
         Raises:
             ArgumentError: If a variable has no value (the error lists the known ones, closest match first),

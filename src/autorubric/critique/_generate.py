@@ -268,15 +268,14 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """Critique every draft of a file, write one record per draft, and return statistics.
+    """Critique every draft in a file, write one record per draft, and return statistics.
 
-    The function can also be called inside a running event loop.
-
-    It writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are
-    written in order of arrival. At most 32 drafts are in progress, or as many as `max_parallel_requests`
-    allows; a teacher that is a sync function gets one draft at a time unless the config allows more. For an
-    unusable critique, the record contains the error. The pass stops (`stopped` is `errors`) if the teacher
-    repeatedly fails with the same provider error or timeout.
+    The function can also be called inside a running event loop. It writes `critiques_v1.jsonl`,
+    `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are written as critiques arrive. At
+    most 32 drafts, or as many as `max_parallel_requests` allows, are in progress at once; a sync teacher
+    function gets one draft at a time unless the config allows more. For an unusable critique, the record
+    contains the error. The pass stops (`stopped` is `errors`) if the teacher repeatedly fails with the same
+    provider error or timeout.
 
     Args:
         drafts_path: JSON lines file with `{"id", "prompt", "output", "contract"}`; other keys are ignored.
@@ -284,26 +283,27 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
         out_dir: The output folder, which is created if missing.
         teacher: A model name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
             `aforward(prompt)`, or a function that takes a `TeacherPrompt` and returns JSON text, a dict, a
-            `TeacherReply`, or an object with a string attribute `text`. With a rubric, any value accepted by
-            `judges=[...]`.
-        config: `{"models": [...], "generation": {...}}`, fallbacks and settings of a model passed by name.
+            `TeacherReply`, or an object with a string attribute `text`. With a rubric, any value that
+            `judges=[...]` accepts.
+        config: `{"models": [...], "generation": {...}}`: fallbacks and settings for a model passed by name.
             The setting `timeout`, in seconds per critique, also applies to async functions and `aforward`;
-            sync functions cannot be interrupted and must limit themselves. For other teachers, the config is
-            only written to the manifest. Secrets are never written.
+            sync functions cannot be interrupted and must enforce their own. For other teachers, the config is
+            only recorded in the manifest. Secrets are never written.
         schema: JSON schema of the critiques, or its path; None for the built-in schema.
         template: Text of the prompt template, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`,
             `{contract}`, `{material}` (prompt, output and contract), `{schema}` and `{rule}`.
         limit: Number of drafts to critique from the start of the file; None for all.
-        resume: Whether to keep existing records and skip drafts that have one, unless they have changed.
-            Otherwise existing records are moved to `critiques_v1.previous.jsonl`.
-        rubric: A rubric or the path of a rubric file, used instead of schema and template. The values of its
-            criteria on [0, 1] become the scores.
-        threshold: Minimum score on [0, 1] for a rubric's verdict to be pass and not revise; None for 0.7.
+        resume: Whether to keep existing records and skip drafts that have one, unless they have changed. If
+            False, existing records are moved to `critiques_v1.previous.jsonl`.
+        rubric: A rubric or the path of a rubric file, used instead of schema and template. Its criteria's
+            values in [0, 1] become the scores.
+        threshold: With a rubric, minimum score in [0, 1] for the verdict pass instead of revise; None for
+            0.7.
         retry_errors: Whether to retry unusable critiques; requires `resume`.
-        dry_run: Whether to only read the drafts and report what would be done.
+        dry_run: Whether to only read the drafts and report what a full pass would do.
         max_calls: Maximum number of requests to models, including retries and repeated questions. When the
-            limit is reached, requests in flight are still completed and written, and the pass ends; another
-            pass with `resume` continues under a new limit. Requests of your own teachers count if they use
+            limit is reached, requests in flight are completed and written, and the pass ends; another pass
+            with `resume` continues under a new limit. Requests sent by your own teachers count if they use
             this library's clients.
         max_cost: Maximum cost of requests in US dollars, enforced in the same way. The price of every model
             must be known.
@@ -351,7 +351,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """Critique every draft of a file; the asynchronous version of `generate_critiques`."""
+    """Critique every draft in a file; the asynchronous version of `generate_critiques`."""
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config must be a mapping; got {shortened(config)}")

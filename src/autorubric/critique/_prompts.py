@@ -35,11 +35,11 @@ Task = Literal["critique", "rewrite"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherPrompt:
-    """The prompt that is passed to a teacher function or to the `forward` method of a teacher object.
+    """The prompt passed to a teacher function or to a teacher object's `forward` method.
 
     Attributes:
         role: Role of the message, always `"user"`.
-        content: Text of the prompt, which is the filled template.
+        content: Text of the prompt: the filled-in template.
         task: The task, `"critique"` or `"rewrite"`.
         draft_id: Id of the draft.
         schema: JSON schema of the critique; None for a rewrite.
@@ -56,7 +56,7 @@ class TeacherPrompt:
 
 
 def load_critique_prompt_template(path: str | Path | None = None) -> str:
-    """Load the built-in template of critique prompts (v1), or the template in a file.
+    """Load the built-in critique prompt template (v1), or a template from a file.
 
     Raises:
         FileError: If the file cannot be read.

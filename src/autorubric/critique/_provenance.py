@@ -20,14 +20,14 @@ ErrorCode = Literal["JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherReply:
-    """A reply with metadata, which a teacher function may return instead of a string.
+    """A reply with metadata, which a teacher function can return instead of a string.
 
     Attributes:
         text: Text of the reply.
         provider: The provider that served the reply.
         selected_model: The model that answered.
         attempted_models: The models that were called, in order.
-        request_id: The provider's id of the request.
+        request_id: The id that the provider assigned to the request.
         usage: Token counts, such as `{"total_tokens": 450}`.
         cost: Cost in US dollars; None if unknown.
         latency_s: Latency in seconds; None to use the measured time.

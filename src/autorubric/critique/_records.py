@@ -130,7 +130,7 @@ def resolve_evidence(path: str, output: Json) -> bool:
 
     Args:
         path: Keys separated by dots or quoted in brackets, and indices in brackets, for example
-            `payload.days[0]["first title"]`. The path may start with `$`, which denotes the output.
+            `payload.days[0]["first title"]`. The path can start with `$`, which stands for the output.
         output: The output, as data or a JSON string. No path exists in text that is not JSON.
     """
     steps = _steps(path)

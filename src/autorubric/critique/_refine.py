@@ -50,19 +50,18 @@ def refine(  # noqa: PLR0913 - the public contract
 ) -> dict[str, Json]:
     """Rewrite the drafts whose verdict is revise, critique them again, and return statistics.
 
-    The function can also be called inside a running event loop.
-
-    A draft is rewritten according to its critique and critiqued again until the verdict is pass (`refined`)
-    or reject (`rejected`), or until the teacher fails (`errors`). If the score does not increase, a text
-    repeats, or all rounds are used up, the draft is `undecided`, with the reason and the best text, which may
-    be the draft itself. The score is the mean of a critique's scores, or the score of the rubric. Drafts with
-    the worst issues come first, then drafts with the lowest scores. The function writes the drafts to
-    `refined_v1.jsonl`, `rejected_v1.jsonl`, `undecided_v1.jsonl` and `errors_v1.jsonl`, and also writes
-    `refined_v1_manifest.json` and `refined_v1_stats.json`.
+    The function can also be called inside a running event loop. A draft is rewritten based on its critique
+    and critiqued again until the verdict is pass (`refined`) or reject (`rejected`), or until the teacher
+    fails (`errors`). If the score does not increase, a text repeats, or all rounds are used up, the draft is
+    `undecided`, with the reason and the best text, which can be the draft itself. The score is the mean of a
+    critique's scores, or the rubric's score. Drafts with the worst issues come first, then drafts with the
+    lowest scores. The function writes the drafts to `refined_v1.jsonl`, `rejected_v1.jsonl`,
+    `undecided_v1.jsonl` and `errors_v1.jsonl`, and also writes `refined_v1_manifest.json` and
+    `refined_v1_stats.json`.
 
     Args:
         critiques_path: The critiques file written by `generate_critiques`.
-        drafts_path: The drafts file of these critiques. Drafts that were removed from the file do not count.
+        drafts_path: The file of the drafts that were critiqued. Drafts removed from it are ignored.
         out_dir: The output folder, which is created if missing.
         teacher: The teacher that rewrites and critiques; see `generate_critiques`. A function distinguishes
             the two tasks by `prompt.task`. With a rubric, the teacher rewrites and votes as a judge.
@@ -76,13 +75,13 @@ def refine(  # noqa: PLR0913 - the public contract
         threshold: See `generate_critiques`.
         min_risk: Lowest hallucination risk to include: `low`, `medium` or `high`.
         max_risk: Highest hallucination risk to include.
-        limit: Number of drafts to refine, the most urgent first; None for all.
-        resume: Whether to keep existing outcomes, unless the draft or its critique has changed. Otherwise
+        limit: Number of drafts to refine, most urgent first; None for all.
+        resume: Whether to keep existing outcomes, unless the draft or its critique has changed. If False,
             existing files are moved to `….previous.jsonl`.
         retry_errors: Whether to retry failed drafts; requires `resume`.
         validate: A function that checks the rewritten output and returns its findings as JSON data, which
-            become the contract of the record and of the next critique. An exception marks the output as
-            invalid, and a model is asked again. Replaces the check that no top-level key is lost.
+            become the contract in the record and in the next critique. An exception marks the output as
+            invalid, and a model is asked again. Replaces the check that no top-level keys are lost.
         max_calls: See `generate_critiques`. Finished rounds of drafts in progress are kept.
         max_cost: See `generate_critiques`.
 

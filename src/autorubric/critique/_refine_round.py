@@ -57,9 +57,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
     # The function is user code: any other exception means that the output is not acceptable.
     except Exception as error:
         told = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
-        raise SchemaFaultError(
-            f"the rewritten output was refused by its check: {told}", reply=text
-        ) from error
+        raise SchemaFaultError(f"the rewritten output failed its check: {told}", reply=text) from error
     try:
         json.dumps(contract, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -81,7 +79,7 @@ def _read(text: str, before: Json) -> Json:
     kind = json_kind(before)
     body = without_thinking(text, "rewritten output")
     if not body:
-        raise ReplyError("the rewritten output is empty; give the whole of it", reply=text)
+        raise ReplyError("the rewritten output is empty; return the complete output", reply=text)
     if kind is None:
         return body
     if kind is dict:
@@ -92,7 +90,7 @@ def _read(text: str, before: Json) -> Json:
         data = _scalar(body)
         if json_kind(data) is not kind:
             asked = "true or false" if kind is bool else "a number"
-            raise ReplyError(f"the reply is {shortened(body)}; answer with {asked} alone", reply=text)
+            raise ReplyError(f"the reply is {shortened(body)}; reply with {asked} only", reply=text)
     return json.dumps(data, ensure_ascii=False) if isinstance(before, str) else data
 
 
@@ -107,9 +105,7 @@ def _check_keys(output: Json, before: Json) -> None:
     old, new = data_of(before), data_of(output)
     if isinstance(old, dict) and isinstance(new, dict) and (lost := [key for key in old if key not in new]):
         named = ", ".join(repr(key) for key in lost[:10])
-        raise SchemaFaultError(
-            f"the rewritten output lacks {named}; keep every key at the top of the output", reply=None
-        )
+        raise SchemaFaultError(f"the rewritten output lacks {named}; keep every top-level key", reply=None)
 
 
 Outcome = Literal["refined", "rejected", "undecided", "errors"]

@@ -233,7 +233,7 @@ def rubric_critic(
     """
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-        raise ArgumentError(f"threshold must be a number on [0, 1]; got {threshold!r}")
+        raise ArgumentError(f"threshold must be a number in [0, 1]; got {threshold!r}")
     if isinstance(teacher, str):
         teacher = model_config(teacher, config)
     if isinstance(teacher, LLMClient):

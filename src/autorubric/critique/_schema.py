@@ -28,7 +28,7 @@ _MOST_FAULTS: Final = 5
 
 
 def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
-    """Load the built-in JSON schema of critiques (draft 2020-12, version `v1`), or the schema in a file.
+    """Load the built-in critique JSON schema (draft 2020-12, version `v1`), or a schema from a file.
 
     Raises:
         FileError: If the file cannot be read or is not valid JSON.
@@ -129,7 +129,7 @@ class CritiqueSchema:
         try:
             found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
         except (Unresolvable, RecursionError, re.error) as error:
-            raise SchemaFaultError(f"the schema cannot be followed: {error}") from None
+            raise SchemaFaultError(f"the schema cannot be applied: {error}") from None
         if found:
             told = [
                 f"{path_text(tuple(fault.absolute_path)) or 'the critique'}: {fault.message[:300]}"

@@ -145,7 +145,7 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
-        raise ArgumentError(f'config: "timeout" must be positive seconds; got {shortened(seconds)}')
+        raise ArgumentError(f'config: "timeout" must be positive, in seconds; got {shortened(seconds)}')
     return float(seconds)
 
 

@@ -39,7 +39,7 @@ class RubricDataset(SharingItems):
     """A dataset of items that share a prompt, a rubric and a reference answer.
 
     Attributes:
-        prompt: Prompt that the submissions respond to; an item's own prompt takes precedence.
+        prompt: Prompt that the submissions answer; an item's own prompt takes precedence.
         rubric: Rubric for all items; an item's own rubric takes precedence.
         name: Name of the dataset.
         reference_submission: Reference answer for all items; an item's own takes precedence.
@@ -47,7 +47,7 @@ class RubricDataset(SharingItems):
     """
 
     def part(self, first: int, step: int) -> Self:
-        """Return a dataset of every `step`-th item from position `first` on; items keep their ids.
+        """Return a dataset of every `step`-th item, starting at position `first`; items keep their ids.
 
         A part of a streamed dataset is also streamed.
         """
@@ -59,10 +59,10 @@ class RubricDataset(SharingItems):
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
     ) -> tuple[Self, Self]:
-        """Split the dataset into a training part of `n_train` items and a test part with the remaining items.
+        """Split the dataset into a training part of `n_train` items and a test part of the remaining items.
 
-        A stratified split gives each label of each criterion the same frequency in both parts, as far as
-        possible, by iterative stratification (Sechidis et al. 2011) on the labels of `item_truth`. Labels
+        A stratified split keeps each label's relative frequency as equal as possible in both parts, for each
+        criterion, by iterative stratification (Sechidis et al. 2011) on the labels of `item_truth`. Labels
         that are not categories are binned into quarters of [0, 1]. Items keep their ids.
 
         Args:
@@ -94,28 +94,27 @@ class RubricDataset(SharingItems):
     ) -> DatasetSplit:
         """Split the dataset into three disjoint parts for few-shot examples, tuning and evaluation.
 
-        Without groups, each part has its share of the items, rounded. If stratified by one variable (a
-        criterion, a key of `metadata` or a function), each part also has its share of each stratum, rounded
-        up or down. If stratified by the labels of several criteria, each label has the same frequency in all
-        parts, as far as possible, by iterative stratification (Sechidis et al. 2011); labels that are not
-        categories are binned into quarters of [0, 1]. Groups are never divided, and sizes and label
-        frequencies are met as closely as the groups allow. Items keep their ids.
+        Without groups, each part contains the requested fraction of the items, rounded. If stratified by one
+        variable (a criterion, a `metadata` key or a function), each part also contains that fraction of each
+        stratum, rounded up or down. If stratified by the labels of several criteria, iterative stratification
+        (Sechidis et al. 2011) keeps label frequencies as equal as possible across the parts; labels that are
+        not categories are binned into quarters of [0, 1]. Groups are never divided, and part sizes and label
+        frequencies are matched as closely as the groups allow. Items keep their ids.
 
         Args:
-            train: Share of the items in the training part, above 0.
-            dev: Share of the items in the development part, above 0.
-            test: Share of the items in the test part, above 0; the three shares must sum to 1.
+            train: Fraction of the items in the training part, above 0.
+            dev: Fraction of the items in the development part, above 0.
+            test: Fraction of the items in the test part, above 0; the three fractions must sum to 1.
             stratify: True for the labels of all criteria (`item_truth`), False for a random split, a function
-                of an item, or a name: a key of `metadata` or, if an item has no such key, a criterion. Items
-                without a label form a separate stratum.
-            group: Key of `metadata`, or function of an item, that identifies items which belong together,
-                such as texts by the same author. An item for which the function returns None forms a separate
-                group.
-            seed: Random seed; None means 0. The same dataset and seed give the same parts.
+                of an item, or a name: a `metadata` key or, for items that do not have the key, a criterion.
+                Items that have no label form a separate stratum.
+            group: `metadata` key, or function of an item, that identifies items that belong together, such as
+                texts by the same author. An item for which the function returns None forms a separate group.
+            seed: Random seed; None means 0. The same dataset and seed always yield the same parts.
 
         Raises:
-            ArgumentError: If the shares are not positive or do not sum to 1, a part would be empty, or an
-                item does not have the key that `stratify` or `group` names.
+            ArgumentError: If the fractions are not positive or do not sum to 1, a part would be empty, or an
+                item does not have the key passed as `stratify` or `group`.
         """
         shares = (train, dev, test)
         sizes = sizes_of(len(self), shares)
@@ -176,13 +175,13 @@ class RubricDataset(SharingItems):
         """Return a copy of the dataset with the ratings of a table added to its items.
 
         The table is a CSV or TSV file with the columns `item_id, criterion, rater, value` and optionally
-        `rater_type` and `sample`, or with `item_id, criterion` and one column per person. Rows of other
+        `rater_type` and `sample`, or with `item_id, criterion` and one column per annotator. Rows of other
         items, and of samples after the first (`0`), are skipped, as are empty cells and values such as `NA`,
         `-` and `INVALID`, unless `labels` maps them or they are an option of the criterion.
 
         Args:
             path: Path of the table.
-            labels: Labels by raw value, such as `{"Yes": "MET"}`; None as a label means no rating.
+            labels: Labels by raw value, such as `{"Yes": "MET"}`; a value mapped to None is not a rating.
             raters: Raters to include; by default, all raters of the type.
             rater_type: Type of raters to include; None includes all types.
 
@@ -200,18 +199,18 @@ class RubricDataset(SharingItems):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Create a dataset from a mapping or a list of items with the structure of JSON dataset files."""
+        """Create a dataset from a mapping or a list of items, structured like a JSON dataset file."""
         return cls._of(_store.contents_of_mapping(given))
 
     @property
     def is_streamed(self) -> bool:
-        """Whether the items stay in their file and are read on each access."""
+        """Whether the items remain in their file and are read on each access."""
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """Return a digest of a streamed dataset's file and of the data that its items share.
+        """Return a digest of a streamed dataset's file and shared data, or None if it has no fixed source.
 
-        The result is None if the items are in memory, or refer to rubric files, which may change unnoticed.
+        This is the case if the items are in memory, or refer to rubric files, which could change unnoticed.
         """
         sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
         return None if sha256 is None else canonical_sha256([sha256, self._header()])
@@ -222,14 +221,14 @@ class RubricDataset(SharingItems):
     def copy_lines(self, earlier: EarlierCopy | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
         """Yield the lines of a copy for `from_copy`: one line for the shared data, then one line per item.
 
-        Each line is paired with the rubric that it introduces. Unregistered checks are written as their
-        qualified names. Items are read one at a time.
+        Each line is paired with the rubric that it introduces, or None. Unregistered checks are written as
+        their qualified names. Items are read one at a time.
 
         Args:
             earlier: An earlier copy, in which the lines of unchanged items are marked.
 
         Raises:
-            ArgumentError: If a criterion is of an unregistered kind, which a file cannot refer to.
+            ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.
             DatasetError: If a streamed file has errors.
         """
         yield self.header_line(), self.rubric
@@ -246,12 +245,12 @@ class RubricDataset(SharingItems):
         """Return the first line of a copy, which contains the data that the items share.
 
         Raises:
-            ArgumentError: If a criterion is of an unregistered kind, which a file cannot refer to.
+            ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.
         """
         return line_of(self._header())
 
     def item_lines(self) -> Iterator[bytes]:
-        """Return the line of each item in a copy, read from the file if the dataset is itself a copy."""
+        """Return an iterator over the items' lines in a copy; a copied dataset reads them from its file."""
         if isinstance(self._items, CopiedItems):
             return iter(self._items.rows)
         return (line_of(item.snapshot()) for item in self._items)
@@ -260,12 +259,12 @@ class RubricDataset(SharingItems):
     def from_copy(
         cls, path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
     ) -> Self:
-        """Open a file written from `copy_lines` as a streamed dataset; checks need not be registered here.
+        """Open a file written by `copy_lines` as a streamed dataset; its checks need not be registered.
 
         Args:
             path: Path of the file.
-            starts: Offsets of the lines if they are not in order; None determines them from the file.
-            substitutes: Lines that replace lines of the file, by line number from 0.
+            starts: Line offsets, required if the lines are not in order; None determines them from the file.
+            substitutes: Replacement lines by line number, from 0.
 
         Raises:
             DatasetError: If the copy is damaged, or a newer version wrote it.
@@ -274,18 +273,18 @@ class RubricDataset(SharingItems):
         return cls._of(stored_contents(path, starts, substitutes))
 
     def reading_items_of(self, other: RubricDataset) -> Self:
-        """Return this dataset with its items taken from `other`, which must be a copy of it."""
+        """Return this dataset with its items read from `other`, which must be a copy of this dataset."""
         return self._of(self._contents()._replace(items=other._items))
 
     def with_rubric(self, rubric: Rubric) -> Self:
-        """Return a copy of the dataset with another shared rubric.
+        """Return a copy of the dataset with a different shared rubric.
 
-        Items with their own rubric keep it. Labels are kept and not validated again.
+        Items that have their own rubric keep it. Labels are kept without being validated again.
         """
         return self._of(self._contents()._replace(rubric=rubric))
 
     def with_items(self, items: Iterable[DataItem]) -> Self:
-        """Return a copy of the dataset with other items.
+        """Return a copy of the dataset with different items.
 
         Raises:
             DatasetError: If ids are not unique or labels do not match their rubric.
@@ -302,19 +301,19 @@ class RubricDataset(SharingItems):
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """Read a dataset from JSON text or from a file: a `Path`, or one line that ends in `.json`."""
+        """Read a dataset from JSON text or from a file: a `Path`, or a file name with the suffix `.json`."""
         return cls._of(_store.contents_of_text(given))
 
     def to_file(self, path: str | Path) -> None:
         """Write the dataset as JSON, JSON lines, YAML, CSV, TSV or Parquet; the suffix determines the format.
 
-        A JSON lines file begins with a header line for the shared data, which has the key `format`. A table
-        (CSV, Parquet) omits the dataset's rubric, name and metadata; shared prompts and references are
-        written into every row, and items without an id get their position as id.
+        A JSON lines file begins with a header line that has the key `format` and contains the shared data. A
+        table (CSV, Parquet) omits the dataset's rubric, name and metadata; shared prompts and references are
+        written to every row, and the default id of an item is its position.
 
         Raises:
-            ArgumentError: If a table cannot hold an item's data (a rubric, ratings or reasons), or a check is
-                not registered.
+            ArgumentError: If an item has data that a table cannot store (a rubric, ratings or reasons), or a
+                check is not registered.
             FileError: If the suffix is unknown, or the file cannot be written.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
@@ -337,8 +336,8 @@ class RubricDataset(SharingItems):
         Args:
             path: Path of the file.
             rubric: Rubric, or path of a rubric file, that replaces the rubric in the dataset file.
-            **fields: Mapping of columns, such as `submission="response"` or `truth={"clear": "is_clear"}`;
-                see `FieldMap`.
+            **fields: Column mapping, such as `submission="response"` or `truth={"clear": "is_clear"}`; see
+                `FieldMap`.
 
         Raises:
             DatasetError: If the file cannot be read or has errors. All errors are reported.
@@ -352,10 +351,10 @@ class RubricDataset(SharingItems):
     def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:
         """Open a JSON lines or Parquet file as a dataset that reads its items on access.
 
-        Use this for files that do not fit into memory: shared data is read immediately, items are read on
-        each access, and about eight bytes per item are kept. All functions that take a dataset accept the
-        result. Items are validated when they are read, and random access is slower in Parquet files. The file
-        must not change in the meantime; a run works on its own copy.
+        Use this for files that do not fit into memory: shared data is read immediately, items are read and
+        validated on each access, and only about eight bytes per item stay in memory. All functions that take
+        a dataset accept the result. Random access is slower in Parquet files. The file must not change while
+        the dataset is in use; a run works on its own copy.
 
         Args:
             path: Path of the file.
@@ -363,7 +362,7 @@ class RubricDataset(SharingItems):
 
         Raises:
             DatasetError: If the file cannot be read or its shared data has errors. Errors in items are raised
-                when the first of them is reached, together with those that follow.
+                when the first invalid item is reached, together with the errors that follow it.
             RubricError: If the rubric file has errors.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
@@ -375,10 +374,10 @@ class RubricDataset(SharingItems):
     @overload
     def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return a DataFrame with one row per item and the columns of `from_file`; cells hold Python values.
+        """Return a DataFrame with one row per item, the columns of `from_file` and Python values.
 
-        Ratings, reasons and rubrics of items are omitted. With `library="polars"`, a polars DataFrame is
-        returned, in which columns of mixed types are text.
+        The items' ratings, reasons and rubrics are omitted. With `library="polars"`, return a polars
+        DataFrame, in which columns of mixed types are text.
         """
         ids = [self.item_id(i) for i in range(len(self))]
         return in_library(_tables.frame_of(_tables.table_of(self._contents(), ids, texts=False)), library)
@@ -392,12 +391,12 @@ class RubricDataset(SharingItems):
         Args:
             frame: DataFrame with one row per item; None and NaN are missing values.
             rubric: Rubric of the dataset.
-            **fields: Mapping of columns, such as `submission="response"`, `truth={"clear": "is_clear"}` or
+            **fields: Column mapping, such as `submission="response"`, `truth={"clear": "is_clear"}` or
                 `truth="label_"`; see `FieldMap`. Columns that are neither mapped nor named like a field
                 become metadata.
 
         Raises:
-            ArgumentError: If a field is not one of `FieldMap`.
+            ArgumentError: If `FieldMap` does not define a field.
             DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_tables.contents_of_frame(frame, rubric, fields))
@@ -412,10 +411,10 @@ class RubricDataset(SharingItems):
         Args:
             dataset: Hugging Face dataset, such as one split of a `DatasetDict`.
             rubric: Rubric of the dataset.
-            **fields: Mapping of columns; see `FieldMap`.
+            **fields: Column mapping; see `FieldMap`.
 
         Raises:
-            ArgumentError: If `dataset` is not such a dataset, or a field is not one of `FieldMap`.
+            ArgumentError: If `dataset` is not a Hugging Face dataset, or `FieldMap` does not define a field.
             DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_store.contents_of_hf(dataset, rubric, fields))

@@ -10,20 +10,20 @@ _ID = b'{"id":"'
 
 
 class EarlierCopy:
-    """The lines of an earlier copy, in which lines of a new copy can be looked up.
+    """An earlier copy of a dataset, in which lines of a new copy can be looked up.
 
-    As long as both copies have the same lines, nothing is kept in memory. From the first different line on,
+    While both copies have the same lines, nothing is kept in memory. After the first line that differs,
     about a hundred bytes are kept per line.
 
     Args:
-        lines: Lines of the items in the earlier copy, in order.
+        lines: Item lines of the earlier copy, in order.
         count: Number of lines.
-        is_akin: Whether the shared data of both copies is equal. A line that is in both copies then contains
-            an item without errors.
+        is_akin: Whether the shared data of both copies is equal. If so, a line in both copies is known to
+            contain a valid item.
 
     Attributes:
-        kept: By position in the earlier copy, 1 if the item was found in the new copy. Items without an id
-            are the same only if they have the same position.
+        kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without
+            an id match only at the same position.
     """
 
     def __init__(self, lines: Iterator[bytes], count: int, *, is_akin: bool) -> None:
@@ -33,9 +33,9 @@ class EarlierCopy:
         self._elsewhere: dict[bytes, int] | None = None
 
     def has(self, position: int, line: bytes) -> bool:
-        """Return whether the new copy's line is in the earlier copy; each earlier line is found only once.
+        """Return whether the earlier copy contains a line of the new copy; each earlier line matches once.
 
-        Call this with increasing positions.
+        Positions must increase from call to call.
         """
         if self._elsewhere is None:
             before = next(self._lines, None)

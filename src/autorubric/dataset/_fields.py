@@ -72,15 +72,15 @@ _VERDICTS: Final = {"MET", "UNMET", "CANNOT_ASSESS"}
 
 
 class FieldMap(TypedDict, total=False):
-    """Names of a table's columns by field. For missing fields, columns with common names are detected.
+    """Mapping of fields to table columns. Columns with common names are detected for unmapped fields.
 
     Attributes:
         id: Column of item ids.
         submission: Column of texts to grade.
         description: Column of short descriptions for human readers.
-        prompt: Column of prompts that the submissions respond to.
+        prompt: Column of prompts that the submissions answer.
         reference: Column of reference answers.
-        truth: Label columns by criterion, or the prefix of label columns before the criterion name.
+        truth: Label columns by criterion name, or the prefix that label columns have before that name.
         metadata: Columns to keep as metadata; by default, all columns that are not mapped.
     """
 
@@ -129,14 +129,18 @@ def renaming(
         rest = [column for column in columns if column not in used.union(kept)]
         names, changed = distinct([META + column for column in rest], [name for name, _ in wanted])
         wanted += zip(names, rest, strict=True)
-        told = [f"{name.removeprefix(META)!r}; there is also {given!r}" for name, given in changed.items()]
-        told += [
-            f"{column!r}; the rubric has no such criterion. Criteria: {', '.join(rubric.names)}"
+        kept_as = [
+            f"column {given!r} repeats another and is kept as metadata {name.removeprefix(META)!r}"
+            for name, given in changed.items()
+        ]
+        kept_as += [
+            f"column {column!r} is kept as metadata: the rubric has no criterion of that name. "
+            f"Criteria: {', '.join(rubric.names)}"
             for column in rest
             if rubric is not None and column.startswith(TRUTH) and column not in taken
         ]
-        for text in told:
-            warnings.warn(f"{faults.source}: a column is kept as metadata {text}", stacklevel=2)
+        for text in kept_as:
+            warnings.warn(f"{faults.source}: {text}", stacklevel=2)
     return [(name, column) for name, column in wanted if column in columns]
 
 

@@ -9,10 +9,10 @@ _SMALLEST = 1024
 
 
 class IdIndex:
-    """An index of positions by id that needs less memory than a dict of strings.
+    """An index from ids to positions that uses less memory than a dict of strings.
 
-    The index is an open-addressed table of 8-byte hashes and 4-byte positions. If two ids have the same
-    hash, the ids themselves are compared, so that collisions cause no errors.
+    The index is an open-addressing hash table of 8-byte hashes and 4-byte positions. If two ids have the
+    same hash, the ids themselves are compared, so that collisions do not cause errors.
 
     Args:
         id_at: Function that returns the id at a position; called only if hashes are equal.
@@ -30,7 +30,7 @@ class IdIndex:
         self._places = array("i", bytes(4 * slots))
 
     def add(self, item_id: str, position: int) -> int | None:
-        """Add an id with its position; if the id is already present, return its position instead."""
+        """Add an id with its position, or return the existing position if the id is already present."""
         slot, found = self._slot(item_id)
         if found is not None:
             return found

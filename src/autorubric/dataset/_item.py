@@ -70,7 +70,7 @@ RubricValue = Annotated[
 
 
 class DataItem(BaseModel):
-    """A submission with its prompt, labels and metadata; all arguments are keyword-only.
+    """A submission to grade, with its prompt, labels and metadata; all arguments are keyword-only.
 
     Attributes:
         submission: Submission to grade: a string, `{"thinking", "output"}`, named candidates, a conversation
@@ -81,9 +81,9 @@ class DataItem(BaseModel):
         rubric: Rubric of this item, instead of the dataset's.
         reference_submission: Reference answer of this item, instead of the dataset's.
         prompt: Prompt of this item, instead of the dataset's.
-        id: Id of the item, which recorded votes and ratings refer to; by default, its position as a string.
+        id: Id by which recorded votes and ratings refer to the item; by default, its position as a string.
         reasons: Reasons for the labels, by criterion name.
-        ratings: Labels by rater; combined, they replace missing ground-truth labels.
+        ratings: Labels by rater, which are combined to fill in missing ground-truth labels.
         metadata: Additional data, as JSON.
     """
 
@@ -114,10 +114,10 @@ class DataItem(BaseModel):
         return given
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the item in the format of dataset files, without default values.
+        """Return the item in the dataset file format, without default values.
 
         Raises:
-            ArgumentError: If a check in the rubric is an unregistered function, which a file cannot refer to.
+            ArgumentError: If the rubric has an unregistered check function, which a file cannot refer to.
         """
         return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
 
@@ -127,7 +127,7 @@ class DataItem(BaseModel):
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """Restore an item from the output of `snapshot`; its checks need not be registered here."""
+        """Restore an item from the output of `snapshot`; its checks need not be registered."""
         rubric = given.get("rubric")
         return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
 

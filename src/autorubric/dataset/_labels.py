@@ -36,7 +36,7 @@ class Label(NamedTuple):
     Attributes:
         item_id: Id of the item.
         criterion: Name of the criterion.
-        rater: Name of the person who assigned the label.
+        rater: Name of the annotator who assigned the label.
         value: The label itself.
         time: Time in ISO 8601, UTC; empty if the file does not contain it.
         sha256: Hash of the text that the rater saw; empty if the file does not contain it.
@@ -61,7 +61,7 @@ class MergedLabels:
     Attributes:
         dataset: The dataset with the labels.
         n_labels: Number of labels added.
-        raters: Names of the people who assigned the labels, in order of appearance.
+        raters: Names of the annotators who assigned the labels, in order of appearance.
         notices: Messages about labels that were skipped or replaced, with reasons.
     """
 
@@ -123,12 +123,12 @@ class _Cell(NamedTuple):
 def merge_labels(
     dataset: RubricDataset, paths: Sequence[str | Path], *, disputed: RubricDataset | None = None
 ) -> MergedLabels:
-    """Merge labels that people saved on annotation pages into a dataset.
+    """Merge labels that annotators saved on annotation pages into a dataset.
 
     Labels become ratings. If a rater labelled the same criterion of an item several times, the last label
-    counts. The item's metadata records the time, source (file and line) and reason of each label under
-    `label_sources`, by rater and criterion. Labels of unknown items and criteria, or of a text that has
-    changed since, are skipped with a notice.
+    is used. The item's metadata records each label's time, source (file and line) and reason under
+    `label_sources`, by rater and criterion. Labels for unknown items or criteria, or for items whose text
+    has since changed, are skipped with a notice.
 
     With `disputed`, the labels become the ground truth of the disputed criteria. The item's metadata records
     under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file (`source`), why
@@ -138,12 +138,12 @@ def merge_labels(
     Args:
         dataset: Dataset that the labels belong to.
         paths: Label files (JSON lines).
-        disputed: Items that were labelled for adjudication, as returned by `disputed_items`.
+        disputed: Items labelled for adjudication, as returned by `disputed_items`.
 
     Raises:
         DatasetError: If a file has errors, labels do not match their criteria, or no label belongs to the
             dataset.
-        ArgumentError: If an item's metadata already uses these keys for other data.
+        ArgumentError: If an item's metadata already contains other data under these keys.
     """
     merging = _Merging(dataset)
     kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))

@@ -133,7 +133,7 @@ class LazyItems(Sequence[DataItem]):
         return item
 
     def _raise_all(self, first: Faults, rest: Iterator[tuple[int, Any]], ids: IdIndex | None) -> NoReturn:
-        """Raise the errors found and those of the rows that follow."""
+        """Raise the errors found and the errors in the rows that follow."""
         found = list(first.found)
         for position, row in rest:
             faults = self._faults(position)

@@ -18,7 +18,7 @@ from autorubric.values import Json
 
 _NEEDED: Final = ("item_id", "criterion", "rater", "value")
 _LAYOUTS: Final = (
-    "use one row per label (item_id, criterion, rater, value) or one column per person (item_id, criterion "
+    "use one row per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
     "and names)"
 )
 _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
@@ -33,9 +33,9 @@ class LongRow(NamedTuple):
         rater: Name of the rater.
         rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
         value: Raw text of the label.
-        sample: Index of the rater's pass, from 0.
+        sample: Index of the rater's sample, from 0.
         reason: The rater's reason; empty if the table has no reasons.
-        confidence: Probability on [0, 1] that the label is correct; None if the table has no confidences.
+        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
         line: Line number in the file.
     """
 
@@ -53,10 +53,11 @@ class LongRow(NamedTuple):
 def read_long_table(path: str | Path) -> list[LongRow]:
     """Read labels from a CSV or TSV file with one row per label or one column per rater.
 
-    A long table has the columns `item_id, criterion, rater, value` and may have `rater_type, sample, reason,
-    confidence`; other columns are ignored. A wide table has `item_id` (or `id`), optionally `criterion`, and
-    neither `rater` nor `value`; every other column belongs to a person, and empty cells are skipped. Without
-    a `criterion` column, the criterion is an empty string, for items whose rubric has a single criterion.
+    A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
+    reason, confidence`; other columns are ignored. A wide table has `item_id` (or `id`), optionally
+    `criterion`, and neither `rater` nor `value`; each remaining column contains one annotator's labels, and
+    empty cells are skipped. If there is no `criterion` column, rows have an empty criterion, which is valid
+    for rubrics with a single criterion.
 
     Raises:
         DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
@@ -143,7 +144,7 @@ def _confidence(text: str, line: int, faults: Faults) -> float | None:
 
 
 def label_of(criterion: BaseCriterion, text: str) -> Json:
-    """Return the label in a cell, which is decoded from JSON if only the decoded value is a valid label.
+    """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label.
 
     Raises:
         ReplyError: If the cell does not contain a label of the criterion.

@@ -27,12 +27,12 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
     """Check that `save_truth` can write to the file.
 
     Raises:
-        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or does not have the keys of
-            the dataset format.
+        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or is not a CSV file and its
+            keys differ from the dataset format.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
-        what = "a file whose keys are not those of the dataset format" if suffix in _WRITABLE else suffix
+        what = "a file whose keys differ from the dataset format" if suffix in _WRITABLE else suffix
         raise ArgumentError(
             f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
         )
@@ -41,7 +41,7 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
 def save_truth(
     dataset: RubricDataset, path: str | Path, cells: Cells, fields: FieldMap | None = None
 ) -> None:
-    """Save new labels of a dataset into the file that it was read from.
+    """Save new labels in a dataset to the file that it was read from.
 
     In a CSV or TSV file, only the cells of these labels change, and the encoding if it is not UTF-8. If a
     criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
@@ -50,7 +50,7 @@ def save_truth(
     Args:
         dataset: Dataset that contains the labels.
         path: Path of the file, which must not have changed since it was read.
-        cells: The new labels.
+        cells: The new labels, by item position and criterion name.
         fields: Mapping of columns with which a CSV file in another format was read.
 
     Raises:

@@ -74,7 +74,7 @@ class SharingItems:
 
     @property
     def field_map(self) -> FieldMap | None:
-        """Mapping of columns with which the dataset was read.
+        """Column mapping that the dataset was read with.
 
         None if the dataset was not read from a table, or if the table was in the dataset format.
         """
@@ -133,7 +133,7 @@ class SharingItems:
         return items.ids() if isinstance(items, LazyItems) else map(self.item_id, range(len(self)))
 
     def get_item_rubric(self, i: int) -> Rubric:
-        """Return the item's own rubric, or else the dataset's.
+        """Return the item's rubric, which defaults to the dataset's rubric.
 
         Raises:
             ArgumentError: If neither the item nor the dataset has a rubric.
@@ -157,39 +157,38 @@ class SharingItems:
         return self.rubric if own is None else own
 
     def get_item_prompt(self, i: int) -> str | None:
-        """Return the item's own prompt, or else the dataset's."""
+        """Return the item's prompt, which defaults to the dataset's prompt."""
         own = self._items[i].prompt
         return self.prompt if own is None else own
 
     def get_item_reference_submission(self, i: int) -> str | None:
-        """Return the item's own reference answer, or else the dataset's."""
+        """Return the item's reference answer, which defaults to the dataset's reference answer."""
         own = self._items[i].reference_submission
         return self.reference_submission if own is None else own
 
     def item_truth(self, i: int) -> dict[str, Json] | None:
-        """Return the item's ground-truth labels by criterion name; None if it has no labels.
+        """Return the item's ground-truth labels by criterion name, or None if it has no labels.
 
-        A label that is missing from `ground_truth` is determined from `ratings` by the rule of `with_truth`.
-        By default, it is the median on an ordinal scale (the lower of two middle options), the mean of
-        numbers (or their lower median if the mean is not an allowed answer), and otherwise the most frequent
-        label, if there is no tie. Ratings are compared after parsing (`yes` is `MET`), and CANNOT_ASSESS is
-        ignored. NA counts like any other label; on an ordinal scale it is chosen if more raters say NA than
-        give an answer. Criteria without a label are omitted.
+        A label that is missing from `ground_truth` is computed from `ratings` with the rule set by
+        `with_truth`. By default, it is the median on an ordinal scale (the lower of two middle options), the
+        mean of numbers (or their lower median if the mean is not an allowed answer), and otherwise the most
+        frequent label, if there is no tie. Ratings are compared after parsing (`yes` equals `MET`), and
+        CANNOT_ASSESS is ignored. NA is treated like any other label; on an ordinal scale, it is chosen if
+        more raters chose NA than an option. Criteria that have no label are omitted.
 
         Raises:
-            ArgumentError: If the rule of `with_truth` requires an order, or values, that a criterion does not
-                have.
+            ArgumentError: If the rule requires ordered options or option values that a criterion lacks.
         """
         return truth_of(self._items[i], self._rubric_of(i), self._truth_rule)
 
     def with_truth(self, rule: TruthRule) -> Self:
-        """Return a copy of the dataset with another rule for combining the labels of several raters.
+        """Return a copy of the dataset with another rule for combining several raters' labels.
 
         Datasets derived from the copy keep the rule, but files do not store it.
 
         Args:
             rule: `"mode"`, `"majority"` (more than half of the raters), `"median"` or `"mean"`. The last two
-                require ordered options (`"mean"` also values), and always result in a label.
+                require ordered options (`"mean"` also option values), and always produce a label.
 
         Raises:
             ArgumentError: If the rule is unknown.
@@ -216,7 +215,7 @@ class SharingItems:
 
     @property
     def criterion_names(self) -> tuple[str, ...]:
-        """Names of the criteria in the shared rubric or, without one, in the items' rubrics, in order."""
+        """Criterion names in the shared rubric or, if there is none, in the items' rubrics, in order."""
         rubrics = [self.rubric] if self.rubric is not None else self.rubrics()
         return tuple(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
 
@@ -246,7 +245,7 @@ class SharingItems:
         normalize: bool = True,
         rubric: Rubric | None = None,
     ) -> float | None:
-        """Compute the score of labels with `rubric` or the dataset's rubric; see `Rubric.compute_score`.
+        """Compute the score for labels, using `rubric` or the dataset's rubric; see `Rubric.compute_score`.
 
         Raises:
             ArgumentError: If there is no rubric, or the labels do not match the rubric.
@@ -254,7 +253,7 @@ class SharingItems:
         return self._own_rubric(rubric).compute_score(verdicts, normalize)
 
     def subset(self, positions: Iterable[int]) -> Self:
-        """Return a dataset of the items at these positions; items keep the ids that they have here."""
+        """Return a dataset of the items at these positions; items keep their current ids."""
         items = {(at := self.item_id(i)): self._items[i].model_copy(update={"id": at}) for i in positions}
         return type(self)._of(self._contents()._replace(items=list(items.values())))
 

@@ -22,7 +22,7 @@ class DatasetSplit(NamedTuple):
     """A dataset split into three parts.
 
     Attributes:
-        train: Items for fitting and for few-shot examples.
+        train: Items for fitting and few-shot examples.
         dev: Items for tuning prompts and rubrics.
         test: Items for the final evaluation.
     """
@@ -33,7 +33,7 @@ class DatasetSplit(NamedTuple):
 
 
 def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
-    """Return the size of each part: its share of `n_items`, rounded by the largest remainder method.
+    """Return the size of each part: its fraction of `n_items`, rounded by the largest remainder method.
 
     Raises:
         ArgumentError: If the shares are not positive or do not sum to 1, or a part would be empty.
@@ -68,7 +68,7 @@ def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
 
 
 def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], seed: int) -> list[list[int]]:
-    """Return the positions in each part; a part has its share of each stratum, rounded up or down.
+    """Return the positions in each part; a part contains its fraction of each stratum, rounded.
 
     Rounding each stratum separately would change the sizes of the parts. The items that remain after rounding
     down are therefore assigned by a flow, in which a part takes at most one further item of each stratum. A

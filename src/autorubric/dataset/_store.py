@@ -40,7 +40,7 @@ SUFFIXES: Final = {
 
 
 def contents_of_text(given: str | Path) -> Contents:
-    """Return the dataset in JSON text, or in the file given by a path or a line that ends in `.json`."""
+    """Return the dataset in JSON text, or in a file: a path, or a file name with the suffix `.json`."""
     path = text_or_path(given, "json")
     if path is not None:
         return contents_of_file(path, None)

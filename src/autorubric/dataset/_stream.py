@@ -94,9 +94,9 @@ class StreamedItems(LazyItems):
 
 
 def can_stream(path: Path) -> bool:
-    """Return whether a file can be read row by row, as Parquet and JSON lines in the dataset format can.
+    """Return whether a file can be read row by row: Parquet, or JSON lines in the dataset format.
 
-    If the first row of a JSON lines file has other keys, the result is False, because a mapping of keys is
+    If the first row of a JSON lines file has other keys, return False, because the key mapping must be
     chosen from the keys of all rows.
     """
     form = SUFFIXES.get(path.suffix.lower())
@@ -270,7 +270,7 @@ class CopiedItems(LazyItems):
 
 
 def line_of(given: Json) -> bytes:
-    """Encode data as a line of a dataset's copy."""
+    """Encode data as a line in a copy of a dataset."""
     return _encode(given).encode("ascii") + b"\n"
 
 

@@ -319,7 +319,7 @@ def parquet_of(table: Table) -> bytes:
         }
     except UnicodeEncodeError as error:
         half = error.object[error.start]
-        raise ArgumentError(f"cannot write half a character, {half!r}, to a file") from None
+        raise ArgumentError(f"cannot write an unpaired surrogate, {half!r}, to a file") from None
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
     return buffer.getvalue()

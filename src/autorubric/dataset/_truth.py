@@ -39,17 +39,17 @@ def _default_rule(level: Level) -> TruthRule:
 def truth_answer(
     answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
 ) -> Answer | None:
-    """Combine several raters' answers to a categorical criterion; return None if the rule selects none.
+    """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer.
 
     Args:
-        answers: Answers of the raters; CANNOT_ASSESS is ignored.
-        level: Measurement level of the criterion.
-        options: Declared answers of the criterion.
-        rule: Rule for combining answers; None uses the default rule of the level.
-        name: Name of the criterion, for error messages.
+        answers: The raters' answers; CANNOT_ASSESS is ignored.
+        level: The criterion's measurement level.
+        options: The criterion's declared answers.
+        rule: Rule for combining answers; None uses the level's default rule.
+        name: The criterion's name, used in error messages.
 
     Raises:
-        ArgumentError: If the rule requires an order, or values, that the criterion does not have.
+        ArgumentError: If the rule requires ordered options or option values, which the criterion lacks.
     """
     votes = [one for one in answers if not one.cannot_assess]
     rule = rule or _default_rule(level)
@@ -96,7 +96,7 @@ def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
 
 
 def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
-    """Combine the numbers of one or more raters; return None if the rule selects none."""
+    """Combine the numbers from one or more raters, or return None if the rule selects no number."""
     match rule:
         case "mode" | "majority":
             (number, n), *others = Counter(numbers).most_common(2)
@@ -165,7 +165,7 @@ def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
-    """Return the item's labels by name, with missing ones combined from ratings; None if there are none."""
+    """Return the item's labels by name, with ratings filling in missing ones, or None if it has none."""
     known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
@@ -183,7 +183,7 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
 
 
 def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
-    """Combine the labels of several raters; return None if the rule selects none or nobody could assess.
+    """Combine several raters' labels, or return None if the rule selects none or all raters abstained.
 
     Labels are compared after parsing, so that `yes` and `MET` are equal. A number that is not an allowed
     answer is replaced by the lower median. A criterion with parts has a label if each of its parts has one.

@@ -18,22 +18,22 @@ _HUMAN = "human"
 
 
 def demo_dataset() -> RubricDataset:
-    """Return 72 support desk replies to three messages, labelled by hand on nine criteria.
+    """Return 72 support desk replies to three messages, with human labels on nine criteria.
 
-    All texts and labels are made up; metrics computed from them say nothing about real texts.
+    All texts and labels are invented; metrics computed from them say nothing about real texts.
     """
     return RubricDataset.from_json(_read("dataset.json"))
 
 
 def summary_dataset() -> RubricDataset:
-    """Return 200 summaries by language models, with coverage labels by one person.
+    """Return 200 summaries written by language models, with coverage labels from one annotator.
 
-    The rubric of a summary lists the insights of its subtopic: five to ten criteria, named `insight 1` and so
-    on, each covered not at all (0), partly (0.5) or fully (1). There are 1,419 labels, all by one person.
+    Each summary's rubric lists the insights of its subtopic: five to ten criteria, named `insight 1` and so
+    on, each not (0), partly (0.5) or fully (1) covered. One annotator assigned all 1,419 labels.
 
-    The texts and labels are a reduced copy of SummHay (Laban et al. 2024, EMNLP,
+    The texts and labels are a subset of SummHay (Laban et al. 2024, EMNLP,
     https://doi.org/10.18653/v1/2024.emnlp-main.552), Copyright Salesforce, Inc., Apache License 2.0. The
-    license is in `LICENSE-summhay.txt` of this package.
+    license is in this package's file `LICENSE-summhay.txt`.
     """
     content = _summhay()
     rubrics = {key: _rubric(subtopic["insights"]) for key, subtopic in content["subtopics"].items()}
@@ -53,7 +53,7 @@ def summary_dataset() -> RubricDataset:
 
 
 def summary_judges() -> list[RecordedJudge]:
-    """Return six language models from 2024 as judges of `summary_dataset`, with recorded verdicts."""
+    """Return judges for `summary_dataset` with the recorded verdicts of six language models from 2024."""
     content = _summhay()
     judges = [rater for rater in content["summaries"][0]["labels"] if rater != _HUMAN]
     return [

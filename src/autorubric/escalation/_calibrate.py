@@ -18,16 +18,16 @@ _MOST_POINTS: Final = 101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationCurve:
-    """The results of a cascade at all thresholds that lead to different decisions.
+    """A cascade's results at all thresholds that lead to different decisions.
 
     All thresholds are evaluated on the same data, so the accuracy of a threshold chosen from them is slightly
     optimistic. Replay the threshold on other data, or choose it with `sure=True`.
 
     Attributes:
-        points: At most 101 results, from threshold 0, which escalates least, to 1, which escalates
-            everything except certain decisions.
+        points: At most 101 results, from threshold 0, which escalates least, to threshold 1, which escalates
+            everything except decisions with confidence 1.
         first_accuracy: Accuracy of the first panel without escalation.
-        strong_accuracy: Accuracy of the strong panel on everything.
+        strong_accuracy: Accuracy of the strong panel if it decides everything.
         per_criterion: A separate curve for each criterion, by name.
     """
 
@@ -37,26 +37,26 @@ class EscalationCurve:
     per_criterion: Mapping[str, EscalationCurve] = field(default_factory=dict)
 
     def threshold_for(self, accuracy: float, *, sure: bool = False) -> float | None:
-        """Return the threshold that reaches an accuracy and escalates least; None if no threshold does.
+        """Return the threshold that reaches an accuracy with the least escalation; None if none reaches it.
 
         Args:
-            accuracy: The required accuracy, on [0, 1].
-            sure: Whether the lower bound of the accuracy's interval must also reach the required accuracy.
+            accuracy: The required accuracy, in [0, 1].
+            sure: Whether the lower bound of the confidence interval must also reach this accuracy.
         """
         reaching = [one for one in self.points if _reaches(one.accuracy, accuracy, sure=sure)]
         return min(reaching, key=lambda one: one.escalated).threshold if reaching else None
 
     def thresholds_for(self, accuracy: float, *, sure: bool = False) -> dict[str, float]:
-        """Return a threshold per criterion that reaches an accuracy, for `EscalationConfig(per_criterion=…)`.
+        """Return thresholds per criterion that reach an accuracy, for `EscalationConfig(per_criterion=…)`.
 
-        If no threshold of a criterion reaches the accuracy, its threshold is 1, which escalates everything
-        except certain decisions. Criteria with number or text answers, whose accuracy is unknown, also get 1.
+        A criterion for which no threshold reaches the accuracy gets 1, which escalates everything except
+        decisions with confidence 1. So do criteria with number or text answers, whose accuracy is unknown.
         """
         found = {name: curve.threshold_for(accuracy, sure=sure) for name, curve in self.per_criterion.items()}
         return {name: 1.0 if threshold is None else threshold for name, threshold in found.items()}
 
     def blocks(self) -> list[Block]:
-        """Return a table and a plot of the curve as blocks for renderers."""
+        """Return a table and a plot of the curve as renderable blocks."""
         ends = TableBlock(
             title="Cascade",
             columns=("threshold", "escalated", "accuracy", "from", "to", "US dollars"),
@@ -92,13 +92,13 @@ class EscalationCurve:
 def calibrate_escalation(
     result: EvalResult, dataset: RubricDataset | None = None, *, judges: Sequence[str] | None = None
 ) -> EscalationCurve:
-    """Compute the accuracy–cost curve of a cascade from a stored run, without model calls.
+    """Compute a cascade's accuracy–cost curve from a stored run, without calling models.
 
     Args:
-        result: A run in which the judges of both panels voted on everything.
-        dataset: The dataset with ground truth; None for the graded dataset.
-        judges: Ids of the judges of the strong panel. None means the judges to which the run escalated or,
-            for a run without a cascade, all judges except the first.
+        result: A run in which all judges of both panels voted on every criterion.
+        dataset: The dataset with ground truth; None to use the graded dataset.
+        judges: Ids of the strong panel's judges. None selects the judges to which the run escalated or, if
+            the run had no cascade, all judges except the first.
 
     Raises:
         ArgumentError: If there is no ground truth, the run lacks a judge or a first panel, or votes were

@@ -173,19 +173,19 @@ Threshold = Callable[[Cell], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationPoint:
-    """The results of a cascade at one threshold, or at one threshold per criterion.
+    """A cascade's results at one threshold, or at one threshold per criterion.
 
     Attributes:
-        threshold: Threshold of all criteria without a separate threshold.
-        cells: Number of judged criteria over all items.
-        escalated: Number of these that are escalated to the strong panel.
-        votes: Number of votes of both panels.
+        threshold: Threshold of all criteria that have no separate threshold.
+        cells: Number of cells (one criterion of one item) that were judged.
+        escalated: Number of cells escalated to the strong panel.
+        votes: Number of votes cast by both panels.
         cost: Cost of both panels in US dollars; None if a vote has tokens but no price, or no vote has costs.
-        full_cost: Cost in US dollars of the strong panel judging everything; None in the same cases.
+        full_cost: Cost in US dollars if the strong panel judged everything; None in the same cases.
         accuracy: Proportion of correct decisions, with an interval clustered by item; undefined without
             ground truth. Number and text answers, which are not simply right or wrong, are excluded.
-        fidelity: Proportion of decisions that equal the strong panel's, if both panels decided, with the same
-            exclusions.
+        fidelity: Proportion of decisions that equal the strong panel's decision, where both exist, with the
+            same exclusions.
     """
 
     threshold: float
@@ -199,11 +199,11 @@ class EscalationPoint:
 
     @property
     def escalated_share(self) -> float | None:
-        """Proportion of criteria escalated to the strong panel, on [0, 1]; None if nothing was judged."""
+        """Fraction of cells escalated to the strong panel, in [0, 1]; None if nothing was judged."""
         return self.escalated / self.cells if self.cells else None
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks for renderers."""
+        """Return the figures as renderable blocks."""
         figures = (
             ("threshold", self.threshold),
             ("criteria judged", self.cells),
@@ -226,16 +226,16 @@ class EscalationPoint:
 def replay_escalation(
     result: EvalResult, config: EscalationConfig, *, dataset: RubricDataset | None = None
 ) -> EscalationPoint:
-    """Compute the results of a cascade from a stored run, without model calls.
+    """Compute a cascade's results from a stored run, without calling models.
 
     Args:
-        result: A run in which the judges of both panels voted on everything.
+        result: A run in which all judges of both panels voted on every criterion.
         config: The cascade. Its judges must be judges of the run; all other judges form the first panel.
-        dataset: The dataset with ground truth; None for the graded dataset.
+        dataset: The dataset with ground truth; None to use the graded dataset.
 
     Raises:
-        ArgumentError: If the run lacks a judge or a criterion of the cascade, has no first panel, or has
-            skipped votes.
+        ArgumentError: If a judge or criterion of the cascade is not in the run, or if the run has no first
+            panel or has skipped votes.
     """
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {seat.judge_id for seat in seat_judges(config.judges)}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def spending_limit(
     models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
 ) -> SpendingLimit:
-    """Return a budget for requests to these models; without any limit, the budget is unlimited.
+    """Return a budget for requests to these models; if no limit is set, the budget is unlimited.
 
     Args:
         models: The models that may be called, without their fallback models.
@@ -23,8 +23,8 @@ def spending_limit(
         max_cost: Maximum cost of all requests in US dollars; None for no limit.
 
     Raises:
-        ArgumentError: If a limit is not positive, or `max_cost` is set and the price of a model or of a
-            fallback model is unknown. The message lists all models without a price.
+        ArgumentError: If a limit is not positive, or `max_cost` is set and the price of a model or fallback
+            model is unknown. The message lists all models without a known price.
     """
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     if max_cost is not None:

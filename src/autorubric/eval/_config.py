@@ -32,27 +32,27 @@ class EvalConfig(BaseModel):
     """Options of a run.
 
     Attributes:
-        fail_fast: Whether to end the run at the first item without a score or with a lost verdict.
+        fail_fast: Whether to stop the run at the first item that has no score or a lost verdict.
         show_progress: Whether to show progress on stderr, if stderr is a terminal.
-        progress_style: `simple` for one progress bar for items, `detailed` for a second bar for votes.
-        max_concurrent_items: Number of items graded at a time; None for 64. `LLMConfig` limits requests.
+        progress_style: `simple` shows a progress bar for items; `detailed` adds a second bar for votes.
+        max_concurrent_items: Maximum number of items graded at a time; None means 64. Requests are limited by
+            `LLMConfig`.
         experiment_name: Name of the run folder; None generates a name.
         experiments_dir: Folder that contains the run folders.
-        resume: Whether to resume an existing run folder of that name. If False, the folder must not exist.
+        resume: Whether to resume an existing run folder with that name. If False, the folder must not exist.
         on_mismatch: What to do if a stored run's dependencies have changed: `refuse` raises an error that
             lists the changes, `rejudge` requests the affected votes again, `fork` starts a new folder.
         store_prompts: Whether to store the prompt and the raw reply of each vote.
-        executor: Where items are graded: `local` is this process; the entry point group
-            `autorubric.executors` provides others.
-        max_calls: Maximum number of calls of this run: requests to models, including retries and repeated
-            questions, and calls of judges that are functions or objects, one per request. Checks and the
-            built-in offline judges do not count. At the limit, the run stops after completing items in
-            order, and can be resumed under the same name. None for no limit.
+        executor: Where items are graded: `local` means this process; others are registered in the entry
+            point group `autorubric.executors`.
+        max_calls: Maximum number of calls in this run: requests to models, including retries and repeated
+            questions, and calls to judges that are functions or objects. Checks and the built-in offline
+            judges do not count. Items are started in order while the budget suffices to finish them. A
+            stopped run can be resumed under the same name. None for no limit.
         max_cost: Maximum cost in US dollars, enforced like `max_calls`; the price of every model must be
             known. None for no limit.
         shard: The part of another dataset that this run grades; set by `run_shard`.
-        run_file: Text of the run file, which is stored in the run folder but does not affect the run; set by
-            `load_run`.
+        run_file: Text of the run file, stored in the run folder without affecting the run; set by `load_run`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -33,25 +33,25 @@ def disputed_items(
     tolerance: float = 0.0,
     where: Mark | Collection[Mark] | None = None,
 ) -> RubricDataset:
-    """Return the items on which people or judges disagree, without labels, for a human decision.
+    """Return the items on which annotators or judges disagree, without labels, for a human decision.
 
-    People disagree on a criterion if the answers of two people differ, and judges if the decisions of two
-    judges differ. Abstentions and failures do not count as answers, and text answers are never disputed. The
-    `disputed` metadata of each returned item contains the answers of `people` and `judges` by criterion and
-    name; ground truth, ratings and other metadata are omitted. `annotation_page` asks only for the disputed
-    criteria and does not show these answers; `merge_labels(…, disputed=…)` merges the decisions.
+    A criterion is disputed if the answers of two annotators, or the decisions of two judges, differ.
+    Abstentions and failures are ignored, and text answers are never disputed. Each returned item's `disputed`
+    metadata contains the annotators' answers (`people`) and the judges' decisions (`judges`) by criterion and
+    name; ground truth, ratings and other metadata are omitted. `annotation_page` asks only about the disputed
+    criteria and hides these answers; `merge_labels(…, disputed=…)` merges the new decisions.
 
-    With `where`, the items and criteria of a run are selected by the marks of a report: `wrong` (the answer
-    differs from the label), `split` (votes differ), `abstained` (a vote or the panel abstained), `lost`
-    (a vote failed or could not be read, or there is no score). The `disputed` metadata then also contains the
-    `label`, the answer of the `panel` and the `marks`.
+    With `where`, the items and criteria of a run are selected by their marks in the report: `wrong` (the
+    answer differs from the label), `split` (votes differ), `abstained` (a vote or the panel abstained) or
+    `lost` (a vote failed or could not be read, or there is no score). The `disputed` metadata then also
+    contains the `label`, the `panel`'s answer and the `marks`.
 
     Args:
-        source: A run, whose dataset may contain ratings, or a dataset.
+        source: A run, whose dataset can contain ratings, or a dataset.
         split: Whose answers must differ: `people`, `judges`, or `any` for either group.
-        tolerance: Maximum difference of values on [0, 1] at which answers count as equal; used only for
-            criteria of ordinal and interval level.
-        where: Marks by which to select, instead of `split` and `tolerance`.
+        tolerance: Maximum difference between values in [0, 1] at which answers count as equal; used only for
+            ordinal and interval criteria.
+        where: Marks that select items and criteria, instead of `split` and `tolerance`.
 
     Raises:
         ArgumentError: If `split` or a mark is unknown, the tolerance is not in [0, 1], judges or marks are
@@ -67,7 +67,7 @@ def disputed_items(
         raise ArgumentError(f"tolerance must be a number from 0 to 1; got {tolerance!r}")
     run = source if isinstance(source, EvalResult) else None
     if split == "judges" and run is None:
-        raise ArgumentError("a split of judges requires a run, since a dataset has only labels from people")
+        raise ArgumentError("split='judges' requires a run, since a dataset contains only human labels")
     dataset = source.dataset if isinstance(source, EvalResult) else source
     said = {
         one.item_idx: _disputed(dataset, one.item_idx, one.report, split, tolerance)

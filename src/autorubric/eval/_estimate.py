@@ -21,9 +21,9 @@ def estimate(
 ) -> RunEstimate:
     """Estimate the calls, tokens and cost of grading a dataset without sending any request.
 
-    Calls are planned and prompts rendered exactly as in the run. Tokens are estimated at four characters of
-    prompt and schema per token, and 80 tokens per criterion in a reply. Prices come from the models' configs,
-    or from litellm's price list.
+    Calls are planned and prompts are rendered exactly as in the run. Tokens are estimated at four characters
+    of prompt and schema per token, and 80 tokens per criterion in a reply. Prices are read from the models'
+    configs, or from litellm's price list.
 
     Args:
         dataset: The dataset to grade.
@@ -34,7 +34,7 @@ def estimate(
     Raises:
         ArgumentError: If the grader is not a `CriterionGrader` or names criteria that no rubric has, or an
             item cannot be graded.
-        RunError: If a run of that name exists but cannot be read.
+        RunError: If a run with that name exists but cannot be read.
     """
     # Imported late, since reading a run does not need the modules that send requests.
     from autorubric.eval._planned import planned

@@ -63,23 +63,22 @@ class ItemWork:
 
 
 class Executor(Protocol):
-    """Grades the items of one run."""
+    """Interface for grading the items of one run."""
 
     def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of each item as it finishes.
 
-        Take an item from `work` only when it can be graded, since taken items stay in memory. Call `listener`
-        in this event loop for every vote cast on an item, including its exchange with the model, before
-        yielding the item; early calls reduce the loss if the process dies. Do not report votes in `stored`.
-        Do not yield an item that the budget left unfinished, but report its votes. Yield an item whose
-        grading raised an `AutorubricError` with that error. Any other exception is a bug and ends the run
-        after the other finished items were yielded. When the generator is closed, cancel and await
-        the items in progress.
+        Take an item from `work` only when it can be graded, since taken items stay in memory. Before yielding
+        an item, call `listener` in this event loop for each of its new votes, including the exchange with the
+        model; early calls limit the loss if the process dies. Do not report votes that are in `stored`. If
+        the budget left an item unfinished, report its votes but do not yield it. If grading raised an
+        `AutorubricError`, yield the item with that error. Any other exception is a bug: yield the other
+        finished items, then raise it. When the generator is closed, cancel and await the items in progress.
 
-        An executor must replace workers that die. It passes their items to another worker, with
-        the votes already reported added to `stored`.
+        An executor must replace workers that die, and pass their items to another worker with the votes
+        reported so far added to `stored`.
 
         Args:
             work: The items to grade.
@@ -232,8 +231,8 @@ async def run_bounded(
     """Yield the result of `work` for each item as it finishes, with at most `limit` items in progress.
 
     Items are taken from the iterable as capacity becomes available. The first exception, or closing the
-    iterator, cancels the items in progress; the exception is raised after they have ended. An item that may
-    not begin yet is checked again when another finishes or after a short time, and later items wait.
+    iterator, cancels the items in progress; the exception is raised after they have ended. An item that
+    cannot start yet is checked again when another one finishes or after a short wait; later items wait too.
     """
     waiting = iter(items)
     held: list[ItemT] = []

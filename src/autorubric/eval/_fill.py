@@ -23,8 +23,8 @@ async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bo
     """Return the dataset with missing ground-truth labels filled in from the grader's decisions.
 
     A criterion that the grader could not judge stays unlabelled. If a decision is a mean that is not a valid
-    label, such as 3.5 on a scale of integers, the label is the judge's answer nearest to it; of two equally
-    near answers, the one that leads to the lower score.
+    label, such as 3.5 on a scale of integers, the nearest answer of a judge becomes the label; if two answers
+    are equally near, the label is the one with the lower score.
 
     Args:
         dataset: The dataset to label.

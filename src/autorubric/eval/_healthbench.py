@@ -32,7 +32,7 @@ class HealthBenchScore:
 
     Attributes:
         score: Mean of `items`, clipped to [0, 1]; None if no item has a score.
-        items: Score of each item by id: points met ÷ positive points, not clipped, and negative if penalties
+        items: Unclipped score by item id: points met ÷ positive points, which is negative if penalties
             outweigh the points. None if the item was not judged or has no positive points.
         n: Number of items with a score.
         n_missing: Number of items without a score.
@@ -56,10 +56,10 @@ class HealthBenchScore:
 def healthbench_score(result: GradedRun) -> HealthBenchScore:
     """Compute the HealthBench score of a run over a dataset from `from_healthbench`.
 
-    The score s(i) of an item i is the sum of the points p of its met criteria, divided by the sum of its
-    positive points. The run's score is the mean of s over the items, clipped to [0, 1] (Arora et al. 2025,
-    "HealthBench: Evaluating Large Language Models Towards Improved Human Health"). Only the mean is clipped,
-    so it differs from the mean of the items' `score`. Criteria that could not be judged count as not met.
+    An item's score is the sum of the points of its met criteria, divided by the sum of its positive points.
+    The run's score is the mean of the item scores, clipped to [0, 1] (Arora et al. 2025, "HealthBench:
+    Evaluating Large Language Models Towards Improved Human Health"). Only the mean is clipped, so it can
+    differ from the mean of the items' `score`. Criteria that could not be judged count as not met.
 
     Args:
         result: The run.

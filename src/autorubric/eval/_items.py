@@ -28,7 +28,7 @@ class ItemResult:
         item_idx: Position of the item in the dataset, from 0.
         item: The item.
         report: The report; None if grading raised an exception.
-        duration_seconds: Time that grading took, in seconds.
+        duration_seconds: Grading time in seconds.
         error: Reason for a missing score; None if there is a score.
     """
 
@@ -50,15 +50,15 @@ class GradedItem:
         score: Score of the item; None if it could not be scored.
         error: Reason for a missing score; None if there is a score.
         raised: Whether grading raised an exception, so that there is no report.
-        partial: Description of what could not be judged, if there is a score nevertheless.
+        partial: Description of what could not be judged in an item that has a score; otherwise None.
         lost: Whether a vote received no reply, so that it is worth requesting again.
         votes_cast: Number of votes cast in this run, excluding stored votes.
-        duration_seconds: Time that grading took, in seconds.
+        duration_seconds: Grading time in seconds.
         length_penalty: Points subtracted for length.
         tokens: Tokens used by the item's votes; None if they were not counted.
         cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
         calls_saved: Number of votes not requested because they could no longer change the result.
-        verdicts: Counts of the item's verdicts by outcome; None in lines of versions that did not count them.
+        verdicts: Counts of the item's verdicts by outcome; None if an older version did not count them.
     """
 
     item_id: str
@@ -86,7 +86,7 @@ class GradedItem:
         votes_cast: int = 0,
         duration_seconds: float = 0.0,
     ) -> GradedItem:
-        """Return the result of an item whose grading raised; one verdict per criterion counts as lost."""
+        """Return the result for an item whose grading failed; one verdict per criterion counts as lost."""
         n_criteria = len(task.rubric.names)
         return cls(
             item_id=task.item_id,

@@ -13,7 +13,7 @@ class FileLock:
     """An exclusive, non-reentrant file lock.
 
     Args:
-        path: The lock file; the file and its folder are created if missing, and not removed.
+        path: The lock file; it and its folder are created if missing, and never removed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -21,7 +21,7 @@ class FileLock:
         self._file: IO[bytes] | None = None
 
     def acquire(self) -> bool:
-        """Try to acquire the lock, and return whether that succeeded.
+        """Try to acquire the lock, and return whether it was acquired.
 
         Raises:
             OSError: If the file cannot be created, or the file system does not support locks.

@@ -99,7 +99,7 @@ class _Part:
 def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
     """Merge several runs into one, as if all items had been graded in one run, without calling any judge.
 
-    Shards from `run_shard` are merged into a run of the whole dataset, in its order. Other runs are
+    Shards from `run_shard` are merged into a run of the whole dataset, in dataset order. Other runs are
     concatenated. If an item is in several runs, its votes must be equal. The result's `notices` list missing
     shards and unfinished items. The merged run can be resumed like any other run.
 
@@ -154,7 +154,7 @@ def _differences(parts: Sequence[_Part]) -> list[str]:
         if _header(part) != _header(first):
             told.append("the dataset's name, shared prompt, shared rubric or shared reference differs")
         if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
-            told.append("the runs are shards of different datasets, or their numbers of shards differ")
+            told.append("the runs are shards of different datasets or have different numbers of shards")
         found += [f"{part.path.name} and {first.path.name}: {line}" for line in told]
     return found
 

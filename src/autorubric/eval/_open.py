@@ -381,7 +381,7 @@ def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], in
     voted = index.count or index.unclaimed
     return [
         f"judge {name!r} has no describe() method, so its stored votes were matched by its class name and "
-        "changes of its state were not detected"
+        "changes to its state were not detected"
         for name, who in mapping_in(described.asking, "judges").items()
         if voted and name in before and who.get("describes_itself") is False
     ]

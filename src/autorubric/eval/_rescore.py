@@ -21,7 +21,7 @@ from autorubric.values import Json
 
 
 class Policies(TypedDict, total=False):
-    """Policies that replace those of a run; omitted options keep their values.
+    """Policies that override a run's policies; omitted options keep their values.
 
     Attributes:
         aggregation: Aggregation of binary criteria.
@@ -29,7 +29,7 @@ class Policies(TypedDict, total=False):
         nominal_aggregation: Aggregation of unordered choices.
         ranking_aggregation: Aggregation of compared candidates.
         on_failure: How an unreadable reply counts: `conservative` or `exclude`.
-        cannot_assess_config: How criteria that the panel could not assess count.
+        cannot_assess_config: How to count criteria that the panel could not assess.
         normalize: Whether to scale the score to [0, 1].
         judge_weights: Positive weights by judge id; omitted judges keep their weights.
     """
@@ -61,7 +61,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
     if not unasked:
         return found
     told = ", ".join(unasked)
-    notice = f"the run has no votes on these criteria, because its judges were asked something else: {told}"
+    notice = f"the run has no votes on these criteria, which are new or have changed: {told}"
     return replace(found, notices=(*found.notices, notice))
 
 

@@ -40,16 +40,16 @@ class EvalResult:
 
     Attributes:
         dataset: The graded dataset.
-        item_results: Sequence of one result per item, in the dataset's order, which are read from the run
-            folder on access.
+        item_results: One result per item, in dataset order; each result is read from the run folder on
+            access.
         timing_stats: Durations of the run and its items.
-        started_at: Start of the run, with time zone.
-        completed_at: End of the run, with time zone.
+        started_at: Start time of the run, with time zone.
+        completed_at: End time of the run, with time zone.
         experiment_name: Name of the run folder.
         experiment_dir: Path of the run folder.
         notices: Messages for the user, for example about skipped lines or recomputed scores.
-        stopped: Reason for stopping before all items were graded: `max_calls` or `max_cost` for a limit,
-            `same_error` if a judge kept failing with the same error; None if the run was not stopped.
+        stopped: Reason why the run stopped early: `max_calls` or `max_cost` if a limit was reached,
+            `same_error` if a judge kept failing with the same error; None if the run did not stop early.
     """
 
     dataset: RubricDataset = field(repr=False)
@@ -89,7 +89,7 @@ class EvalResult:
 
     @property
     def n_verdicts_lost(self) -> int:
-        """Number of verdicts without a usable reply; they do not count in any score."""
+        """Number of verdicts without a usable reply; they are excluded from all scores."""
         return self.verdicts.lost
 
     @property
@@ -99,18 +99,18 @@ class EvalResult:
 
     @property
     def errors(self) -> list[tuple[int, str]]:
-        """Position and error of each item with an error, including items with a partial score."""
+        """Position and error of each item that has an error, including partly scored items."""
         told = ((line.position, line.error or line.partial) for line in self.item_results.lines())
         return sorted((position, error) for position, error in told if error)
 
     @property
     def total_token_usage(self) -> TokenUsage | None:
-        """Tokens used for all items; None if no tokens were counted."""
+        """Total number of tokens used; None if no tokens were counted."""
         return self.item_results.tally.tokens
 
     @property
     def total_completion_cost(self) -> float | None:
-        """Cost in US dollars of all votes with a known cost; None if no cost is known."""
+        """Total cost in US dollars of the votes with a known cost; None if no cost is known."""
         return self.item_results.tally.cost
 
     @property
@@ -123,7 +123,7 @@ class EvalResult:
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:
-        """The run's settings that affect decisions, from its manifest, without the items and the rubric.
+        """Settings from the run's manifest that affect decisions, excluding the items and the rubric.
 
         These are the judges by id, a digest of the prompts, sampling, few-shot examples, checks, aggregation
         and judge weights.
@@ -138,7 +138,7 @@ class EvalResult:
         return {**mapping_in(manifest, "asking"), **{name: deciding.get(name) for name in kept}}
 
     def get_scores(self) -> list[float | None]:
-        """Return the score of each item, in the dataset's order; None for items without a score."""
+        """Return the score of each item, in dataset order; None for items that have no score."""
         return self.item_results.scores()
 
     def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
@@ -146,11 +146,11 @@ class EvalResult:
         return View(self.total_items, lambda place: self.item_results[place].report)
 
     def filter_successful(self) -> Sequence[ItemResult]:
-        """Return the items with a score, read on access."""
+        """Return the results of items with a score, read on access."""
         return self.item_results.where(lambda line: line.error is None)
 
     def filter_failed(self) -> Sequence[ItemResult]:
-        """Return the items without a score, read on access."""
+        """Return the results of items without a score, read on access."""
         return self.item_results.where(lambda line: line.error is not None)
 
     def compute_metrics(  # noqa: PLR0913 - the options of the function of that name
@@ -170,20 +170,20 @@ class EvalResult:
 
         Args:
             dataset: A dataset with ground truth, whose items are matched by id; None for the graded dataset.
-            bootstrap: Whether to compute intervals of the macro metrics by resampling items.
+            bootstrap: Whether to compute bootstrap intervals over items for the macro metrics.
             n_bootstrap: Number of resamples.
             per_judge: Whether to include the metrics of each judge.
             cannot_assess: Whether CANNOT_ASSESS is excluded (`exclude`), counts as UNMET or the worst option
                 (`as_unmet`), or is a separate category (`as_category`).
             na_mode: Whether NA is excluded (`exclude`), counts as the worst option (`as_worst`), or is a
                 separate category (`as_category`), in which case metrics for ordered answers are None.
-            truth: Rule that combines the labels of several people into one label; see `judge_report`.
-            confidence_level: Level of all intervals.
-            seed: Seed of the resampling; None means 0.
+            truth: Rule that combines several annotators' labels into one label; see `judge_report`.
+            confidence_level: Confidence level of all intervals.
+            seed: Random seed for resampling; None means 0.
 
         Raises:
-            ArgumentError: If the dataset lacks a graded item or contains it with different text, or an option
-                has an unknown value.
+            ArgumentError: If a graded item is missing from the dataset or has a different text there, or an
+                argument has an unknown value.
         """
         # Imported late, since metrics load numpy, which takes time.
         from autorubric.metrics import compute_metrics
@@ -225,15 +225,14 @@ class EvalResult:
     @overload
     def scores_table(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def scores_table(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return a DataFrame with one row per item, in the dataset's order.
+        """Return a DataFrame with one row per item, in dataset order.
 
         Columns: `item` (the position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score based only on
-        that judge's votes), `group.<name>` (the score of a group), `answer.<criterion>` and
-        `value.<criterion>` (the decision in words, and its value on [0, 1] in the score), `assumed` (a JSON
-        list of the criteria whose answer is assumed because no reply could be read), `mean_agreement`,
-        `cannot_assess_count`, `tokens`, `cost` (in US dollars), `seconds` and `error`. Values that do not
-        exist for an item are missing, such as an answer if the panel abstained. With `library="polars"`,
-        return a polars DataFrame.
+        that judge's votes), `group.<name>` (the group's score), `answer.<criterion>` (the decision in words),
+        `value.<criterion>` (the decision's value in the score, in [0, 1]), `assumed` (a JSON list of the
+        criteria with an assumed answer, because no reply could be read), `mean_agreement`,
+        `cannot_assess_count`, `tokens`, `cost` (in US dollars), `seconds` and `error`. Undefined values, such
+        as the answer if the panel abstained, are missing. With `library="polars"`, return a polars DataFrame.
         """
         # Imported late, here and below, since few runs are exported and the formats take time to load.
         from autorubric.eval._export import scores_table
@@ -248,7 +247,7 @@ class EvalResult:
         fail_under: float | None = None,
         max_lost: float = 0.05,
     ) -> bytes:
-        """Return the run as the content of a file for other programs.
+        """Return the run as file content for other programs.
 
         `csv`, `parquet` and `jsonl` contain `scores_table`, or `votes_table` if `table="votes"`. In CSV,
         strings that a spreadsheet would evaluate as formulas are escaped (see `spreadsheet_safe`); answers
@@ -259,9 +258,9 @@ class EvalResult:
         Args:
             format: The file format.
             table: The table to export as CSV, Parquet or JSONL: `scores` or `votes`.
-            fail_under: Score below which a case in `junit` is a failure; None for no failures.
-            max_lost: Maximum proportion of lost or assumed verdicts, on [0, 1]. With `fail_under`, a case in
-                `junit` that exceeds it is an error.
+            fail_under: Minimum score; a `junit` case with a lower score is a failure. None for no minimum.
+            max_lost: Maximum fraction of lost or assumed verdicts, in [0, 1]. With `fail_under`, a `junit`
+                case that exceeds it is an error.
 
         Raises:
             ArgumentError: If the format or the table is unknown.
@@ -283,7 +282,7 @@ class EvalResult:
 
         Args:
             path: Path of the file; an existing file is replaced.
-            baseline: Another run on the same items to compare with.
+            baseline: Another run of the same items to compare with.
             critique: A result of `critique_evaluate` to show as a view of the page.
             max_chars: Maximum number of characters of a submission, prompt or reference; truncated texts
                 are marked. None means 20,000, and 0 omits the texts. Votes and reasons are always shown.
@@ -362,8 +361,8 @@ class EvalResult:
         No judge is called, and the run folder is not changed.
 
         Args:
-            rubric: Replacement for the rubric that the items share, with other weights, option values, gates,
-                groups or conditions. Criteria that ask something else have no votes; a notice lists them.
+            rubric: Replacement for the shared rubric, with other weights, option values, gates, groups or
+                conditions. Criteria whose question has changed have no votes; a notice lists them.
             **policies: See `Policies`; omitted options keep their values.
 
         Raises:
@@ -377,7 +376,7 @@ class EvalResult:
         return self._of(self.experiment_dir, rescore(self.experiment_dir, rubric, policies))
 
     def exchanges(self, item_id: str) -> list[StoredExchange]:
-        """Return the requests to models for an item's votes and the replies, in order of arrival.
+        """Return the model requests and replies for an item's votes, in order of arrival.
 
         The list is empty if prompts were not stored. For judges that are not models, it contains only
         unreadable replies.

@@ -66,7 +66,7 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
 
 
 class StoredResults(View[ItemResult]):
-    """A sequence of one result per item, in the dataset's order, read from the run folder on access.
+    """A sequence with one result per item, in dataset order, read from the run folder on access.
 
     Args:
         index: Offsets of lines and votes.

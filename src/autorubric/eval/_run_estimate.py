@@ -11,11 +11,11 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEstimate:
-    """The estimated requests of a run to one judge.
+    """A run's estimated requests to one judge.
 
     Attributes:
         judge_id: Id of the judge.
-        model: The judge's model; None if it has no model or its model is unknown.
+        model: The judge's model; None if the judge has no model or its model is unknown.
         votes: Number of votes that the judge would cast.
         calls: Number of requests to the model, without retries and repeated questions; None if unknown.
         prompt_tokens: Estimated tokens sent, at four characters per token; None if unknown.
@@ -40,9 +40,9 @@ class RunEstimate:
 
     Attributes:
         items: Number of items in the dataset.
-        judges: Estimates for each judge, in the order of the panel.
-        stored_votes: Number of reusable votes in a stored run of that name, which are not counted.
-        at_most: Whether the figures are upper limits, since votes may be skipped or criteria not escalated.
+        judges: One estimate per judge, in panel order.
+        stored_votes: Number of reusable votes in a stored run with that name; they are not counted.
+        at_most: Whether the figures are upper limits, because votes can be skipped or not escalated.
         notes: Assumptions and limitations of the estimate.
     """
 
@@ -54,27 +54,27 @@ class RunEstimate:
 
     @property
     def votes(self) -> int:
-        """Number of votes of all judges."""
+        """Number of votes from all judges."""
         return sum(judge.votes for judge in self.judges)
 
     @property
     def calls(self) -> int | None:
-        """Number of requests to all models; None if it is unknown for a judge."""
+        """Number of requests to all models; None if the number is unknown for a judge."""
         return _total([judge.calls for judge in self.judges])
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Tokens sent to all models; None if they are unknown for a judge."""
+        """Tokens sent to all models; None if the number is unknown for a judge."""
         return _total([judge.prompt_tokens for judge in self.judges])
 
     @property
     def completion_tokens(self) -> int | None:
-        """Tokens received from all models; None if they are unknown for a judge."""
+        """Tokens received from all models; None if the number is unknown for a judge."""
         return _total([judge.completion_tokens for judge in self.judges])
 
     @property
     def cost(self) -> float | None:
-        """Cost of all judges in US dollars; None if it is unknown for a judge."""
+        """Cost of all judges in US dollars; None if the cost of a judge is unknown."""
         costs = [judge.cost for judge in self.judges]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None

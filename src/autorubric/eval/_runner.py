@@ -70,12 +70,12 @@ class EvalRunner:
         dataset: The dataset to grade.
         grader: The grader.
         config: Options of the run; None for the defaults of `EvalConfig`.
-        preflight: Called for each model that answers a test request, which is sent before all other requests.
-            If a model does not answer, the run raises a `JudgeError`. None disables the test requests.
+        preflight: Called for each judge that passes its test request. Test requests are sent before all other
+            requests; if one fails, the run raises a `JudgeError`. None disables test requests.
 
     Raises:
         ArgumentError: If `dataset` is empty or not a `RubricDataset`, an item has no rubric, or `grader` is
-            not a grader or names criteria that no rubric has.
+            invalid or names criteria that no rubric has.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options: Any) -> EvalResult:
     """Grade every `n`-th item, starting at item `i`, in a separate run folder, and return the result.
 
-    Call this function for each `i` from 0 to n - 1, on any machines, to grade each item once; then merge the
+    To grade each item once, call this function for each `i` from 0 to n - 1, on any machines, and merge the
     run folders with `merge_runs`. To resume a stopped shard, run it again.
 
     Args:
@@ -26,8 +26,8 @@ def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options:
         grader: The grader.
         i: Index of the shard, from 0.
         n: Number of shards.
-        options: See `evaluate`. The name of the run is `experiment_name`, or the dataset's name, followed by
-            `-i-of-n`.
+        options: See `evaluate`. The run is named after `experiment_name`, or the dataset if not set, with the
+            suffix `-i-of-n`.
 
     Raises:
         ArgumentError: If the shard does not exist or has no items; see also `evaluate`.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class RunStore:
-    """Writer of a run folder; it holds the folder's lock.
+    """Writer of a run folder, which keeps the folder locked.
 
     Args:
         path: The run folder; created if missing.

@@ -24,17 +24,17 @@ class Grader(ABC):
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """Return all votes on the task, by criterion name.
+        """Judge a task and return all votes by criterion name.
 
         Args:
             task: The submission and its rubric.
             stored: Existing votes, which are not requested again.
-            listener: Notified of each vote as it arrives.
+            listener: Receives each vote as it arrives.
         """
 
     @abstractmethod
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """Return the report for these votes, without side effects."""
+        """Aggregate votes into a report, without side effects."""
 
     @abstractmethod
     def describe(self) -> GraderDescription:
@@ -42,14 +42,14 @@ class Grader(ABC):
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that the grader may call; empty if it calls none or does not report them."""
+        """The models that the grader can call; empty if there are none or it does not report them."""
         return ()
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:  # noqa: B027 - most graders take any
         """Reject rubrics that the grader cannot use, before any request is sent.
 
         Args:
-            rubrics: All rubrics of a run; iterated only as far as needed.
+            rubrics: All rubrics of a run, iterated only as far as needed.
 
         Raises:
             ArgumentError: If the grader refers to criteria that are not in any rubric.
@@ -72,12 +72,12 @@ class Grader(ABC):
             to_grade: Text, `{"thinking", "output"}`, named candidates, a conversation, or None.
             rubric: The rubric to grade by.
             query: The prompt that the submission answers.
-            reference_submission: A good answer to compare with.
+            reference_submission: A good answer for comparison.
             item_id: Id of the item, for recorded votes, seeds and few-shot examples.
 
         Raises:
-            ArgumentError: If `to_grade` has another form, or the grader refers to criteria that the rubric
-                does not have.
+            ArgumentError: If `to_grade` does not have one of these forms, or the grader refers to criteria
+                that are not in the rubric.
         """
         self.check_rubrics([rubric])
         task = GradingTask(

@@ -91,18 +91,18 @@ async def cast_all(
     raises: bool,
     gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
-    """Request and return the votes of all calls.
+    """Make all calls and return their votes.
 
     Args:
         calls: The calls to make.
         per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
-        listener: Notified of each vote as it arrives.
-        raises: Whether the first failed vote raises its error.
+        listener: Receives each vote as it arrives.
+        raises: Whether to raise the error of the first failed vote.
         gate: Decides which requests wait for others; None if no request waits.
 
     Raises:
         JudgeError: If a vote failed and `raises` is set.
-        BudgetError: If the run's budget is spent; calls in flight are still answered and reported.
+        BudgetError: If the run's budget is used up; calls in flight are still completed and reported.
     """
     votes: dict[VoteKey, JudgeVote] = {}
 

@@ -15,16 +15,16 @@ _MOST_TOLD: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class EscalationConfig:
-    """A second panel for criteria that the grader's own judges are unsure of.
+    """A second panel for criteria on which the grader's own judges are unsure.
 
     Attributes:
         judges: The second panel, in any form that `CriterionGrader(judges=…)` accepts.
-        threshold: Confidence on [0, 1] below which a criterion is escalated. Criteria without a confidence or
-            an answer are always escalated.
+        threshold: Confidence in [0, 1] below which a criterion is escalated. Criteria that have no confidence
+            or no answer are always escalated.
         per_criterion: Thresholds for individual criteria, by name; each name must be in a rubric.
 
     Raises:
-        ArgumentError: If there is no judge, or a threshold is not between 0 and 1.
+        ArgumentError: If there are no judges, or a threshold is not between 0 and 1.
     """
 
     judges: Sequence[JudgeLike]
@@ -46,7 +46,7 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
 
     Args:
         per_criterion: The thresholds by criterion name.
-        rubrics: The rubrics; iterated only until all names are found.
+        rubrics: The rubrics, iterated only until all names are found.
 
     Raises:
         ArgumentError: If a name is not in any rubric.

@@ -20,15 +20,14 @@ from autorubric.values import Submission
 
 
 class FewShotConfig(BaseModel):
-    """Settings for drawing few-shot examples.
+    """Settings for selecting few-shot examples.
 
     Attributes:
         n_examples: Number of examples for each criterion.
-        balance_verdicts: Whether examples alternate between answers, so that all answers are shown about
-            equally often.
-        include_reason: Whether to show the reasons in the training data. Reasons of comparisons are never
-            shown, because they may name candidates that judges see only as letters.
-        seed: Seed of the draw; None means 0.
+        balance_verdicts: Whether to alternate between answers, so that all are shown about equally often.
+        include_reason: Whether to show the reasons in the training data. Reasons for comparisons are never
+            shown, because they can name candidates that judges see only as letters.
+        seed: Seed of the random selection; None means 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

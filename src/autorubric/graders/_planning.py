@@ -23,12 +23,12 @@ _CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.
 
 
 class JudgeCall(NamedTuple):
-    """One vote to be cast.
+    """One vote to request.
 
     Attributes:
-        seat: The judge that casts the vote, in its seat.
+        seat: Seat of the judge that casts the vote.
         request: The request to the judge.
-        key: Key of the vote on the task.
+        key: Key of the vote within the task.
     """
 
     seat: Seat
@@ -42,7 +42,7 @@ class JudgeCall(NamedTuple):
         return cls(seat, request, key)
 
     def left_out(self) -> JudgeVote:
-        """Return the `not_asked` vote that is recorded if the call is skipped."""
+        """Return the `not_asked` vote to record if the call is skipped."""
         return JudgeVote(
             judge_id=self.seat.judge_id,
             sample=self.request.sample,

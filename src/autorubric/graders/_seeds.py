@@ -26,7 +26,7 @@ class Seeds:
 
 
 def derive_seed(*parts: int | str) -> int:
-    """Return the 64-bit seed for the parts."""
+    """Derive a 64-bit seed from the parts."""
     return Seeds(*parts).of()
 
 

@@ -45,7 +45,7 @@ LLMCalls = Literal["per_criterion", "per_item"] | int
 
 
 class CriterionGrader(Grader):
-    """Grades submissions by asking each judge about each criterion and aggregating the votes.
+    """A grader that asks every judge about every criterion and aggregates the votes.
 
     Args:
         llm_config: A model, as an `LLMConfig` or a name, for a panel of one. Pass either this or `judges`.
@@ -54,24 +54,25 @@ class CriterionGrader(Grader):
         ordinal_aggregation: Aggregation method for votes on ordered scales and numbers.
         nominal_aggregation: Aggregation method for votes on unordered choices.
         ranking_aggregation: Aggregation method for votes that compare candidates.
-        training_data: Labelled items from which few-shot examples are drawn.
-        few_shot_config: Settings for the draw; the defaults apply if only `training_data` is passed.
-        system_prompt: Replaces the system prompt for all kinds of criterion, for models passed as names or
-            configs; a critic's model uses it as its system prompt. Other judges keep their own.
-        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
-        length_penalty: Penalty for the length of a submission.
+        training_data: Labelled items from which few-shot examples are selected.
+        few_shot_config: Settings for the selection; the defaults apply if only `training_data` is passed.
+        system_prompt: Custom system prompt for all kinds of criteria, used by models passed as names or
+            configs and by critics' models. Other judges keep their own.
+        multi_choice_system_prompt: Custom system prompt for criteria with options.
+        length_penalty: Penalty for long submissions.
         normalize: Whether to scale the score to [0, 1].
-        cannot_assess_config: Treatment of criteria without a judgment.
-        shuffle_options: Whether options are shown in random order, drawn for each judge and call.
-        llm_calls: One request per criterion, one per item, or one per given number of criteria of an item.
-        on_failure: Whether an unreadable reply counts as the conservative answer, is excluded, or raises.
-        seed: Seed of all random draws; None means 0.
-        escalation: A second panel for criteria that `judges` are unsure of; its votes alone then decide.
+        cannot_assess_config: How to score criteria that have no judgment.
+        shuffle_options: Whether to show options in a random order that differs between judges and calls.
+        llm_calls: One request per criterion, one per item, or one per given number of an item's criteria.
+        on_failure: What to do with an unreadable reply: count it as the conservative answer, exclude it, or
+            raise an error.
+        seed: Seed for all random choices; None means 0.
+        escalation: A second panel, which alone decides the criteria on which `judges` are unsure.
         stop_when_decided: Whether to skip votes that can no longer change a criterion's verdict. Votes are
-            then requested in rounds, starting with the judges of greatest weight; this saves calls but takes
-            longer. Methods based on means or medians need all votes.
-        warm_prefix: Whether to send one request of each item to each model first, and the others after its
-            answer, so that they find their shared prefix in the provider's cache.
+            then requested in rounds, heaviest judges first, which saves calls but takes longer. Methods based
+            on means or medians need all votes.
+        warm_prefix: Whether to send each model one request per item first and wait for its reply, so that the
+            other requests find their shared prefix in the provider's cache.
 
     Raises:
         ArgumentError: If the arguments cannot be combined.
@@ -150,24 +151,24 @@ class CriterionGrader(Grader):
         )
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
-        """Return every vote needed for a task: one per criterion, judge, sample and order of presentation.
+        """Return every vote needed for a task: one per criterion, judge, sample and presentation order.
 
         Raises:
-            ArgumentError: If a criterion's aggregation method does not suit its level, or it needs a
-                reference that is missing.
+            ArgumentError: If a criterion's aggregation method is not available for its level, or it needs a
+                reference but none is given.
         """
         return self._judging.plan(task)
 
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """Return all votes on the task, by criterion name; votes in `stored` are not requested again.
+        """Judge a task and return all votes by criterion name; votes in `stored` are not requested again.
 
         Raises:
-            ArgumentError: If a criterion's aggregation method does not suit its level, its check is not
-                registered, or it needs a reference that is missing.
+            ArgumentError: If a criterion's aggregation method is not available for its level, its check is
+                not registered, or it needs a reference but none is given.
             JudgeError: If a vote failed and `on_failure` is `"raise"`.
-            BudgetError: If the run's limit is reached.
+            BudgetError: If the run's budget is used up.
         """
         return await self._judging.votes(task, stored or {}, listener)
 
@@ -176,28 +177,28 @@ class CriterionGrader(Grader):
     ) -> dict[str, list[JudgeVote]]:
         """Send one request to each model that has a vote to cast on the task.
 
-        Models of the second panel of a cascade are excluded.
+        Models in a cascade's second panel are excluded.
 
         Args:
             task: The submission and its rubric.
             stored: Existing votes, by criterion name, which are not requested again.
-            listener: Notified of each vote as it arrives.
+            listener: Receives each vote as it arrives.
 
         Returns:
-            The votes cast, failed ones included, by criterion name.
+            The votes cast, including failed ones, by criterion name.
 
         Raises:
-            BudgetError: If the run's limit is reached.
+            BudgetError: If the run's budget is used up.
         """
         return await self._judging.first_votes(task, stored or {}, listener)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models in the panel."""
+        """The models called by the judges, including those in a second panel."""
         return tuple(model for seat in self.seats for model in seat.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that every criterion with its own threshold in the cascade is in a rubric.
+        """Check that every criterion for which the cascade has a separate threshold is in a rubric.
 
         Raises:
             ArgumentError: If a criterion is not in any rubric; the message lists the available names.
@@ -208,10 +209,9 @@ class CriterionGrader(Grader):
             check_per_criterion(self.policy.escalation.per_criterion, rubrics)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
-        """Return all requests that grading a task may need, each as a list of the calls that share it.
+        """Return all requests that grading a task can require, each as a list of the calls that share it.
 
-        Votes in `stored` are excluded. Early stopping or a cascade may reduce the number of requests that are
-        actually sent.
+        Votes in `stored` are excluded. With early stopping or a cascade, fewer requests may actually be sent.
 
         Raises:
             ArgumentError: See `plan`.
@@ -219,13 +219,13 @@ class CriterionGrader(Grader):
         return self._judging.requests(task, stored or {})
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """Return the report for these votes under this grader's policy."""
+        """Aggregate votes into a report under this grader's policy."""
         from autorubric.reporting import build_report
 
         return build_report(task, votes, self.policy)
 
     def describe(self) -> GraderDescription:
-        """Return the manifest entry: everything that the votes depend on, and the rules of aggregation."""
+        """Return the manifest entry: everything that affects the votes, and the aggregation rules."""
         asking: dict[str, Json] = {
             "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
             "prompts": prompt_digest(*self._system_prompts),
@@ -311,7 +311,7 @@ def _criteria_per_call(llm_calls: LLMCalls) -> int:
 
 
 def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None:
-    """Warn about models that draw several samples at temperature 0."""
+    """Warn about models that are sampled several times at temperature 0."""
     for seat in seats:
         if seat.samples > 1 and seat.config is not None and seat.config.temperature == 0:
             warnings.warn(
@@ -326,7 +326,7 @@ def _asked_of(seat: Seat) -> Mapping[str, Any]:
 
 
 def prompt_digest(system: str | None, choice_system: str | None) -> str:
-    """Return the SHA-256 of sample prompts with these system prompts; it changes with their wording."""
+    """Return the SHA-256 digest of sample prompts with these system prompts; any rewording changes it."""
     material = Material(submission=Submission(text="text"), query="query", reference="reference")
     options = (CriterionOption(label="a", value=0.0), CriterionOption(label="b", value=1.0))
     questions = [

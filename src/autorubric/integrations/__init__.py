@@ -39,12 +39,12 @@ __getattr__ = loading("autorubric.integrations", _HOMES)
 
 
 def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:
-    """Wrap a grader so that it records OpenTelemetry spans for graded texts and calls of judges.
+    """Wrap a grader so that it records OpenTelemetry spans for graded texts and judge calls.
 
-    Spans are children of the span that is current when grading starts. The span of a text (`grade`) has a
-    `gen_ai.evaluation.result` event for each criterion and a child span for each call of a judge, with the
-    attributes of the GenAI semantic conventions. The result can be used wherever a `Grader` is accepted, and
-    run folders do not change. Only functions that inspect a `CriterionGrader` (`estimate`, `red_team`,
+    Spans are children of the span that is current when grading starts. Each text's span (`grade`) has a
+    `gen_ai.evaluation.result` event per criterion and a child span per judge call, with the attributes
+    defined by the GenAI semantic conventions. The wrapped grader can be used wherever a `Grader` is accepted,
+    and run folders do not change. Only functions that inspect a `CriterionGrader` (`estimate`, `red_team`,
     `RubricThreshold`) need the original grader.
 
     Args:
@@ -62,7 +62,7 @@ def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None
 
 
 def build_mcp_server(tools: ToolServer) -> Any:
-    """Create an `mcp.server.lowlevel.Server` for the tools, to run over any transport of the MCP SDK.
+    """Create an `mcp.server.lowlevel.Server` for the tools, for use with any MCP SDK transport.
 
     Raises:
         MissingDependencyError: If the package `mcp` is not installed.
@@ -71,7 +71,7 @@ def build_mcp_server(tools: ToolServer) -> Any:
 
 
 def serve_mcp(tools: ToolServer, http: HttpAddress | None = None) -> None:
-    """Serve the tools until the client disconnects (stdio) or the process is stopped (HTTP).
+    """Serve the tools over MCP until the client disconnects (stdio) or the process is stopped (HTTP).
 
     Args:
         tools: Configuration of the tools to serve.
@@ -85,7 +85,7 @@ def serve_mcp(tools: ToolServer, http: HttpAddress | None = None) -> None:
 
 
 def http_address(host: str, port: int, token: str | None) -> HttpAddress:
-    """Create the address on which `serve_mcp` serves streamable HTTP.
+    """Create an address on which `serve_mcp` can serve streamable HTTP.
 
     Raises:
         MissingDependencyError: If the package `mcp` is not installed.

@@ -32,7 +32,7 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     reference_submission: str | None = None,
     item_id: str | None = None,
 ) -> EnsembleEvaluationReport:
-    """Assert that a text scores at least `min_score` and return its report.
+    """Assert that a text scores at least `min_score`, and return its report.
 
     The function works in any test. Inside a running event loop it blocks the loop; use
     `await assert_rubric_async(…)` to avoid this.
@@ -40,11 +40,11 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     Args:
         text: The text to judge: any value accepted by `Rubric.grade`.
         rubric: A rubric, the path of a rubric file, data accepted by `Rubric.from_dict`, or a JSON string.
-        min_score: The lowest passing score; None to use the `rubric` marker of the test.
-        max_lost: Maximum proportion of verdicts, on [0, 1], that may be lost or assumed; None to use the
-            `rubric` marker, or else 0.05. A criterion on which every judge failed is always an error.
-        grader: The grader. None uses the grader of the pytest run (`--rubric-judge`), or the offline
-            `LexicalJudge` if no judge was configured and outside of pytest.
+        min_score: The lowest passing score; None to use the value from the test's `rubric` marker.
+        max_lost: Maximum fraction of verdicts, in [0, 1], that can be lost or assumed; None to use the
+            `rubric` marker's value or, by default, 0.05. A criterion on which every judge fails is an error.
+        grader: The grader. None uses the grader of the pytest run (`--rubric-judge`) or, outside pytest or if
+            no judge is configured, the offline `LexicalJudge`.
         query: The question that the text answers.
         reference_submission: A good answer for comparison.
         item_id: Id of the text, used to look up recorded votes.
@@ -52,8 +52,8 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     Raises:
         AssertionError: If the score is too low. The message lists criteria, votes and reasons.
         NotJudgedError: If there is no score, all judges of a criterion failed, or too many verdicts were lost
-            or assumed. Pytest reports an error and not a failure.
-        ArgumentError: If `min_score` is missing or not a number, `max_lost` is not on [0, 1], or `text` or
+            or assumed. Pytest reports this as an error, not a failure.
+        ArgumentError: If `min_score` is missing or not a number, `max_lost` is not in [0, 1], or `text` or
             `rubric` is invalid.
     """
     __tracebackhide__ = True
@@ -140,7 +140,7 @@ def _least(min_score: float | None) -> float:
         )
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
         raise ArgumentError(
-            f"min_score must be a finite number, on [0, 1] for normalized scores; got {min_score!r}"
+            f"min_score must be a finite number, in [0, 1] for normalized scores; got {min_score!r}"
         )
     return float(min_score)
 

@@ -305,11 +305,11 @@ async def call_tool(
     root: str | Path = ".",
     timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
 ) -> dict[str, Json]:
-    """Call a tool as over MCP and return the result; `{"ok": false, "error": …}` if the call fails.
+    """Call a tool as an MCP client would and return the result, or `{"ok": false, "error": …}` on failure.
 
     Args:
         name: The tool: `critique_evaluate`, `grade` or `compute_metrics`.
-        arguments: The arguments written by the model.
+        arguments: The arguments, as written by the model.
         providers: Evaluators by name, a `ProviderTable`, or the path of a provider table.
         root: The folder that must contain all rubric files, run folders and datasets.
         timeout: Maximum duration of the call in seconds.

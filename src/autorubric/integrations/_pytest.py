@@ -30,14 +30,14 @@ _MARKER = "rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0): grade
 _SETTINGS = (
     ("api_base", "URL", "base URL of the models' API"),
     ("api_key_env", "NAME", "environment variable that contains the API key"),
-    ("cache_dir", "DIR", "folder of the model response cache"),
+    ("cache_dir", "DIR", "folder for cached model responses"),
 )
 _PANEL: pytest.StashKey[Panel] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, which can also be set in the ini file but then do not permit calls to models."""
-    group = parser.getgroup("autorubric", "grading of texts against rubrics")
+    group = parser.getgroup("autorubric", "grade texts against rubrics")
     group.addoption(
         "--rubric-judge",
         action="append",

@@ -45,17 +45,17 @@ def as_reward(
     share the function. Prompts and completions are strings or conversations (lists of `{"role", "content"}`).
     Other columns are lists of the same length; unused columns are ignored.
 
-    A completion without a full judgment (no score, or a criterion on which every judge failed) gets None and
-    never 0. TRL excludes such completions from the update. The logger `autorubric.integrations._rewards`
-    reports the reason.
+    A completion that could not be fully judged (it has no score, or every judge failed on a criterion) gets
+    None, never 0, and TRL excludes it from the update. The logger `autorubric.integrations._rewards` reports
+    the reason.
 
     Args:
         rubric: The rubric; None if every row has its own rubric.
         grader: The grader.
-        name: `__name__` of the function, under which TRL logs the reward.
-        reference_column: Name of the column with reference answers for the judges. The column may be missing.
-        rubric_column: Name of the column with rubrics as mappings, lists of criteria or JSON. None in a row
-            selects `rubric`. The column may be missing if `rubric` is set.
+        name: The function's `__name__`, under which TRL logs the reward.
+        reference_column: Name of the column with reference answers for the judges; the column is optional.
+        rubric_column: Name of the column with rubrics as mappings, lists of criteria or JSON. A row whose
+            value is None uses `rubric`. The column is optional if `rubric` is set.
 
     Raises:
         RubricError: If `rubric` has errors.
@@ -78,9 +78,9 @@ def as_async_reward(
     reference_column: str = "reference",
     rubric_column: str = "rubric",
 ) -> AsyncReward:
-    """Create a reward function for TRL that is a coroutine function and grades in the caller's event loop.
+    """Create an asynchronous reward function for TRL that grades in the caller's event loop.
 
-    The arguments and errors are those of `as_reward`.
+    The arguments and errors are the same as for `as_reward`.
     """
     group = _Group(_given(rubric), grader, reference_column, rubric_column)
 
@@ -101,14 +101,14 @@ def as_verifiers_reward(
     A non-empty `answer` is used as the reference, and `info["rubric"]`, if present, overrides `rubric`. The
     judgment is stored in `state["rubric_report"]`, in the format of `EvaluationReport.to_dict`.
 
-    The verifiers library expects a float and converts exceptions and None to 0.0. A completion without a full
-    judgment therefore gets NaN, which cannot be mistaken for a score, and `state["rubric_error"]` contains
-    the reason. Drop such rollouts (`math.isnan(reward)`) before training.
+    The verifiers library expects a float and converts exceptions and None to 0.0. A completion that could not
+    be fully judged therefore gets NaN, which cannot be mistaken for a score, and `state["rubric_error"]`
+    contains the reason. Drop such rollouts (`math.isnan(reward)`) before training.
 
     Args:
         rubric: The rubric; None if every row has its own rubric.
         grader: The grader.
-        name: `__name__` of the function, under which verifiers logs the reward.
+        name: The function's `__name__`, under which verifiers logs the reward.
 
     Raises:
         RubricError: If `rubric` has errors.

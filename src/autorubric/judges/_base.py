@@ -31,21 +31,21 @@ def is_blank(reference: Any) -> bool:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """A question to a judge about one criterion of one item.
+    """A request to judge one criterion of one item.
 
     Attributes:
         criterion: The criterion to judge.
         submission: The submission to judge.
         query: The prompt that the submission answers.
-        reference_submission: A good answer to compare with; blank text becomes None.
+        reference_submission: A good answer for comparison; blank text becomes None.
         guidelines: The rubric's guidelines.
         item_id: Id of the item; empty if it has none.
         sample: Index of the sample, from 0.
         seed: Seed of this call, derived from the run's seed, item, criterion, judge and sample.
-        shuffle: Whether options may be shown in an order drawn from the seed.
-        examples: Few-shot examples of the criterion.
+        shuffle: Whether to show options in a random order based on the seed.
+        examples: Few-shot examples for the criterion.
         order: Names of the candidates in the order to show, for a comparative criterion; otherwise empty.
-        presentation: Index of this order among those requested, from 0.
+        presentation: Index of this order among the requested orders, from 0.
         system_prompt: The grader's system prompt, for judges that read it here (critics with a model).
     """
 
@@ -80,11 +80,11 @@ class JudgeReply:
     Attributes:
         answer: An evaluation, its dict, a bare label, a parsed `Answer`, or None if the judge abstains.
         reason: The reason for the answer.
-        confidence: Probability on [0, 1] that the answer is right; None if the judge does not report it.
+        confidence: Probability in [0, 1] that the answer is correct; None if the judge does not report one.
         usage: Number of tokens used; None if unknown.
         cost: Cost in US dollars; None if unknown.
         model: Name of the model that answered; None if no model was called.
-        asked: False if the judge does not vote on this criterion, such as a recorded judge without a row.
+        asked: False if the judge does not vote on this criterion, e.g. if a recorded vote is missing.
         exchanged: The messages sent and received, if a model was called.
         truncated: Whether the submission was shortened to fit the model's context.
 
@@ -129,7 +129,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 
 
 def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:
-    """Return copies of an error for several requests; only the first one has the usage and cost."""
+    """Return copies of an error for several requests; only the first has the usage and cost."""
     unspent = copy.copy(error)
     unspent.usage = unspent.cost = None
     return [error, *(unspent for _ in range(count - 1))]
@@ -137,7 +137,7 @@ def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]
 
 @runtime_checkable
 class Judge(Protocol):
-    """A judge, which answers questions about one criterion of one submission."""
+    """The interface of judges, which answer questions about one criterion of one submission."""
 
     @property
     def judge_id(self) -> str:
@@ -148,22 +148,22 @@ class Judge(Protocol):
         """Return the judge's answer.
 
         Raises:
-            JudgeError: If the judge cannot answer; a `ReplyError` if its answer cannot be read.
+            JudgeError: If the judge cannot answer; as a `ReplyError`, if its answer cannot be read.
         """
         ...
 
 
 @runtime_checkable
 class BatchJudge(Judge, Protocol):
-    """A judge that can answer several criteria of one item at once."""
+    """A judge that can answer several criteria for one item at once."""
 
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return one reply or error for each request, in order.
 
-        For requests that the budget does not allow, a `BudgetError` is returned, so that the other answers
-        are kept.
+        If the budget does not allow a request, its `BudgetError` is returned, so that the other replies are
+        kept.
         """
         ...
 
@@ -173,13 +173,13 @@ class DescribedJudge(Judge, Protocol):
     """A judge that describes its settings for a run's manifest."""
 
     def describe(self) -> Mapping[str, Json]:
-        """Return a description without secrets; judges with equal descriptions give equal answers."""
+        """Return a description without secrets; judges with equal descriptions give the same answers."""
         ...
 
 
 @runtime_checkable
 class ModelAsker(Judge, Protocol):
-    """A judge that calls models and can return its prompts without sending them."""
+    """A judge that calls models and can show its prompts without sending them."""
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -202,12 +202,12 @@ class ClosableJudge(Judge, Protocol):
 
 @runtime_checkable
 class ReferenceJudge(Judge, Protocol):
-    """A judge that may have its own reference."""
+    """A judge that can have its own reference."""
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Return whether the request must provide the reference for a criterion that needs one.
+        """Return whether the request must provide the reference that a criterion needs.
 
-        False if the judge has its own reference, or does not vote on this criterion.
+        False if the judge has its own reference or does not vote on this criterion.
         """
         ...
 

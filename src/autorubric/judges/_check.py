@@ -18,11 +18,11 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the check's answer on the submission's text.
+        """Run the check on the submission's text and return its answer.
 
         Raises:
-            ArgumentError: If no check of that name is registered.
-            JudgeError: If there is no text, the criterion has no check, or the check raised.
+            ArgumentError: If no check with that name is registered.
+            JudgeError: If there is no text, the criterion has no check, or the check raised an exception.
             ReplyError: If the check returned a value that is not a valid answer to the criterion.
         """
         if request.submission.text is None:

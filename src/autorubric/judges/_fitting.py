@@ -35,16 +35,16 @@ async def ask_fitting(
     *,
     compared: bool,
 ) -> tuple[Exchange[ReadT], bool]:
-    """Return the exchange, and whether a text was shortened to fit the model's context.
+    """Send a request, shortening texts until they fit; return the exchange and whether any was shortened.
 
     Args:
-        ask: Sends the question about the submissions, which may have been shortened.
+        ask: Sends the request for the submissions, which can be shortened versions.
         submissions: The submissions in one request.
         policy: The part of a text to remove; None to remove nothing.
-        compared: Whether the candidates of the submissions are shown rather than their text.
+        compared: Whether the submissions' candidates are shown instead of their text.
 
     Raises:
-        ContextLengthError: If the texts are too long and may not be shortened further.
+        ContextLengthError: If the texts are too long and cannot be shortened further.
         JudgeError: If `ask` raises it.
     """
     truncated = False

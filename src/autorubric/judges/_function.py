@@ -19,7 +19,7 @@ JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionJudge:
-    """A judge that calls a function. A synchronous function runs in a thread, so it may block.
+    """A judge that calls a function; a synchronous function runs in a thread, so it can block.
 
     Attributes:
         function: The function, called with each `JudgeRequest`.
@@ -33,8 +33,8 @@ class FunctionJudge:
         """Return the function's answer.
 
         Raises:
-            JudgeError: If the function raised it or any other exception, which the message names. A
-                programming error raises a `JudgeCodeError`.
+            JudgeError: If the function raised this or any other exception, which the message names. A
+                programming error becomes a `JudgeCodeError`.
         """
         try:
             if inspect.iscoroutinefunction(self.function):
@@ -58,7 +58,7 @@ class FunctionJudge:
             raise failure_of(self.judge_id, error) from error
 
     def describe(self) -> dict[str, str]:
-        """Return the function's module and qualified name, and a digest of its code."""
+        """Return the function's module, qualified name and code digest."""
         return {
             "judge": "function",
             "function": qualified_name(self.function),

@@ -112,17 +112,17 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class LexicalJudge:
-    """A judge that compares words, without training, a model or network access.
+    """A judge that compares words and needs no training, model or network access.
 
-    It works on any criterion with declared answers. It finds the sentence that has most in common with the
-    requirement: word stems, similar spellings, quoted phrases, and patterns of things that a requirement
+    It works on any criterion with declared answers. It finds the sentence that has the most in common with
+    the requirement: word stems, similar spellings, quoted phrases, and patterns for things that a requirement
     names (a date, a price, a link). On an ordered scale, the answer depends on the strength of this match and
-    on the words that distinguish the options; an NA option is chosen if almost nothing matches. Among
-    unordered options, the judge abstains if no word distinguishes them. The confidence is the probability of
-    the chosen answer on a fixed curve; it ranks answers but is not calibrated.
+    on the words that distinguish the options; an NA option is chosen if almost nothing matches. For unordered
+    options, the judge abstains if no word distinguishes them. The confidence is the probability of the chosen
+    answer on a fixed curve; it ranks answers but is not calibrated.
 
-    Use it as a baseline that a real judge must exceed. It does not recognise synonyms or irony, accepts
-    claims as facts, detects negation only near the word, and is fooled by text that repeats the requirement.
+    Use it as a baseline that a real judge must beat. It does not recognise synonyms or irony, accepts claims
+    as facts, detects negation only near a word, and is fooled by text that repeats the requirement.
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.
@@ -131,7 +131,7 @@ class LexicalJudge:
     judge_id: str = "lexical"
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the answer with the most evidence; the reason lists the matching words and their sentence.
+        """Return the answer with the most evidence; the reason quotes the matching words and their sentence.
 
         Raises:
             JudgeError: If there is no text, or the criterion has no declared answers.
@@ -147,7 +147,7 @@ class LexicalJudge:
         return JudgeReply(answer=answer, reason=weighing.reason, confidence=confidence, truncated=cut)
 
     def describe(self) -> dict[str, Json]:
-        """Return the judge's entry in a manifest; the version increases when answers may change."""
+        """Return the judge's manifest entry; its version increases whenever answers can change."""
         return {"judge": "lexical", "version": 1}
 
 

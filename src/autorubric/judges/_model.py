@@ -29,8 +29,8 @@ class ModelJudge:
     Attributes:
         judge_id: Name of the judge in votes and metrics.
         client: The model's client.
-        system_prompt: Replaces the built-in system prompt; None keeps it.
-        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
+        system_prompt: System prompt; None for the built-in one.
+        multi_choice_system_prompt: System prompt for criteria with options; None for `system_prompt`.
     """
 
     judge_id: str
@@ -39,7 +39,7 @@ class ModelJudge:
     multi_choice_system_prompt: str | None = None
 
     def describe(self) -> dict[str, Json]:
-        """Return the model's config, without secrets, and the prompts that replace the built-in ones."""
+        """Return the model's config, without secrets, and any prompts that replace the built-in ones."""
         prompts = {
             "system_prompt": self.system_prompt,
             "multi_choice_system_prompt": self.multi_choice_system_prompt,
@@ -48,10 +48,10 @@ class ModelJudge:
         return {**asked_of(self.client.config), **own}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the model's answer; a refusal becomes an abstention, with the refusal as its reason.
+        """Return the model's answer; a refusal becomes an abstention with the refusal text as the reason.
 
         Raises:
-            ReplyError: If replies arrived, but none could be read.
+            ReplyError: If replies arrived but none could be read.
             ProviderError: If no reply arrived.
         """
         shown = _show(request)
@@ -75,11 +75,11 @@ class ModelJudge:
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
-        """Return answers to several criteria of one item from one request.
+        """Send one request about several criteria of an item and return the replies.
 
-        If a criterion is missing from the reply or unreadable, the model is asked about it separately; if the
-        budget does not allow that, the error is returned. The first reply has the usage and cost of the
-        shared request.
+        If the model's reply lacks a criterion or its answer is unreadable, the model is asked about it
+        separately; if the budget does not allow that, the error is returned. The first reply has the usage
+        and cost of the shared request.
         """
         keyed = _keyed(requests)
         if not keyed:
@@ -104,7 +104,7 @@ class ModelJudge:
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The config of the judge's model, as the only element."""
+        """A tuple with the config of the judge's model."""
         return (self.client.config,)
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
@@ -216,7 +216,7 @@ _PACE = frozenset(
 
 
 def asked_of(config: LLMConfig) -> dict[str, Json]:
-    """Return the parameters of a model's config on which its answers depend."""
+    """Return the parameters of a model's config that affect its answers."""
     said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
         # Votes that were stored before the parameter existed stay valid.
@@ -268,7 +268,7 @@ def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -
     """
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
-        raise ReplyError('the reply is no object with a list "evaluations"')
+        raise ReplyError('the reply is not an object with a list "evaluations"')
     answers: dict[str, Answer] = {}
     faults: list[str] = []
     seen: set[str] = set()

@@ -35,19 +35,19 @@ def named_judges(
     """Return the judges described by command-line arguments, in order.
 
     Args:
-        given: The arguments: a model name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
-            optionally preceded by `name=`, the judge's name in votes and reports.
-        api_base: Address of the models' API.
-        api_key_env: Name of the environment variable that holds the models' key; None for the usual one.
-        cache_dir: Folder of the models' reply cache; None for no cache.
+        given: The arguments: model names, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
+            optionally prefixed with `name=`, the judge's name in votes and reports.
+        api_base: Base URL of the models' API.
+        api_key_env: Environment variable that contains the models' API key; None for the provider's default.
+        cache_dir: Folder for cached model replies; None for no cache.
         temperature: Sampling temperature of the models, 0 to 2; None for the provider's default.
         samples: Number of votes that each model casts per criterion, at least 1; None for 1.
-        option: Name of the command-line option, for errors.
+        option: Name of the command-line option, for error messages.
 
     Raises:
         ArgumentError: If an argument does not describe a judge or is repeated, `temperature`, `samples` or
-            `api_key_env` is set without a model, or one key would be sent to several providers.
-        FileError: If a file named in an argument cannot be read or has errors.
+            `api_key_env` is set but there is no model, or one key would be sent to several providers.
+        FileError: If a file in an argument cannot be read or has errors.
     """
     settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
     if cache_dir is not None:
@@ -64,7 +64,7 @@ def named_judges(
     repeated = [text for position, text in enumerate(given) if text in given[:position]]
     if repeated:
         raise ArgumentError(
-            f"{option} {repeated[0]!r} is given twice; name each of them: {option} a={repeated[0]} "
+            f"{option} {repeated[0]!r} is passed twice; name each of them: {option} a={repeated[0]} "
             f"{option} b={repeated[0]}"
         )
     return judges
@@ -81,10 +81,10 @@ def demand_models(models: Collection[str], **options: object) -> None:
 
     Args:
         models: Names of the models.
-        **options: Values of the options by name; None for an option that is not set.
+        **options: Option values by name; None for an option that is not set.
 
     Raises:
-        ArgumentError: If an option is set but there is no model, or the key's variable is not set or empty.
+        ArgumentError: If an option is set but there is no model, or the key's variable is unset or empty.
     """
     variable = options.get("api_key_env")
     if variable is not None and not os.environ.get(str(variable), "").strip():
@@ -114,7 +114,7 @@ def names_model(text: str) -> bool:
     """Return whether a text names a model rather than a built-in judge.
 
     Raises:
-        ArgumentError: If the text is similar to the name of a built-in judge, or its file is missing.
+        ArgumentError: If the text resembles the name of a built-in judge, or its file is missing.
     """
     kind, colon, rest = text.partition(":")
     if text == "lexical" or (kind in ("supervised", "recorded") and rest):
@@ -134,8 +134,8 @@ def builtin_judge(text: str, folder: Path = Path()) -> Judge:
         folder: The folder that relative paths are resolved against.
 
     Raises:
-        ArgumentError: If the rater is not in the table of votes, or the table has several raters and none is
-            named.
+        ArgumentError: If the rater is not in the vote table, or the table has several raters and none is
+            selected.
         FileError: If the file cannot be read or has errors.
     """
     kind, _, rest = text.partition(":")

@@ -30,9 +30,9 @@ class RecordedJudge:
         judge_id: Name of the judge in votes and metrics.
         votes: Value, reason and confidence by (item id, criterion, sample). For pairs recorded in both
             orders, these are the votes in the declared order.
-        missing: Meaning of an absent row: `"not_asked"`, or the label to use.
-        swapped: Votes on pairs shown in the reverse order; None if the order is not recorded and each pair
-            has one vote.
+        missing: What a missing row means: `"not_asked"`, or the label to use.
+        swapped: Votes on pairs shown in reverse order; None if the order is not recorded and each pair has
+            one vote.
     """
 
     judge_id: str
@@ -51,21 +51,21 @@ class RecordedJudge:
         missing: Missing = "not_asked",
         orders: Mapping[str, str] | None = None,
     ) -> RecordedJudge:
-        """Create a judge from the rows of one rater.
+        """Create a judge from one rater's rows in a CSV file.
 
         Args:
-            path: A CSV file with the columns `item_id, criterion, rater, value` and optionally `rater_type,
-                sample, reason, confidence`, or with one column per person.
-            rater: Name of the rater; may be omitted if the file has only one.
+            path: A CSV file with the columns `item_id, criterion, rater, value` and optionally
+                `rater_type, sample, reason, confidence`, or with one column per annotator.
+            rater: Name of the rater; can be omitted if the file has only one.
             judge_id: Name of the judge; by default the rater's name.
-            labels: Labels by raw value, such as `{"Yes": "MET"}`.
-            missing: Meaning of an absent row: `"not_asked"`, or a label such as `"UNMET"`.
-            orders: For pairs, the rater of each order: `{"ab": rater, "ba": rater}`, where `ba` is the
+            labels: Mapping of recorded values to labels, such as `{"Yes": "MET"}`.
+            missing: What a missing row means: `"not_asked"`, or a label such as `"UNMET"`.
+            orders: For pairs, the rater for each order: `{"ab": rater, "ba": rater}`, where `ba` is the
                 reverse of the declared order. A value refers to the same candidate in both orders.
 
         Raises:
             DatasetError: If the file is not a valid table of labels.
-            ArgumentError: If the file has several raters and none is named, or lacks the named rater.
+            ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
         """
         rows = read_long_table(path)
         raters = list(dict.fromkeys(row.rater for row in rows))
@@ -99,18 +99,18 @@ class RecordedJudge:
         labels: Mapping[str, str] | None = None,
         missing: Missing = "not_asked",
     ) -> list[RecordedJudge]:
-        """Create one judge for each rater of the file, in the order of their first rows.
+        """Create one judge per rater in a CSV file, in the order of their first rows.
 
         Args:
             path: A CSV file; see `from_csv`.
             raters: Names of the raters; by default all raters of `rater_type`.
             rater_type: Type of the raters; None for any type. If the file has no types, all raters match.
-            labels: Labels by raw value; see `from_csv`.
-            missing: Meaning of an absent row; see `from_csv`.
+            labels: Mapping of recorded values to labels; see `from_csv`.
+            missing: What a missing row means; see `from_csv`.
 
         Raises:
             DatasetError: If the file is not a valid table of labels.
-            ArgumentError: If a named rater is not in the file, or no rater has the type.
+            ArgumentError: If a selected rater is not in the file, or no rater has the type.
         """
         rows = read_long_table(path)
         there = list(
@@ -139,7 +139,7 @@ class RecordedJudge:
         return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Return False, because the recorded rater already had the reference."""
+        """Return False, since the recorded rater already had the reference."""
         return False
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:

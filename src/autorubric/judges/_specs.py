@@ -37,8 +37,8 @@ class JudgeSpec:
     Attributes:
         llm_config: The judge: an `LLMConfig`, a model name, a `Judge`, or a function.
         judge_id: Name in votes and metrics; by default the name of the model, judge or function.
-        weight: Weight in weighted aggregation methods; at least 0.
-        samples: Number of votes per criterion; at least 1.
+        weight: Weight in weighted aggregation methods, at least 0.
+        samples: Number of votes per criterion, at least 1.
     """
 
     llm_config: LLMConfig | str | Judge | JudgeFunction
@@ -63,7 +63,7 @@ class Seat:
         weight: Weight in weighted aggregation methods.
         samples: Number of votes per criterion.
         config: The config of the judge's model; None if the judge is not a model.
-        logged: Locations of programming errors whose traceback has been logged.
+        logged: Locations of programming errors whose tracebacks have been logged.
     """
 
     judge: Judge
@@ -80,12 +80,12 @@ class Seat:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the judge is known to need no network: recorded votes, checks and built-in baselines."""
+        """Whether the judge is known to work offline: recorded votes, checks and built-in baselines."""
         return _is_offline(type(self.judge))
 
     @property
     def counts_as_call(self) -> bool:
-        """Whether each use of the judge counts as one call in a budget; for models, requests count."""
+        """Whether each use of the judge counts as one call in a budget; for models, requests are counted."""
         return self.config is None and not self.is_offline and not self.models
 
     def to_dict(self) -> dict[str, Json]:
@@ -120,12 +120,12 @@ def seat_judges(
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
 ) -> tuple[Seat, ...]:
-    """Return the seats of the panel, in order.
+    """Return the panel's seats, in order.
 
     Args:
         judges: The judges of the panel.
-        system_prompt: Replaces the system prompt of models that are passed as names or configs.
-        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
+        system_prompt: Custom system prompt for models passed as names or configs.
+        multi_choice_system_prompt: Custom system prompt for criteria with options.
         few_shot: Names of the criteria with few-shot examples.
 
     Raises:

@@ -24,12 +24,12 @@ class SupervisedJudge:
 
     Each classifier is a logistic regression on TF-IDF features of words and parts of words, and on the
     evidence found by `LexicalJudge`. An NA option is treated like any other answer; CANNOT_ASSESS labels are
-    excluded. The confidence is the probability of the chosen answer. It is calibrated by a temperature fitted
-    on held-out predictions, and Laplace smoothing keeps it low if there are few training texts. A criterion
-    with only one answer in training always gets that answer.
+    excluded. The confidence is the probability of the chosen answer, calibrated by a temperature fitted on
+    held-out predictions; Laplace smoothing keeps it low if there are few training texts. If a criterion has
+    only one answer in the training data, the judge always gives that answer.
 
-    Use it as a baseline that a real judge must exceed: it knows only the words of the training texts. For a
-    training text it repeats the label, without a confidence, and the reason begins with "seen in training".
+    Use it as a baseline that a real judge must beat: it knows only the words of the training texts. For a
+    training text, it repeats the label without a confidence, and the reason begins with "seen in training".
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.
@@ -42,15 +42,15 @@ class SupervisedJudge:
 
     @classmethod
     def fit(cls, dataset: RubricDataset, *, seed: int | None = None) -> SupervisedJudge:
-        """Train a judge on a dataset's labels: the ground truth, or otherwise the majority of the ratings.
+        """Train a judge on a dataset's labels: the ground truth or, if missing, the majority of the ratings.
 
         Criteria are matched by name. Criteria without declared answers (numbers, texts, rankings) are
         ignored.
 
         Args:
-            dataset: Labelled items: at least two, and dozens for a useful judge. Exclude the items to be
+            dataset: Labelled items: at least two, but dozens for a useful judge. Exclude the items to be
                 judged.
-            seed: Seed of the folds used to calibrate the confidence; None means 0.
+            seed: Seed for the folds used to calibrate the confidence; None means 0.
 
         Raises:
             ArgumentError: If there are fewer than two different labelled texts, or they contain no words.
@@ -88,11 +88,11 @@ class SupervisedJudge:
         return dict(self._description)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the most probable answer; the reason lists the words with the greatest weight for it.
+        """Return the most probable answer; the reason lists the words with the most weight in its favour.
 
         Raises:
-            JudgeError: If there is no text, the judge was not trained on the criterion, or the criterion does
-                not have the learned answer.
+            JudgeError: If there is no text, the judge was not trained on the criterion, or the learned answer
+                is not one of the criterion's answers.
         """
         criterion, text = request.criterion, request.submission.text
         if text is None:

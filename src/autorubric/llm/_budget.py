@@ -25,7 +25,7 @@ class Spend:
         self._known: Pricing | None = None
 
     def send(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
-        """Return the inner transport's reply if the budget has room for the request.
+        """Return the inner transport's reply if the budget allows the request.
 
         Raises:
             BudgetError: If the budget has no room, or counts cost and the model's price is unknown.

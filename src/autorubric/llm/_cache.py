@@ -57,8 +57,8 @@ class CacheStats:
         entries: Number of cached replies.
         size_bytes: Approximate size of the cached replies in bytes.
         max_bytes: Size in bytes above which the least recently used replies are removed.
-        hits: Lookups by this client that found a reply.
-        misses: Lookups by this client that found no reply.
+        hits: Number of lookups by this client that found a reply.
+        misses: Number of lookups by this client that found no reply.
     """
 
     path: str = ""
@@ -95,14 +95,14 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
 
 
 class ReplyCache:
-    """A reply cache on disk, shared by threads and processes; the file is opened at first use.
+    """An on-disk reply cache, shared by threads and processes; the file is opened on first use.
 
     Args:
-        folder: Folder of the cache; created if missing.
-        ttl: Seconds for which a reply is valid; None for no expiry.
+        folder: Cache folder; created if missing.
+        ttl: Number of seconds for which a reply is valid; None for no expiry.
         max_bytes: Size in bytes above which the least recently used replies are removed.
-        busy_seconds: Seconds to wait while another process writes; after that the reply is not cached.
-        clock: Returns the seconds since the epoch.
+        busy_seconds: Seconds to wait while another process writes, before giving up on caching the reply.
+        clock: Function that returns the time in seconds since the epoch.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class ReplyCache:
         self._hits = self._misses = 0
 
     def get(self, key: str) -> ModelReply | None:
-        """Return the reply cached under the key, with a cost of 0; None if it is missing or expired."""
+        """Return the reply cached under the key, with a cost of 0, or None if it is missing or expired."""
         row: tuple[str, float, float] | None = None
         with self._database() as database:
             if database is not None:
@@ -145,7 +145,7 @@ class ReplyCache:
         return reply
 
     def put(self, key: str, reply: ModelReply) -> None:
-        """Store a reply under the key, unless the reply exceeds the maximum size of the cache."""
+        """Store a reply under the key, unless the reply exceeds the maximum cache size."""
         body = _to_json(reply)
         size = len(body.encode("utf-8")) + _ROW_BYTES
         if size > self._max_bytes or self._stopped_writing:
@@ -169,7 +169,7 @@ class ReplyCache:
         return removed
 
     def stats(self) -> CacheStats:
-        """Return the size of the cache, and the hits and misses of this object."""
+        """Return the cache size and this object's hits and misses."""
         entries = size = 0
         with self._database() as database:
             if database is not None:

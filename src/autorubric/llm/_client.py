@@ -28,12 +28,12 @@ _NO_NAME_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class LLMClient:
-    """A client for one model; connections open at first use, in the running event loop.
+    """A client for one model; connections are opened on first use, in the running event loop.
 
     Args:
         config: The model's config, or a model name.
-        transport: Transport to use instead of the provider's own; retries, limits, fallbacks and the cache
-            still apply.
+        transport: Transport to use instead of the provider's default; retries, limits, fallbacks and the
+            cache still apply.
     """
 
     def __init__(self, config: LLMConfig | str, *, transport: Transport | None = None) -> None:
@@ -54,7 +54,7 @@ class LLMClient:
         schema: ReplySchema | None = None,
         sample: int = 0,
     ) -> Exchange[T]:
-        """Send a question and return the exchange, which has either an answer made by `read` or a refusal.
+        """Send a question and return the exchange with either the answer from `read` or a refusal.
 
         If the reply is not a JSON object, or `read` rejects it with a `ReplyError`, the model is asked again
         with the error message, at most twice. If a provider fails permanently, fallbacks are tried in order.
@@ -67,7 +67,7 @@ class LLMClient:
 
         Raises:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
-            ProviderError: If no model sent a reply; it has the same attributes as the `ReplyError`.
+            ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
         return await self._converse(
             Question(
@@ -86,9 +86,9 @@ class LLMClient:
         schema: ReplySchema | None = None,
         sample: int = 0,
     ) -> Coroutine[Any, Any, Exchange[T]]:
-        """Send a question and return the exchange; `read` makes the answer from the reply's raw text.
+        """Send a question and return the exchange; `read` converts the reply's raw text to the answer.
 
-        Arguments and errors are the same as in `ask`.
+        The other arguments and the errors are the same as in `ask`.
         """
         return self._converse(Question(tuple(messages), read, schema, sample))
 
@@ -141,7 +141,7 @@ class LLMClient:
         return cache.stats() if cache is not None else CacheStats()
 
     async def aclose(self) -> None:
-        """Release connections and files; the client can be used again and then opens new ones."""
+        """Close connections and files; if the client is used again, it opens new ones."""
         for route in self._routes:
             await route.aclose()
 

@@ -65,8 +65,8 @@ class ThinkingConfig(Spec):
     """Options for a model's reasoning before it answers.
 
     Attributes:
-        level: Amount of reasoning; `none` asks the model not to reason.
-        budget_tokens: Maximum number of reasoning tokens; if set, it is sent instead of the level.
+        level: Amount of reasoning; `none` requests no reasoning.
+        budget_tokens: Maximum number of reasoning tokens, sent instead of the level unless that is `none`.
     """
 
     level: ThinkingLevel = ThinkingLevel.MEDIUM
@@ -105,41 +105,41 @@ class LLMConfig(Spec):
         max_reason_chars: Maximum number of characters in a judge's reason, sent as `maxLength` in the reply's
             schema; None for no bound. Omitted for providers whose schemas do not support it, such as OpenAI
             and Anthropic.
-        top_p: Probability mass of nucleus sampling, above 0 and at most 1.
+        top_p: Probability mass for nucleus sampling, above 0 and at most 1.
         timeout: Maximum number of seconds for one request, from connecting to the last byte.
         max_retries: Maximum number of retries after a temporary failure, counted separately for each class of
             failure (`ServerError`, `ProviderConnectionError`, `ProviderTimeoutError`); 0 disables retries.
-            Waits requested by the provider (429, or 503 with `Retry-After`) use up no retries during the
+            Waits requested by the provider (429, or 503 with `Retry-After`) do not use up retries during the
             first `max_retries * retry_max_wait` seconds. The call fails at once if a `Retry-After` ends later
             than that, or if the address has never been reached.
         retry_min_wait: Minimum wait before a retry, in seconds; it does not apply after a 429.
-        retry_max_wait: Maximum wait before a retry, in seconds, unless the provider asks for more.
+        retry_max_wait: Maximum wait before a retry, in seconds, unless the provider requests a longer one.
         max_parallel_requests: Maximum number of concurrent requests to the provider; None means 512.
         requests_per_minute: Maximum number of requests to the provider in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        cache_enabled: Whether to cache readable replies and answer identical requests from the cache.
+        cache_enabled: Whether to cache readable replies and reuse them for identical requests.
         cache_dir: Folder of the reply cache.
-        cache_ttl: Seconds for which a cached reply is valid; None for no expiry.
+        cache_ttl: Number of seconds for which a cached reply is valid; None for no expiry.
         api_key: The provider's API key; never shown, written or cached. If None, the key in `api_key_env` is
             used. If both are None, the variable is the provider's without `api_base`, and otherwise
             `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for any other.
-        api_key_env: Name of the environment variable that holds the key; read when the model is first used.
+        api_key_env: Name of the environment variable with the key; read when the model is first used.
         api_base: Address of the API, such as `http://localhost:8000/v1`.
         transport: `litellm`, `openai_compatible` (direct; requires `api_base`), or `auto`, which is direct if
             `api_base` is set and the model's prefix is OpenAI-compatible or no provider, otherwise `litellm`.
-        fallbacks: Models to try, in order, if this one fails permanently. A plain name inherits this config
+        fallbacks: Models to try, in order, if this model fails permanently. A plain name inherits this config
             except its prices; it inherits address, key and headers only if its provider prefix is the same.
         thinking: Reasoning options; the name of a level is also accepted.
-        prompt_caching: Whether to mark the shared start of prompts for providers that require such a mark.
+        prompt_caching: Whether to mark the shared prefix of prompts for providers that require this.
         seed: Sampling seed, for providers that support one.
         extra_headers: Additional HTTP headers. Their values are never shown; manifests contain their digests.
-        extra_params: Additional request parameters in the provider's format. Those whose names indicate a
-            secret (`accessToken`, `x_key`, `password`) are treated like headers and never cached.
+        extra_params: Additional request parameters in the provider's format. If a name indicates a secret
+            (`accessToken`, `x_key`, `password`), the parameter is treated like a header and never cached.
         truncate: Part to remove from a submission that is too long for the model: its `end` or its `middle`.
             The judge marks the cut. None raises a `ContextLengthError` instead.
-        input_cost_per_token: Cost of a token sent, in US dollars, at least 0, such as 0.15e-6 for 15 cents
-            per million; overrides litellm's price list and must be set together with `output_cost_per_token`.
-        output_cost_per_token: Cost of a token received, including reasoning, in US dollars, at least 0.
+        input_cost_per_token: Cost in US dollars per token sent, at least 0, such as 0.15e-6 for 15 cents per
+            million; overrides litellm's price list and must be set together with `output_cost_per_token`.
+        output_cost_per_token: Cost in US dollars per token received, including reasoning, at least 0.
     """
 
     model: str
@@ -319,7 +319,7 @@ class LLMConfig(Spec):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> LLMConfig:
-        """Read a config from a YAML file with a mapping of these parameters.
+        """Read a config from a YAML file that maps parameter names to values.
 
         Raises:
             FileError: If the file cannot be read or has errors; all errors are reported at once.
@@ -337,8 +337,8 @@ class LLMConfig(Spec):
     def to_dict(self) -> dict[str, Json]:
         """Return every parameter as JSON, as stored in a run's manifest.
 
-        The key and the name of its variable are omitted. The values of headers, and of parameters that hold a
-        secret, are replaced by digests (`sha256:1a2b3c4d`), so that changes are detected.
+        The key and the name of its variable are omitted. The values of headers and of secret parameters are
+        replaced by digests (`sha256:1a2b3c4d`), so that changes can be detected.
         """
         said = self.model_dump(mode="json")
         del said["api_key_env"]
@@ -362,7 +362,7 @@ class LLMConfig(Spec):
         return reasons or not _LENGTH_PARAMS.isdisjoint(self.request_params())
 
     def secret_params(self) -> dict[str, Json]:
-        """Return the extra parameters that hold secrets; they are sent but never shown or stored."""
+        """Return the extra parameters that contain secrets; they are sent but never shown or stored."""
         return {name: value for name, value in self.extra_params.items() if holds_secret(name, value)}
 
     def headers(self) -> dict[str, str]:
@@ -370,11 +370,11 @@ class LLMConfig(Spec):
         return {name: value.get_secret_value() for name, value in self.extra_headers.items()}
 
     def public_headers(self) -> dict[str, str]:
-        """Return the extra headers, with empty values for headers that hold a secret."""
+        """Return the extra headers, with empty values for headers that contain a secret."""
         return {name: "" if is_secret_name(name) else value for name, value in self.headers().items()}
 
     def key(self) -> str | None:
-        """Return the key in `api_key` or in the environment variable `api_key_env`; None if neither is set.
+        """Return the key from `api_key` or the variable named by `api_key_env`, or None if neither is set.
 
         Raises:
             AuthenticationError: If the environment variable is not set or is empty.
@@ -396,7 +396,7 @@ class LLMConfig(Spec):
         return key
 
     def secrets(self) -> tuple[str, ...]:
-        """Return all secrets in the config, so that they can be masked in texts."""
+        """Return all secrets in the config, for masking them in texts."""
         held = self.api_key.get_secret_value() if self.api_key else None
         if held is None and self.api_key_env is not None:
             held = os.environ.get(self.api_key_env, "").strip()
@@ -404,7 +404,7 @@ class LLMConfig(Spec):
         return (*key, *self.headers().values(), *texts_in(self.secret_params()))
 
     def fallback_configs(self) -> tuple[LLMConfig, ...]:
-        """Return the fallbacks as configs, in order; keys are passed on only within the same provider."""
+        """Return the fallbacks as configs, in order; a key is passed on only to the same provider."""
         return tuple(self._fallback(one) if isinstance(one, str) else one for one in self.fallbacks)
 
     def _fallback(self, model: str) -> LLMConfig:

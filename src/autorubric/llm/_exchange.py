@@ -23,18 +23,18 @@ class Exchange(NamedTuple, Generic[T]):
     Attributes:
         answer: The parsed answer; None if the model refused.
         refusal: The refusal text; None if the model answered.
-        model: The model that answered, as named by the provider.
-        usage: Tokens of all attempts together; None if no tokens were counted.
+        model: The model that replied, as named by the provider.
+        usage: Total token usage of all attempts; None if no tokens were counted.
         cost: Cost of all attempts in US dollars; None if a price is unknown, 0 for a cached reply.
         reasoning: The model's reasoning for the last reply, if the provider returns it.
         replies: Raw replies, oldest first; all but the last were unreadable.
         messages: The conversation as first sent.
         cached: Whether the reply came from the reply cache.
         dropped_params: Parameters that were omitted because the provider does not support them.
-        asked: Number of requests that were answered; 0 for a cached reply.
-        request_id: The provider's id of the last reply, if any.
-        attempted: Models that were called, in order; the last one answered.
-        tokens: Tokens of the last reply with their log-probabilities, if they were requested and returned.
+        asked: Number of requests that received a reply; 0 for a cached reply.
+        request_id: The provider's id for the last reply, if any.
+        attempted: Models that were called, in order; the last one replied.
+        tokens: The last reply's tokens with their log-probabilities, if they were requested and returned.
     """
 
     answer: T | None

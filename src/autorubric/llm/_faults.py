@@ -123,10 +123,10 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
     if status == 404 and failure.had_schema and _SCHEMA.search(text) and not _NO_MODEL.search(text):
         return SchemaRefusedError, "the endpoint does not support the response format"
     if status == 429 and _QUOTA.search(text):
-        return RequestRefusedError, "the account's quota is used up; add credit or ask another model"
+        return RequestRefusedError, "the account's quota is used up; add credit or use another model"
     by_status: dict[int, tuple[type[ProviderError], str]] = {
         401: (AuthenticationError, failure.key or _CHECK_KEY),
-        402: (RequestRefusedError, "the account's credit is used up; add credit or ask another model"),
+        402: (RequestRefusedError, "the account's credit is used up; add credit or use another model"),
         403: (AuthenticationError, failure.key or "the key has no permission to use this model"),
         404: (ModelNotFoundError, "no such model or endpoint; check model and api_base"),
         405: (ModelNotFoundError, "the address does not accept POST requests; check api_base"),

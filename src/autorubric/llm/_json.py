@@ -49,12 +49,12 @@ def parse_json(text: str, *, may_differ: bool = False) -> Json:
     before it are tolerated. If there are several complete objects, the last non-empty one is used, because
     models quote and draft before they answer. Two objects with different values for the same key are an
     error, as are `NaN`, infinities and repeated keys, because their meaning is ambiguous. An incomplete
-    object is an error, and nothing inside it is read as the answer.
+    object is also an error; objects inside it are not used.
 
     Args:
         text: The reply.
-        may_differ: Whether an object before the last may contradict it, for example because a reply quotes
-            the text that it rewrites.
+        may_differ: Whether earlier objects are allowed to contradict the last one, for example because the
+            reply quotes the text that it rewrites.
 
     Raises:
         ReplyError: If there is no such object; the message can be sent back to the model.
@@ -63,7 +63,7 @@ def parse_json(text: str, *, may_differ: bool = False) -> Json:
 
 
 def parse_json_list(text: str) -> Json:
-    """Return the JSON list in a reply, with the same rules as `parse_json`.
+    """Return the JSON list in a reply, using the same rules as `parse_json`.
 
     Raises:
         ReplyError: If there is no such list; the message can be sent back to the model.
@@ -107,7 +107,7 @@ def parse_reply(text: str) -> Json:
     Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are removed.
 
     Raises:
-        ReplyError: If the reply is neither.
+        ReplyError: If the reply contains neither.
     """
     try:
         return parse_json(text)

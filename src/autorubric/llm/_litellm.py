@@ -95,7 +95,7 @@ class LiteLLMTransport:
         """Return the provider's reply to one request.
 
         Raises:
-            ProviderError: If there is no usable reply; the subclass gives the reason.
+            ProviderError: If there is no usable reply; the subclass indicates the reason.
             MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
         """
         if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):

@@ -73,7 +73,7 @@ class OpenAITransport:
         """Return the server's reply to one request.
 
         Raises:
-            ProviderError: If there is no usable reply; the subclass gives the reason.
+            ProviderError: If there is no usable reply; the subclass indicates the reason.
         """
         body = body_of(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())

@@ -26,19 +26,19 @@ class Price:
     """The price of a model, in US dollars per token.
 
     Attributes:
-        sent: Price of a prompt token; discounts for prefix caching are ignored.
-        received: Price of a reply token, including reasoning.
+        sent: Price per prompt token; discounts for prefix caching are ignored.
+        received: Price per reply token, including reasoning tokens.
     """
 
     sent: float
     received: float
 
     def of(self, sent: float, received: float) -> float:
-        """Return the cost in US dollars of these numbers of tokens sent and received."""
+        """Return the cost in US dollars for the given numbers of sent and received tokens."""
         return self.sent * sent + self.received * received
 
     def of_usage(self, usage: TokenUsage) -> float:
-        """Return the cost in US dollars of the tokens counted by a provider."""
+        """Return the cost in US dollars for the token usage that a provider reported."""
         return self.of(usage.prompt_tokens, usage.completion_tokens)
 
 
@@ -115,7 +115,7 @@ class Priced:
 
 
 def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
-    """Estimate a request's tokens: a quarter of its characters, including those of the reply's schema."""
+    """Estimate a request's number of tokens, at four characters of prompt and reply schema per token."""
     characters = sum(len(message.content) for message in messages)
     if schema is not None:
         characters += schema_length(schema)

@@ -108,7 +108,7 @@ _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LI
 
 @contextmanager
 def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[None]:
-    """Call a function with each error that makes a request inside the block wait for a retry."""
+    """Call `listener` with each error after which a request inside the block waits for a retry."""
     token = _LISTENER.set(listener)
     try:
         yield

@@ -52,7 +52,7 @@ def provider_transport(config: LLMConfig) -> Transport:
 
 
 def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
-    """Return the prices of the config's model and of its fallbacks, in order.
+    """Return the prices for the config's model and its fallbacks, in order.
 
     Raises:
         MissingDependencyError: If a price must be looked up, but litellm is not installed or its version is

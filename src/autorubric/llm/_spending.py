@@ -14,10 +14,10 @@ from autorubric.errors import ArgumentError, BudgetError
 
 
 class Budget(Protocol):
-    """The budget of a run; every request reserves its cost before it is sent.
+    """Interface of a run's budget; every request reserves its cost before it is sent.
 
     Attributes:
-        counts_cost: Whether the budget needs the cost of requests.
+        counts_cost: Whether requests must reserve their estimated cost.
         stop_reason: Reason why no more requests are sent; None if the budget was not stopped.
     """
 
@@ -27,7 +27,7 @@ class Budget(Protocol):
     def stop_reason(self) -> str | None: ...
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request, waiting until there is room for it.
+        """Reserve one request, waiting until the budget allows it.
 
         Args:
             cost: Estimated cost of the request in US dollars; 0 if cost is not counted.
@@ -38,7 +38,7 @@ class Budget(Protocol):
         ...
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation with the actual cost in US dollars; None if the request was not sent."""
+        """Replace a reservation with the actual cost in US dollars, or release it if `cost` is None."""
         ...
 
 
@@ -46,10 +46,10 @@ SpendingLimitName = Literal["max_calls", "max_cost"]
 
 
 class Spending(NamedTuple):
-    """The amount spent within a limit.
+    """The amount spent under a limit.
 
     Attributes:
-        calls: Requests sent, and calls of judges that are functions or objects.
+        calls: Number of requests to models, and of calls to judges that are functions or objects.
         cost: Total cost of the calls, in US dollars.
         reached: The limit that was reached; None if no limit was reached.
     """
@@ -60,16 +60,16 @@ class Spending(NamedTuple):
 
 
 class SpendingLimit:
-    """The budget of a run in this process.
+    """A run's budget, kept in this process.
 
-    Requests that wait for room are sent if others turn out cheaper than estimated; the budget is used up when
-    no request is in flight and the next one does not fit. Estimates are scaled by the ratio of actual to
-    estimated cost so far. The budget can therefore be exceeded only by the amount that the requests in flight
-    cost beyond these estimates. Requests may come from several threads, each with its own event loop.
+    A request that does not fit the budget waits, in case requests in flight cost less than estimated. The
+    budget is used up if none is in flight and the next one does not fit. Estimates are scaled by the ratio of
+    actual to estimated cost so far. The budget can therefore be exceeded only if requests in flight cost more
+    than these estimates. Requests can be sent from several threads, each with its own event loop.
 
     Args:
         max_calls: Maximum number of calls: requests to models, including repeated questions and retries, and
-            calls of judges that are functions or objects; None for no limit.
+            calls to judges that are functions or objects; None for no limit.
         max_cost: Maximum cost in US dollars; None for no limit.
 
     Raises:
@@ -98,7 +98,7 @@ class SpendingLimit:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request, waiting until there is room for it.
+        """Reserve one request, waiting until the budget allows it.
 
         Raises:
             BudgetError: If the budget is used up or was stopped.
@@ -107,7 +107,7 @@ class SpendingLimit:
             await turn
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation with the actual cost in US dollars; None if the request was not sent."""
+        """Replace a reservation with the actual cost in US dollars, or release it if `cost` is None."""
         with self._lock:
             self._running -= 1
             self._reserved = self._reserved - reserved if self._running else 0.0
@@ -119,14 +119,14 @@ class SpendingLimit:
             self._wake()
 
     def stop(self, reason: str) -> None:
-        """Reject every further call for this reason; requests in flight are still answered."""
+        """Reject all further calls for this reason; requests in flight are not cancelled."""
         with self._lock:
             self.stop_reason = self.stop_reason or reason
             self._wake()
 
     @property
     def is_over(self) -> bool:
-        """Whether no more requests are sent: a limit was reached, or the run was stopped."""
+        """Whether further requests are rejected because a limit was reached or the run was stopped."""
         return self.reached is not None or self.stop_reason is not None
 
     @property
@@ -135,7 +135,7 @@ class SpendingLimit:
         return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
 
     def has_room(self, calls: int, cost: float) -> bool:
-        """Return whether this many more calls, at this total cost in US dollars, are within the limits."""
+        """Return whether further calls, with a total cost in US dollars, are within the limits."""
         most, dollars = self._max_calls, self._max_cost
         return (most is None or self.calls + calls <= most) and (
             dollars is None or self.cost + self._expected(self._reserved) + cost <= dollars
@@ -305,9 +305,9 @@ _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=Non
 
 @contextmanager
 def spending_within(budget: Budget | None) -> Iterator[None]:
-    """Apply the budget to every request sent inside the block, and in tasks started there.
+    """Apply a budget to all requests sent inside the block, including those from tasks started there.
 
-    Inside another such block both budgets apply; None adds no budget.
+    In nested blocks, both budgets apply. With None, no budget applies inside the block.
     """
     outer = _BUDGET.get()
     nested = budget is not None and outer is not None and budget is not outer
@@ -320,7 +320,7 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 @asynccontextmanager
 async def one_call() -> AsyncIterator[None]:
-    """Count the block, which calls a judge that is a function or object, as one call of the current budget.
+    """Count the block as one call in the current budget; requests sent inside it are counted instead.
 
     Raises:
         BudgetError: If the budget is used up or was stopped; the block is not entered.
@@ -357,6 +357,6 @@ def refuse_if_stopped() -> None:
 
 
 def budget_in_force() -> Budget | None:
-    """Return the budget of the innermost current block of `spending_within`; None outside of them."""
+    """Return the budget of the innermost active `spending_within` block, or None outside such blocks."""
     budget = _BUDGET.get()
     return budget.inner if isinstance(budget, _Both) else budget

@@ -21,8 +21,8 @@ class Message(NamedTuple):
     Attributes:
         role: Role of the author.
         content: The text.
-        cache_prefix: Number of leading characters of `content` that other requests share and a
-            provider's prefix cache may store; 0 for none.
+        cache_prefix: Number of leading characters of `content` that are shared with other requests, so that
+            a provider can store them in its prefix cache; 0 for none.
     """
 
     role: Role
@@ -37,9 +37,9 @@ class ReplySchema:
     Attributes:
         name: Name of the schema, required by providers; letters, digits, `_` and `-`.
         schema: The JSON schema.
-        strict: Whether the provider may enforce it by constrained decoding.
-        max_chars: Maximum number of characters of a reply that follows it, which limits the requested tokens;
-            None if there is no bound.
+        strict: Whether the provider may enforce the schema by constrained decoding.
+        max_chars: Maximum length in characters of a reply that follows the schema, used to limit the
+            requested tokens; None if there is no maximum.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ModelRequest(NamedTuple):
         model: Model name as the user wrote it.
         messages: The conversation.
         schema: Schema of the reply; None for free text.
-        sample: Index of the sample, from 0; distinguishes repeated draws of one request.
+        sample: Index of the sample, from 0; distinguishes repeated samples of the same request.
         params: Sampling and other parameters in the provider's (OpenAI) format, without None values.
     """
 
@@ -71,15 +71,15 @@ class ModelReply(NamedTuple):
 
     Attributes:
         text: The reply; may be empty.
-        model: The model that answered, as named by the provider.
+        model: The model that replied, as named by the provider.
         usage: Token counts, if the provider reports them.
         cost: Cost in US dollars, if the price is known.
         reasoning: The model's reasoning, if the provider returns it.
         finish_reason: Reason why the reply ended: `stop`, `length`, `content_filter`, …
         refusal: The provider's or model's refusal text, if it refused.
-        cached: Whether the reply is from the reply cache; then `cost` is 0 and `usage` is the original usage.
+        cached: Whether the reply is from the reply cache; if so, `cost` is 0 and `usage` is unchanged.
         dropped_params: Parameters that were omitted because the provider does not support them.
-        request_id: The provider's id of this reply, if any.
+        request_id: The provider's id for this reply, if any.
         tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
     """
 
@@ -97,13 +97,13 @@ class ModelReply(NamedTuple):
 
 
 class Transport(Protocol):
-    """The interface for sending a request to a model, through which all calls to providers go."""
+    """Interface for sending requests to a model; all calls to providers use it."""
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the model's reply.
 
         Raises:
-            ProviderError: If there is no usable reply; the subclass gives the reason.
+            ProviderError: If there is no usable reply; the subclass indicates the reason.
         """
         ...
 

@@ -34,7 +34,7 @@ class Example:
 
     Attributes:
         text: Text of the example.
-        answer: Label assigned by a person.
+        answer: Label assigned by a human annotator.
         reason: Reason for the label, if it is shown; empty otherwise.
     """
 
@@ -58,7 +58,7 @@ class Question(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A prompt ready to send.
+    """A prompt that is ready to send.
 
     Attributes:
         messages: The system message and one user message.
@@ -70,7 +70,7 @@ class Prompt(NamedTuple):
 
 
 def shared_prefix(material: Material) -> str:
-    """Return the part of the user message that all criteria of an item share."""
+    """Return the part of the user message that is the same for all criteria of an item."""
     return shared_of(material).prefix
 
 
@@ -142,7 +142,7 @@ def opaque_ids(count: int, rng: random.Random) -> list[str]:
 
 
 def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
-    """Render the examples as a list of one block with delimited texts, or an empty list if there are none."""
+    """Return a list of one block that contains the delimited examples; empty if there are no examples."""
     if not examples:
         return []
     shown = [EXAMPLES_HEAD]

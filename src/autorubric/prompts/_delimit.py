@@ -27,7 +27,7 @@ _LOOKALIKE = (
 
 
 def item_tag(*texts: str | None) -> str:
-    """Return 16 hex digits of the SHA-256 of the texts; a missing text changes the hash."""
+    """Return 16 hex digits of the texts' SHA-256 digest; a missing text changes the digest."""
     digest = hashlib.sha256()
     for text in texts:
         # Lone surrogates occur in scraped texts, which can be judged nevertheless.
@@ -38,7 +38,7 @@ def item_tag(*texts: str | None) -> str:
 
 
 def neutralise(text: str) -> str:
-    """Return the text with the opening bracket of each delimiter look-alike and chat-template token replaced.
+    """Replace the opening bracket of every delimiter look-alike and chat-template token in a text.
 
     `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
@@ -56,6 +56,6 @@ def _lookalike() -> re.Pattern[str]:
 
 
 def delimit(part: Part, text: str, tag: str, *, name: str | None = None) -> str:
-    """Enclose the text in delimiters with the tag; the opening delimiter also contains `name`, if any."""
+    """Enclose a text in delimiters that contain the tag; the opening one also contains `name`, if any."""
     named = "" if name is None else f' name="{name}"'
     return f"<{part}-{tag}{named}>\n{neutralise(text)}\n</{part}-{tag}>"

@@ -18,10 +18,10 @@ class Material(NamedTuple):
     Attributes:
         submission: The submission to judge.
         query: The prompt that the submission responds to.
-        reference: A reference answer to compare with.
+        reference: A reference answer for comparison.
         guidelines: The rubric's guidelines.
-        order: Names of the candidates in the order shown, if candidates are compared; they then replace the
-            submission.
+        order: Names of the candidates in the order shown, if candidates are compared. They are then shown
+            instead of the submission.
     """
 
     submission: Submission

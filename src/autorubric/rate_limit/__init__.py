@@ -34,7 +34,7 @@ class Authority(Protocol):
     """The interface of objects that enforce limits across several processes."""
 
     def gate(self, provider: str, limits: Limits) -> Gate:
-        """Return a gate that hands out slots for requests to the provider under these limits."""
+        """Return a gate that grants slots for requests to the provider under these limits."""
         ...
 
 
@@ -42,14 +42,14 @@ _authority: Authority | None = None
 
 
 def set_authority(authority: Authority | None) -> Authority | None:
-    """Set the authority that grants slots to this process, or None; return the previous authority."""
+    """Set the authority (or None) that grants slots to this process, and return the previous one."""
     global _authority
     before, _authority = _authority, authority
     return before
 
 
 def limiter_for(provider: str, limits: Limits) -> Gate:
-    """Return the gate to a provider: from the process's authority, or otherwise the event loop's limiter."""
+    """Return a provider's gate from the process's authority or, if there is none, the local limiter."""
     return local_limiter(provider, limits) if _authority is None else _authority.gate(provider, limits)
 
 

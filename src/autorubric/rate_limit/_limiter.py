@@ -27,11 +27,11 @@ class Limits:
     """Limits on requests to a provider.
 
     Attributes:
-        parallel: Maximum number of concurrent requests; None for no limit, as for the next two limits.
+        parallel: Maximum number of concurrent requests. None means no limit here and for the next two.
         requests_per_minute: Maximum number of requests started in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        patience: Maximum number of seconds after its arrival for which a request is delayed because the
-            provider asked another request to wait; a pause that ends later does not delay it.
+        patience: Longest time in seconds that a request waits because the provider asked another request to
+            wait; if the pause would end later, the request does not wait for it.
     """
 
     parallel: int | None = None
@@ -121,13 +121,13 @@ class Slot(Protocol):
 
 
 class Gate(Protocol):
-    """The interface of objects that assign slots to requests to one provider."""
+    """The interface of objects that grant slots for requests to one provider."""
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
         """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimated number of tokens of the request.
+            tokens: Estimated number of tokens in the request.
         """
         ...
 
@@ -138,9 +138,9 @@ class Traffic:
     Attributes:
         running: Number of requests in flight.
         sent: Number of requests sent so far.
-        line: Requests that wait for their turn, in order.
+        line: Requests waiting for their turn, in order.
         learnt: Limits learned from rejections; None before the first rejection.
-        patience: The shortest patience of all callers so far, in seconds.
+        patience: The shortest patience (see `Limits`) of any caller so far, in seconds.
     """
 
     __slots__ = ("learnt", "line", "patience", "requests", "running", "sent", "tokens")
@@ -155,7 +155,7 @@ class Traffic:
         self.patience = math.inf
 
     def admit(self) -> None:
-        """Assign free slots to waiting requests, in order."""
+        """Grant free slots to waiting requests, in order."""
         line = self.line
         while line and line[0].may_go():
             line.popleft().take()
@@ -165,11 +165,11 @@ class Traffic:
 
 
 class Limiter:
-    """A limiter that admits requests one by one, for one event loop.
+    """A limiter that admits requests one by one within an event loop.
 
     Args:
         limits: The limits.
-        traffic: The counted traffic; limiters with the same object share it.
+        traffic: The counted traffic; limiters that pass the same object share it.
         clock: A monotonic clock, in seconds.
         sleep: Waits for a number of seconds.
     """
@@ -192,19 +192,19 @@ class Limiter:
 
     @property
     def running(self) -> int:
-        """Return the number of requests in flight to the provider, under any limits."""
+        """Return the number of requests in flight to the provider, whatever limits they are subject to."""
         return self.traffic.running
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
         """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimated number of tokens of the request.
+            tokens: Estimated number of tokens in the request.
         """
         return _LocalSlot(self, tokens)
 
     def is_free(self, slot: _LocalSlot) -> bool:
-        """Return whether a request may be sent at once."""
+        """Return whether a request can be sent immediately."""
         return not self.is_full() and self._seconds_to_wait(slot) <= 0
 
     async def wait_in_line(self, slot: _LocalSlot) -> None:
@@ -227,7 +227,7 @@ class Limiter:
             raise
 
     def is_full(self) -> bool:
-        """Return whether the maximum number of requests is in flight."""
+        """Return whether the maximum number of requests is already in flight."""
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
             return True

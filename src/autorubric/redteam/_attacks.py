@@ -29,16 +29,16 @@ _PARAGRAPH: Final = "\n\n"
 
 
 class Attack(BaseModel):
-    """A text that is meant to change a judge's verdict; its fields are keyword-only arguments.
+    """A text meant to change a judge's verdict; its fields are keyword-only arguments.
 
     Attributes:
         id: Name of the attack, unique within a set of attacks.
-        family: Kind of attack; `control` for a harmless text.
+        family: Kind of attack; `control` for harmless texts.
         text: Text to insert into an item, with `{payload}` in place of the payload.
-        into: Part of an item into which the text is inserted.
-        place: Whether the text is inserted at the start or at the end of that part.
-        aim: Direction in which the attack tries to move a verdict.
-        payload: Part of the text that is encoded before insertion.
+        into: Part of the item to insert the text into.
+        place: Whether to insert the text at the start or the end of that part.
+        aim: Direction in which the attack tries to change a verdict.
+        payload: Part of the text to encode before insertion.
         encoding: Encoding of the payload.
     """
 
@@ -61,7 +61,7 @@ class Attack(BaseModel):
 
     @property
     def written(self) -> str:
-        """The text that is inserted into an item, with the payload encoded."""
+        """The text to insert into an item, with the payload encoded."""
         return self.text.replace(_SLOT, ENCODINGS[self.encoding](self.payload))
 
     @property
@@ -70,7 +70,7 @@ class Attack(BaseModel):
         return self.family == CONTROL
 
     def insert(self, text: str) -> str:
-        """Return a text with the attack inserted at its start or end."""
+        """Insert the attack at the start or end of a text and return the result."""
         parts = (text, self.written) if self.place == "end" else (self.written, text)
         return _PARAGRAPH.join(parts)
 
@@ -123,7 +123,7 @@ def attacks_of(document: Document) -> tuple[Attack, ...]:
 
 
 def choose_attacks(names: Iterable[str], known: Sequence[Attack] | None = None) -> tuple[Attack, ...]:
-    """Return the attacks with these ids and families, in the set's order; controls are always included.
+    """Return the attacks with the given ids or families, in order; controls are always included.
 
     Raises:
         ArgumentError: If a name is neither an id nor a family.

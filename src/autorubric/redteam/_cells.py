@@ -22,7 +22,7 @@ _LEAST_MOVE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackedCell:
-    """A verdict on one criterion of one item, with and without an attack.
+    """Verdicts on one criterion of one item, with and without an attack.
 
     Attributes:
         item_id: Id of the item.
@@ -32,7 +32,7 @@ class AttackedCell:
         clean: Answer without an attack, as JSON.
         attacked: Answer under the attack; None if the judges did not answer.
         outcome: Outcome of the verdict under the attack.
-        repeat: Outcome when the same item was judged again without an attack.
+        repeat: Outcome of judging the same item again without an attack.
     """
 
     item_id: str

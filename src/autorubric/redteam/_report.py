@@ -49,12 +49,12 @@ def _sum(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipRate:
-    """The rate of flipped verdicts under attack, among verdicts that could move in the attack's direction.
+    """The rate at which attacks flip verdicts, among verdicts that could move in the attack's direction.
 
     Attributes:
-        rate: Proportion of verdicts that flipped in the direction of the attack, with an interval over items.
-        noise: Proportion of the same verdicts that moved in that direction when judged again without attack.
-        excess: Mean difference of rate and noise per verdict, with an interval over items.
+        rate: Proportion of verdicts that flipped in the attack's direction, with an interval over items.
+        noise: Proportion of the same verdicts that flipped that way when judged again without an attack.
+        excess: Mean difference between rate and noise per verdict, with an interval over items.
         counts: Number of verdicts by outcome. `unanswered` (the judge no longer answers) does not count as
             flipped; `failed` verdicts are excluded from all other figures.
     """
@@ -109,15 +109,15 @@ def _share(flips: Sequence[int | None], items: Sequence[str]) -> Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class RedteamReport:
-    """The effect of attacks on a grader's verdicts; controls are included only in `control`.
+    """The effect of attacks on a grader's verdicts; only the rates in `control` include controls.
 
     Attributes:
         attacks: The attacks that were run, including controls.
         item_ids: Ids of the attacked items.
-        criteria: Names of the items' criteria, without criteria decided by a check.
-        cells: Verdicts under each attack that could move in the attack's direction.
-        n_unjudged: Number of verdicts without an attack that could not be judged, so that no comparison is
-            possible.
+        criteria: Names of the items' criteria, except criteria decided by a check.
+        cells: Verdicts under each attack or control that could move in its direction.
+        n_unjudged: Number of verdicts that could not be judged even without an attack, so that no comparison
+            is possible.
         spend: Tokens and cost of all gradings.
     """
 
@@ -160,11 +160,11 @@ class RedteamReport:
 
     @property
     def n_verdicts(self) -> int:
-        """Number of verdicts in `cells`, plus verdicts without an attack that could not be judged."""
+        """Number of verdicts in `cells`, plus verdicts that could not be judged even without an attack."""
         return len(self.cells) + self.n_unjudged
 
     def worked(self) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the items on which each attack flipped a verdict, by id of the attack."""
+        """Return, by attack id, the ids of the items on which the attack flipped a verdict."""
         found: dict[str, dict[str, None]] = {}
         for cell in self._attacked:
             if cell.outcome == "flipped":
@@ -195,7 +195,7 @@ class RedteamReport:
                 "fail some criteria"
             )
         elif skipped:
-            found.append(f"attacks without an item or verdict that they could affect: {', '.join(skipped)}")
+            found.append(f"attacks that could not affect any item or verdict: {', '.join(skipped)}")
         if self.n_failed:
             found.append(f"{self.n_failed} verdicts could not be judged and are excluded from all figures")
         if self.overall.counts["unanswered"]:
@@ -206,7 +206,7 @@ class RedteamReport:
         return found
 
     def blocks(self) -> list[Block]:
-        """Return the figures as blocks for renderers."""
+        """Return the figures as renderable blocks."""
         overall, control = self.overall, self.control
         figures: list[tuple[str, Cell]] = [
             ("items", len(self.item_ids)),

@@ -37,23 +37,23 @@ async def red_team(
     limit: int | None = None,
     max_concurrent: int = _AT_A_TIME,
 ) -> RedteamReport:
-    """Measure how often attacks flip a grader's verdicts, compared with how often verdicts change by chance.
+    """Measure how often attacks flip a grader's verdicts, compared with how often they change by chance.
 
     Each item is graded twice unchanged, the second time with fresh votes, and once under each attack. Items
-    without text are skipped. An attack on a reference or a query skips items without that part. Criteria
-    decided by a check are ignored. Nothing is stored; with a response cache (`LLMConfig.cache_enabled`), a
-    restarted run repeats no call.
+    without text are skipped. An attack on a reference or a query skips items that have none. Criteria decided
+    by a check are ignored. Nothing is stored; with a response cache (`LLMConfig.cache_enabled`), a restarted
+    run does not repeat calls.
 
     Args:
-        dataset: Dataset of items to attack; labels are not used.
-        grader: Grader whose judges are attacked.
+        dataset: The items to attack; labels are not used.
+        grader: The grader whose judges are attacked.
         attacks: Attacks to run; None means `builtin_attacks`.
         limit: Number of items to take from the start of the dataset; None means all items.
-        max_concurrent: Maximum number of concurrent gradings. `LLMConfig` limits the requests.
+        max_concurrent: Maximum number of concurrent gradings; requests are limited by `LLMConfig`.
 
     Raises:
         ArgumentError: If there is nothing to attack, two attacks have the same id, an item has no rubric, a
-            judge only repeats recorded votes, or the grader names criteria that no rubric has.
+            judge only repeats recorded votes, or the grader refers to criteria that are not in any rubric.
         JudgeError: If no verdict on the unchanged items could be judged.
     """
     chosen = _checked(builtin_attacks() if attacks is None else attacks)

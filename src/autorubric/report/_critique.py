@@ -9,11 +9,11 @@ from autorubric.report._templates import environment, page
 
 
 def critique_section(response: CritiqueView) -> Markup:
-    """Render a critique as an HTML section for a page that has the styles of a report.
+    """Render a critique as an HTML section for a page that includes the report styles.
 
-    Scores are shown as bars; letter and pass/fail scores fill a bar according to their rank. A criterion that
-    could not be assessed has a note instead of a bar. Issues are listed under their criterion, the most
-    severe first. Every text of the critique is escaped.
+    Scores are shown as bars; letter and pass/fail scores fill the bar in proportion to their rank. Criteria
+    that could not be assessed have a note instead of a bar. Issues are listed under their criterion, with the
+    most severe issue at the top. All texts in the critique are escaped.
     """
     made = (
         environment()

@@ -20,7 +20,7 @@ _SEVERITIES: Final = ("critical", "high", "medium", "low")
 
 
 class CritiqueView(Protocol):
-    """Interface of a critique that can be rendered, such as a `CritiqueResponse`."""
+    """Interface for a critique that can be rendered, such as a `CritiqueResponse`."""
 
     @property
     def ok(self) -> bool:
@@ -81,7 +81,7 @@ class CritiqueGroup:
         name: Name of the criterion.
         score: Score in words, such as `8 / 10`; None if it could not be assessed.
         label: Score as a single word; None if the criterion could not be assessed.
-        share: Filled share of the bar, on [0, 1]; None if the criterion could not be assessed.
+        share: Filled fraction of the bar, in [0, 1]; None if the criterion could not be assessed.
         explanation: Reason for the score or for its absence; None if the critic gave no reason.
         issues: Issues of the criterion, the most severe first.
     """
@@ -127,7 +127,7 @@ def score_in_words(score: Any, scale: str) -> str | None:
 
 
 def score_share(score: Any, scale: str) -> float | None:
-    """Return the share of a bar that a score fills, on [0, 1]; letters and pass/fail are ranked."""
+    """Return the fraction of a bar that a score fills, in [0, 1]; letters and pass/fail use their rank."""
     if score is None:
         return None
     return _SHARES[score] if isinstance(score, str) else max(0.0, min(1.0, score / _MOST[scale]))

@@ -44,7 +44,7 @@ def first_looks(run: ReadRun, cells: Cells) -> list[dict[str, Any]]:
 
 
 def flag_counts(run: ReadRun, cells: Cells) -> dict[str, dict[str, int]]:
-    """Count the cells and the items with each mark."""
+    """Count the marked cells (one criterion of one item) and items, by mark."""
     marked = items_marked(run, cells)
     return {
         kind: {"cells": int(np.count_nonzero(cells.flags & flag)), "items": len(marked[kind])}

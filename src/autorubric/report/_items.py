@@ -37,7 +37,7 @@ class Cells:
         row: Row of the panel's decision in the table.
         truth: Row of the label; -1 if there is no label.
         flags: Marks; see `WRONG`.
-        error: Distance of the answer from the label, on [0, 1]: 0 if the answer is correct, 1 for another
+        error: Distance between the answer and the label, in [0, 1]: 0 if the answer is correct, 1 for another
             category, NaN if unknown.
     """
 

@@ -17,12 +17,12 @@ FLAGS: Final = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed
 
 @dataclass(frozen=True)
 class Marks:
-    """The marked items and cells of a run.
+    """A run's marked items and cells, where a cell is one criterion of one item.
 
     Attributes:
-        items: By mark, the dataset positions of the items with a marked cell; an item without a score also
-            counts as failed.
-        cells: By mark, the marked cells, as the item's position and the name of the criterion or its part.
+        items: By mark, the dataset positions of items with a marked cell; items that have no score also
+            count as failed.
+        cells: By mark, the item position and the name of the criterion or criterion part of marked cells.
     """
 
     items: Mapping[str, frozenset[int]]
@@ -30,7 +30,7 @@ class Marks:
 
 
 def marks_of(run: RunView) -> Marks:
-    """Compute the marks of a run."""
+    """Compute a run's marks."""
     read = ReadRun.of(run)
     cells = Cells.of(read)
     names = [one.name for one in read.table.criteria]

@@ -55,7 +55,7 @@ def write_report(
     critique: CritiqueView | None = None,
     max_chars: int = DEFAULT_MAX_CHARS,
 ) -> None:
-    """Write a run as one HTML file; see `report_html`.
+    """Write a run's report to an HTML file; see `report_html`.
 
     Raises:
         ArgumentError: If the baseline graded other items, or `max_chars` is negative.
@@ -72,17 +72,17 @@ def report_html(
     max_chars: int = DEFAULT_MAX_CHARS,
     live: Mapping[str, Any] | None = None,
 ) -> str:
-    """Render a run as one self-contained HTML page with its styles, scripts and data.
+    """Render a run as a self-contained HTML page that includes its styles, scripts and data.
 
     Args:
         run: The run, such as an `EvalResult`.
-        baseline: A run on the same items to compare with.
+        baseline: A run of the same items to compare with.
         critique: A critique to show as a section of the page.
-        max_chars: Number of characters to keep of a submission, prompt or reference; truncated texts are
-            marked. 0 omits the texts. If all texts together exceed 48 million characters, each is truncated
-            further. Votes and their reasons (up to 8,000 characters) are always included.
-        live: For a page shown by a server, its `version` and the number of labels `saved`; the page then
-            polls the server for changes and sends labels to it.
+        max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated texts
+            are marked. 0 omits the texts. If all texts together exceed 48 million characters, each is
+            truncated further. Votes and their reasons (up to 8,000 characters) are always included.
+        live: For a page that a server shows, the page's `version` and the number of `saved` labels; the page
+            then polls the server for changes and sends labels to it.
 
     Raises:
         ArgumentError: If the baseline graded other items, or `max_chars` is negative.

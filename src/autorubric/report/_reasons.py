@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _WORDS: Final[dict[str, str]] = {
-    "no_pairs": "no cell was answered by both sides",
+    "no_pairs": "no criterion was answered by both sides",
     "no_ratings": "no ratings to compare",
     "no_values": "no answer has a value",
     "single_class": "all answers are the same",

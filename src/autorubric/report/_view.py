@@ -55,7 +55,7 @@ class ReportedItem(GradedItem, Protocol):
 
 
 class RunView(Protocol):
-    """Interface of a run that a report uses, such as an `EvalResult`."""
+    """Interface for a run that can be reported, such as an `EvalResult`."""
 
     @property
     def dataset(self) -> ReportedDataset:
@@ -84,7 +84,7 @@ class RunView(Protocol):
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:
-        """Settings of the judges and of the aggregation of votes."""
+        """Settings of the judges and of vote aggregation."""
         ...
 
     @property
@@ -94,12 +94,12 @@ class RunView(Protocol):
 
     @property
     def total_token_usage(self) -> TokenUsage | None:
-        """Tokens of all items; None if none were counted."""
+        """Total number of tokens used; None if no tokens were counted."""
         ...
 
     @property
     def total_completion_cost(self) -> float | None:
-        """US dollars of all votes with a known cost; None if no cost is known."""
+        """Total cost in US dollars of the votes with a known cost; None if no cost is known."""
         ...
 
 

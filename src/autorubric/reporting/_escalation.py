@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class EscalationRule(BaseModel):
-    """An `EscalationConfig` in the form stored in a run's policy.
+    """An `EscalationConfig` as stored in a run's policy.
 
     Attributes:
         judges: Ids of the judges that uncertain criteria are escalated to.
-        threshold: Confidence below which a criterion is escalated, on [0, 1].
-        per_criterion: Thresholds of individual criteria, by name.
+        threshold: Confidence in [0, 1] below which a criterion is escalated.
+        per_criterion: Thresholds for individual criteria, by criterion name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,28 +29,28 @@ class EscalationRule(BaseModel):
     per_criterion: dict[str, float] = Field(default_factory=dict)
 
     def threshold_of(self, criterion: BaseCriterion) -> float:
-        """Return the confidence below which the criterion is escalated."""
+        """Return the confidence below which this criterion is escalated."""
         return self.per_criterion.get(criterion.name or "", self.threshold)
 
     def split(self, votes: Sequence[JudgeVote]) -> tuple[list[JudgeVote], list[JudgeVote]]:
-        """Split the votes into those of the first judges and those of the escalation panel."""
+        """Split the votes into votes from the first judges and votes from the escalation panel."""
         strong = set(self.judges)
         return [v for v in votes if v.judge_id not in strong], [v for v in votes if v.judge_id in strong]
 
     def is_unsure(self, criterion: BaseCriterion, decision: Decision, confidence: float | None) -> bool:
-        """Return whether a first decision with this confidence must be escalated."""
+        """Return whether the first judges' decision must be escalated, given their confidence in it."""
         if decision.status != "answered" or decision.assumed:
             return True
         return confidence is None or confidence < self.threshold_of(criterion)
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
-    """Return the confidence of the votes in the decision, on [0, 1]; None if it is unknown.
+    """Return the votes' confidence in the decision, in [0, 1], or None if it is unknown.
 
-    The confidence is the mean, over answered votes, of the probability that each assigns to the chosen
-    answer: its confidence if it gave that answer, else one minus its confidence. If there are several votes,
-    those without a confidence count as certain, so that agreeing samples give a confidence. The result is
-    None for a single vote without a confidence.
+    The confidence is the mean probability that the answered votes assign to the chosen answer: a vote's
+    confidence if it gave that answer, otherwise one minus its confidence. If there are several votes, a vote
+    without a confidence counts as certain, so that the agreement among samples determines the confidence. For
+    a single vote without a confidence, return None.
     """
     answered = [vote for vote in votes if vote.status == "answered"]
     if decision.answer is None or not answered:

@@ -14,10 +14,10 @@ class GradingPolicy(BaseModel):
 
     Attributes:
         aggregation: How votes are combined.
-        cannot_assess: How criteria without a judgment count.
+        cannot_assess: How criteria that have no judgment count in the score.
         length_penalty: Penalty for length; None for no penalty.
         normalize: Whether the score is normalized to [0, 1].
-        escalation: Judges that decide criteria on which the others are unsure; None if all decide together.
+        escalation: Rule for escalating uncertain criteria to other judges; None if all decide together.
         stop_when_decided: Whether votes that can no longer change a verdict are skipped.
     """
 

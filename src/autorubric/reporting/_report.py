@@ -40,7 +40,7 @@ def build_report(
         task: The graded task.
         votes: Votes by criterion name.
         policy: The rules for combining and scoring votes.
-        length_penalty: The length penalty, if already known; computed from the task if None.
+        length_penalty: The length penalty, if it is known; None computes it from the task.
     """
     reports = [_facing_report(task, c, votes.get(c.name or "", ()), policy) for c in task.rubric]
     reports = _under_conditions(reports, policy)
@@ -76,7 +76,7 @@ def _facing_report(
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
-    """Return the total tokens and the total cost in US dollars of votes; None if no vote reports them."""
+    """Return the votes' total tokens and total cost in US dollars, each None if no vote reports it."""
     usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
     return TokenUsage.sum(usages) if usages else None, sum(costs) if costs else None

@@ -23,11 +23,11 @@ class GradingTask:
     Attributes:
         submission: The submission to grade.
         rubric: The rubric to grade against.
-        query: The prompt that the submission responds to.
-        reference_submission: A good answer to compare with.
-        item_id: Id of the item; empty if it has none.
-        first_sample: Index of each judge's first sample; an index above those of earlier votes yields new
-            votes.
+        query: The prompt that the submission answers.
+        reference_submission: A reference answer to compare with.
+        item_id: Id of the item; empty if the item has no id.
+        first_sample: Index of each judge's first sample; to get new votes, use an index above all earlier
+            ones.
     """
 
     submission: Submission
@@ -43,8 +43,8 @@ class GraderDescription:
     """The description of a grader in a run's manifest.
 
     Attributes:
-        asking: Settings that the votes depend on: judges, prompts, sampling.
-        deciding: Settings for combining the votes; changing them rescores stored votes without new calls.
+        asking: Settings that the votes depend on: judges, prompts and sampling.
+        deciding: Settings for combining votes; if they change, stored votes are rescored without new calls.
     """
 
     asking: Mapping[str, Json]

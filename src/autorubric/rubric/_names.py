@@ -98,12 +98,12 @@ _GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
 
 
 def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return pairs of different names that look alike, each with the first earlier name that it resembles.
+    """Return pairs of names that look alike, pairing each name with the first earlier name it resembles.
 
     Two names look alike if they differ only in case, whitespace, invisible characters, or characters that
     look similar in most fonts: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
-    quotation marks. These are a subset of the confusable characters of Unicode Technical Standard #39,
-    section 4: single characters that look like a letter, a digit or a common sign of ASCII.
+    quotation marks. These characters are a subset of the confusable characters in Unicode Technical Standard
+    #39, section 4: single characters that look like an ASCII letter, digit or common symbol.
     """
     earlier: dict[str, str] = {}
     pairs = []

@@ -52,7 +52,7 @@ class SupportsGrade(Protocol):
 class Rubric(Sequence[BaseCriterion]):
     """An immutable sequence of weighted criteria with unique names.
 
-    Criteria can be nested in groups. The sequence contains the criteria only; `root` is the complete tree.
+    Criteria can be nested in groups. The sequence contains only the criteria; `root` is the complete tree.
     """
 
     __slots__ = ("_by_name", "_parts")
@@ -99,42 +99,42 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any] | Sequence[Any]) -> Self:
-        """Create a rubric from a mapping or a list, in any form that a rubric file can have.
+        """Create a rubric from a mapping or a list, in any form allowed in a rubric file.
 
         The forms are a list of criteria, `{"criteria": [...]}`, `{"sections": [{"name", "criteria"}]}` and
-        `{"rubric": ...}`; a mapping may also contain `guidelines` and `format`. A list of criteria may
-        contain groups, `{"name", "weight", "criteria": [...]}`, nested up to 100 deep; a single group is also
-        a rubric.
+        `{"rubric": ...}`; a mapping can also contain `guidelines` and `format`. A list of criteria can
+        contain groups, `{"name", "weight", "criteria": [...]}`, nested up to 100 levels deep; a single group
+        is also a valid rubric.
 
         Raises:
-            RubricError: If the rubric is invalid. All errors are reported.
+            RubricError: If the rubric is invalid; the message lists all errors.
         """
         return cls._of(_read(given, Faults("Rubric.from_dict")))
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """Read a rubric from JSON text or from a file: a `Path`, or one line that ends in `.json`.
+        """Read a rubric from JSON text or from a file, passed as a `Path` or as one line ending in `.json`.
 
         Raises:
-            RubricError: If the rubric is invalid. All errors are reported.
+            RubricError: If the rubric is invalid; the message lists all errors.
         """
         return cls._from_text(given, "json")
 
     @classmethod
     def from_yaml(cls, given: str | Path) -> Self:
-        """Read a rubric from YAML text or from a file: a `Path`, or one line that ends in `.yaml` or `.yml`.
+        """Read a rubric from YAML text or a file, passed as a `Path` or one line ending in `.yaml` or `.yml`.
 
         Raises:
-            RubricError: If the rubric is invalid. All errors are reported.
+            RubricError: If the rubric is invalid; the message lists all errors.
         """
         return cls._from_text(given, "yaml")
 
     @classmethod
     def from_toml(cls, given: str | Path) -> Self:
-        """Read a rubric from TOML text or from a file: a `Path`, or one line that ends in `.toml`.
+        """Read a rubric from TOML text or from a file, passed as a `Path` or as one line ending in `.toml`.
 
         Raises:
-            RubricError: If the rubric is invalid. All errors are reported.
+            RubricError: If the rubric is invalid; the message lists all errors.
         """
         return cls._from_text(given, "toml")
 
@@ -148,16 +148,16 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """Read a rubric from a YAML, JSON or TOML file; the suffix determines the format.
+        """Read a rubric from a YAML, JSON or TOML file, as determined by the file's suffix.
 
-        In addition to the forms of `from_dict`, the formats of two other tools are supported: `[[criterion]]`
-        tables with a `type` of `binary`, `likert` (`points`) or `numeric` (`min`, `max`), and criteria of
-        `name`, `text`, `weight` and `choices`, where choices are labels from worst to best or labels with
-        values. In these two formats the weight defaults to 1.
+        Besides the forms that `from_dict` accepts, two formats of other tools are supported: `[[criterion]]`
+        tables whose `type` is `binary`, `likert` (`points`) or `numeric` (`min`, `max`), and criteria with
+        `name`, `text`, `weight` and `choices`, where choices are labels from worst to best or map labels to
+        values. In these two formats, the weight defaults to 1.
 
         Raises:
-            RubricError: If the file cannot be read or the rubric is invalid. All errors are reported, with
-                line numbers if the format has them.
+            RubricError: If the file cannot be read or the rubric is invalid; the message lists all errors,
+                with line numbers if the format has them.
         """
         document = read_structured(path, suffixes=_SUFFIXES, error=RubricError)
         return cls._of(_read(document.data, document.faults()))
@@ -170,11 +170,11 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """Restore a rubric from the output of `snapshot`; its checks need not be registered here."""
+        """Restore a rubric from the output of `snapshot`, even if its checks are not registered here."""
         return cls._of(_read(given, Faults("stored rubric"), demand_checks=False))
 
     def to_dict(self) -> dict[str, Json]:
-        """Convert the rubric to a mapping from which `from_dict` restores it without loss.
+        """Convert the rubric to a mapping that `from_dict` can restore without loss.
 
         Raises:
             ArgumentError: If a check is an unregistered function, which a file cannot refer to.
@@ -188,7 +188,7 @@ class Rubric(Sequence[BaseCriterion]):
         return self.snapshot()
 
     def snapshot(self) -> dict[str, Json]:
-        """Convert the rubric to a mapping for `restore`, with unregistered checks as qualified names."""
+        """Convert the rubric to a mapping for `restore`, writing unregistered checks as qualified names."""
         head: dict[str, Json] = {"format": FORMAT}
         if self.guidelines is not None:
             head["guidelines"] = self.guidelines
@@ -202,7 +202,7 @@ class Rubric(Sequence[BaseCriterion]):
         }
 
     def to_file(self, path: str | Path) -> None:
-        """Write the rubric to a YAML, JSON or TOML file; the suffix determines the format.
+        """Write the rubric to a YAML, JSON or TOML file, as determined by the file's suffix.
 
         Raises:
             ArgumentError: If a check is an unregistered function, which a file cannot refer to.
@@ -213,17 +213,17 @@ class Rubric(Sequence[BaseCriterion]):
 
     @staticmethod
     def json_schema() -> dict[str, Json]:
-        """Return the JSON schema of rubric files with all kinds of criteria that are currently registered."""
+        """Return the JSON schema of rubric files, covering all currently registered kinds of criteria."""
         return rubric_json_schema()
 
     @property
     def guidelines(self) -> str | None:
-        """Advice to judges on the rubric as a whole."""
+        """Guidelines for judges on the rubric as a whole."""
         return self._parts.guidelines
 
     @property
     def sections(self) -> dict[str, tuple[BaseCriterion, ...]]:
-        """Criteria by section, in order; empty for a rubric without sections.
+        """Criteria by section, in order; empty if the rubric has no sections.
 
         Groups in a section are replaced by their leaves. Sections do not affect the score.
         """
@@ -237,7 +237,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def root(self) -> RubricGroup:
-        """Root group of the rubric's tree, with the name `""`; in a flat rubric it has only criteria."""
+        """Root group of the rubric's tree, named `""`; in a flat rubric it contains only criteria."""
         return self._parts.root
 
     @property
@@ -247,7 +247,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def total_positive_weight(self) -> float:
-        """Sum of the positive weights of the root's criteria and groups, which divides the raw score.
+        """Sum of the positive weights of the root's criteria and groups, by which the raw score is divided.
 
         Bonuses and the weights of criteria inside groups are not included.
         """
@@ -258,10 +258,10 @@ class Rubric(Sequence[BaseCriterion]):
         )
 
     def by_name(self, name: str) -> BaseCriterion:
-        """Return the criterion with this name.
+        """Return the criterion with the given name.
 
         Raises:
-            ArgumentError: If no criterion has this name; the message suggests the nearest name.
+            ArgumentError: If no criterion has this name; the message suggests the closest name.
         """
         if name in self._by_name:
             return self._by_name[name]
@@ -277,13 +277,13 @@ class Rubric(Sequence[BaseCriterion]):
         """Compute the score from one label per criterion, before any length penalty.
 
         Args:
-            verdicts: A verdict, option label or number per criterion, in order or by name. None or a missing
-                name means that the criterion was not judged: it is excluded from the score, and if it is a
-                gate, its group has no score.
-            normalize: Whether to normalize the score to [0, 1]; otherwise it is Σ value × weight, where the
-                value of a group is its score.
-            cannot_assess_strategy: Strategy for counting CANNOT_ASSESS and NA.
-            partial_credit: Value on [0, 1] used by `PARTIAL`.
+            verdicts: A verdict, option label or number per criterion, in order or by name. A criterion whose
+                verdict is None or missing was not judged: it is excluded from the score, and if it is a gate,
+                its group has no score.
+            normalize: Whether to normalize the score to [0, 1]; if False, it is Σ value × weight, where a
+                group's value is its score.
+            cannot_assess_strategy: How to score CANNOT_ASSESS and NA.
+            partial_credit: Value in [0, 1] used by `PARTIAL`.
 
         Raises:
             ArgumentError: If the verdicts do not match the criteria or are not allowed for them, or if the
@@ -294,7 +294,7 @@ class Rubric(Sequence[BaseCriterion]):
         except ValidationError as error:
             raise ArgumentError(
                 f"cannot_assess_strategy must be one of {', '.join(CannotAssessStrategy)}, and "
-                f"partial_credit a number on [0, 1]; got {cannot_assess_strategy!r} and {partial_credit!r}"
+                f"partial_credit a number in [0, 1]; got {cannot_assess_strategy!r} and {partial_credit!r}"
             ) from error
         # Imported late, because few users of a rubric score labels with it.
         from autorubric.rubric._scoring import score_labels
@@ -315,7 +315,7 @@ class Rubric(Sequence[BaseCriterion]):
             to_grade: A string, `{"thinking", "output"}`, named candidates, a conversation, or None.
             grader: The grader to use.
             query: The prompt that the submission responds to.
-            reference_submission: A reference answer for the judges to compare with.
+            reference_submission: A reference answer for comparison.
             item_id: Id of the submission, used to look up recorded votes.
 
         Raises:
@@ -338,7 +338,7 @@ class Rubric(Sequence[BaseCriterion]):
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """Call `grade` from synchronous code; this also works inside a running event loop."""
+        """Call `grade` from synchronous code, even inside a running event loop."""
         # Imported late, because most uses of a rubric need no event loop.
         from autorubric._sync import run_sync
 
@@ -377,5 +377,5 @@ class Rubric(Sequence[BaseCriterion]):
 def _read(given: Json, faults: Faults, *, demand_checks: bool = True) -> Parts:
     parts = read_rubric(given, faults, demand_checks=demand_checks)
     faults.raise_as(RubricError)
-    assert parts is not None, "a rubric without errors has parts"
+    assert parts is not None, "a valid rubric must have parts"
     return parts

@@ -139,14 +139,14 @@ class JudgeEntry(_Part):
             cache_dir: Folder of the reply cache; None for no cache.
 
         Raises:
-            ValidationError: If a setting is not allowed, or two contradict each other.
+            ValidationError: If a setting is not allowed, or settings contradict each other.
         """
         cache = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
         return LLMConfig(**self.settings, **cache)
 
 
 class Budget(_Part):
-    """Limits on the cost and the requests of a run."""
+    """Limits on a run's cost and number of requests."""
 
     max_cost: float | None = Field(default=None, gt=0)
     """Maximum cost in US dollars; the price of every model must be known."""
@@ -173,7 +173,7 @@ class FileLengthPenalty(LengthPenalty):
 class RunFile(_Part):
     """The content of a run file: dataset, rubric, judges, and the rules that turn votes into scores.
 
-    Relative paths are resolved against the folder of the file.
+    Relative paths are resolved against the file's folder.
     """
 
     format: int = Field(default=FORMAT, ge=1, le=FORMAT)
@@ -231,7 +231,7 @@ class RunFile(_Part):
         return self._text
 
     def read_from(self, folder: Path, text: str) -> RunFile:
-        """Return a copy with the folder and the raw text of its file."""
+        """Return a copy with its file's folder and raw text."""
         file = self.model_copy()
         file._folder, file._text = folder, text
         return file
@@ -239,10 +239,10 @@ class RunFile(_Part):
     def with_model_settings(self, settings: Mapping[str, Any]) -> RunFile:
         """Return a copy with settings replaced in every judge that is a model.
 
-        A new `api_base` without `api_key_env` removes the judge's own, which was meant for another address.
+        If `api_base` is replaced but `api_key_env` is not, the old `api_key_env` is removed.
 
         Args:
-            settings: Values by key of `JudgeEntry`.
+            settings: Values by field of `JudgeEntry`.
         """
         update = {"api_key_env": None, **settings} if "api_base" in settings else dict(settings)
         judges = tuple(one.model_copy(update=update) if one.is_model else one for one in self.judges)

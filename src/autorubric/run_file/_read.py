@@ -64,7 +64,7 @@ def read_run_file(path: str | Path) -> RunFile:
     """Return the content of a run file.
 
     Raises:
-        FileError: If the file cannot be read or has errors; all are reported, with their lines.
+        FileError: If the file cannot be read or has errors; all errors are reported with line numbers.
     """
     text = read_text(path)
     document = parse_structured(text, "yaml", source=str(path))

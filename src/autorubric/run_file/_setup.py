@@ -41,10 +41,10 @@ class RunSetup:
     config: EvalConfig
 
     async def evaluate(self, **options: Any) -> EvalResult:
-        """Grade the dataset into a run folder and return the result.
+        """Grade the dataset, store the results in a run folder, and return them.
 
         Args:
-            options: Fields of `EvalConfig` that replace those of the run file.
+            options: Fields of `EvalConfig` that override the run file.
 
         Raises:
             ArgumentError: If an option is not a field of `EvalConfig`, or its value is invalid.
@@ -54,7 +54,7 @@ class RunSetup:
             config = EvalConfig.model_validate({**dict(self.config), **options})
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            raise ArgumentError(f"invalid options of the run: {faults}") from None
+            raise ArgumentError(f"invalid run options: {faults}") from None
         return await EvalRunner(self.dataset, self.grader, config).run()
 
     def evaluate_sync(self, **options: Any) -> EvalResult:
@@ -72,7 +72,7 @@ def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:
         path: The run file.
 
     Raises:
-        FileError: If the run file or a file that it names cannot be read or has errors; all errors of a file
+        FileError: If the run file or a file that it names cannot be read or has errors; all errors in a file
             are reported at once.
         ArgumentError: If there are no judges, or settings contradict each other.
     """
@@ -80,7 +80,7 @@ def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:
 
 
 def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup:
-    """Return the run that the content of a run file describes.
+    """Return the run that a run file's content describes.
 
     Args:
         file: The content of the run file.

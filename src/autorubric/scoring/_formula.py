@@ -22,7 +22,7 @@ class Term(NamedTuple):
     """One term of a score: a criterion or a group.
 
     Attributes:
-        value: Value on [0, 1].
+        value: Value in [0, 1].
         weight: Weight, of any sign.
         bonus: Whether the term is excluded from the denominator.
     """
@@ -45,19 +45,18 @@ class Score(NamedTuple):
 
 
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
-    """Compute the score of several terms with the formulas of this package.
+    """Combine several terms into a score.
 
-    If the denominator would be empty or zero, the score is 0 if the cap is 0, so that a missed gate with cap
-    0 does not pass because nothing else was judged. With any other cap the score is then undefined.
+    If the denominator would be empty or zero, the score is 0 if the cap is 0, so that missing a gate with cap
+    0 still counts when nothing else was judged. With any other cap, the score is then None.
 
-    If the sum of the weights exceeds the largest float (1.8e308), or is so small that products would
-    underflow, exact fractions are used, so that the normalized score is still correct.
+    If the sum of the weights exceeds the largest float (1.8e308) or is so small that products would
+    underflow, exact fractions keep the normalized score correct.
 
     Args:
         terms: The terms to score together.
         normalize: Whether to normalize to [0, 1].
-        cap: Upper limit of the normalized score, on [0, 1]; a raw sum is limited to the sum that has this
-            normalized score.
+        cap: Upper limit of the normalized score, in [0, 1]; a raw sum is limited to the equivalent sum.
 
     Raises:
         ArgumentError: If the score is a raw sum that exceeds the largest float.
@@ -122,15 +121,16 @@ def compute_length_penalty(
 ) -> float:
     """Compute the length penalty of a text.
 
-    With `n` units of text, the penalty is 0 up to `free_budget`, `penalty_at_cap` from `max_cap` on, and
+    For `n` units of text, the penalty is 0 up to `free_budget`, `penalty_at_cap` at `max_cap` and above, and
     `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` in between.
 
     Args:
-        text: A text, or a submission such as `{"thinking", "output"}`, of which the policy selects a part.
+        text: A text, or a submission such as `{"thinking", "output"}`; the policy selects the part to count.
         config: The policy, or a mapping of its fields; by default, `LengthPenalty()`.
 
     Raises:
-        ArgumentError: If the text or the policy is invalid, or if `count_fn` fails or returns no count.
+        ArgumentError: If the text or the policy is invalid, or if `count_fn` fails or returns an invalid
+            count.
     """
     policy = config if isinstance(config, LengthPenalty) else _length_policy(config or {})
     if isinstance(text, Mapping):

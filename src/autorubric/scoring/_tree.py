@@ -13,10 +13,10 @@ from autorubric.types import CannotAssessConfig, CannotAssessStrategy, Decision,
 
 
 class Entry(NamedTuple):
-    """The contribution of one criterion to a score.
+    """A criterion's contribution to a score.
 
     Attributes:
-        value: Value in the sums, on [0, 1]; None if the criterion is excluded from the score.
+        value: Value used in the sums, in [0, 1]; None if the criterion is excluded from the score.
         seen: Value that the criterion's gate checks; None if the criterion was not judged.
         applies: Whether the criterion applies; if not, its gate is ignored.
     """
@@ -27,10 +27,10 @@ class Entry(NamedTuple):
 
     @classmethod
     def of(cls, value: float | None, decision: Decision | None) -> Entry:
-        """Create the entry of a decision that enters the score with this value.
+        """Create the entry for a decision that contributes this value to the score.
 
-        The criterion does not apply if its decision is NA and excluded from the score, or if its condition
-        does not hold.
+        The criterion does not apply if its decision is NA and excluded from the score, or if its condition is
+        not met.
         """
         if value is not None or decision is None:
             return cls(value, value)
@@ -41,10 +41,10 @@ class Entry(NamedTuple):
 def entering_value(
     criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig
 ) -> float | None:
-    """Return the value on [0, 1] with which a decision enters the score; None if it is excluded.
+    """Return the value in [0, 1] that a decision contributes to the score; None if it is excluded.
 
-    A missing judgment counts according to `policy`. A criterion that failed, was not asked, does not apply or
-    measures nothing is excluded from numerator and denominator.
+    A missing judgment is scored according to `policy`. A criterion that failed, was not asked, does not apply
+    or measures nothing is excluded from numerator and denominator.
     """
     if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):
         return None
@@ -77,9 +77,9 @@ def apply_conditions(
     *,
     elsewhere: Mapping[str, Decision] | None = None,
 ) -> dict[str, Decision]:
-    """Mark decisions `not_applicable` if the criterion's condition does not hold.
+    """Mark decisions as `not_applicable` if the criterion's condition is not met.
 
-    A condition holds if the criterion it names reaches the required value. It does not hold if that criterion
+    A condition is met if the criterion it names reaches the required value. It is not met if that criterion
     was not judged or does not apply.
 
     Args:
@@ -108,10 +108,10 @@ _ABSENT = Entry(None, None, applies=False)
 
 
 class OpenGate(NamedTuple):
-    """A gate that could not be judged and therefore leaves its group without a score.
+    """A gate that could not be judged, so that its group has no score.
 
     Attributes:
-        criterion: Name of the criterion that is the gate.
+        criterion: Name of the gate criterion.
         group: Name of the group that contains the gate.
     """
 
@@ -124,7 +124,7 @@ class TreeScore(NamedTuple):
 
     Attributes:
         score: Score of the root, normalized to [0, 1] if requested; None if it cannot be computed.
-        raw: Σ value × weight over the root's members, where the value of a group is its score; gates are not
+        raw: Σ value × weight over the root's members, where a group's value is its score, before gates are
             applied. None if nothing can be scored.
         node_scores: Normalized score of each group by name, parents before children; the root is `""`.
         open_gates: Gates that could not be judged and whose outcome could have changed their group's score.
@@ -137,13 +137,12 @@ class TreeScore(NamedTuple):
 
 
 def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bool = True) -> TreeScore:
-    """Score a tree from the entries of its criteria, in time linear in the size of the tree.
+    """Score a tree from its criteria's entries, in time linear in the size of the tree.
 
-    The score of a group combines its members with `score_terms`; a group in which nothing can be scored is
-    excluded from its parent. A failed gate caps its group; a cap of 0 applies even if nothing else can be
-    scored. A gate that was not judged leaves its group, and every group above it, without a score. The
-    exceptions are a group whose score does not exceed the gate's cap anyway, and a parent group that another
-    gate caps at 0.
+    `score_terms` combines a group's members into its score; a group in which nothing can be scored is
+    excluded from its parent. A failed gate caps its group's score; a cap of 0 applies even if nothing else
+    can be scored. If a gate was not judged, its group and all groups above it have no score, except a group
+    whose score does not exceed the gate's cap anyway and a parent group that another gate caps at 0.
 
     Args:
         root: Root of the tree.

@@ -30,11 +30,11 @@ class Hint:
 
     Attributes:
         candidate: Number of the candidate.
-        criterion: Expression of the criterion, name of the rubric's criterion, or name of a function.
+        criterion: Expression of the criterion, name of the rubric criterion, or name of the function.
         passed: Number of samples that passed; None if no samples were drawn.
         samples: Number of samples drawn; None if no samples were drawn.
-        needed: Number of samples that had to pass; None if there is no such number.
-        score: Score of the candidate on the whole rubric; None for other failures.
+        needed: Number of samples that had to pass; None if not applicable.
+        score: The candidate's score on the whole rubric; None for other failures.
         min_score: Score required on the whole rubric; None for other failures.
         reasons: Reasons written by the judges; empty unless `hints="reasons"`.
     """

@@ -35,7 +35,7 @@ _AGGREGATIONS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 class QualitativeCriteria(SampledCriteria[bool]):
     """A pass/fail criterion that is decided by sampling one judge.
 
-    The class can be subclassed: subclasses may add attributes and override `verify`.
+    Subclasses can add attributes and override `verify`.
 
     Args:
         expression: The condition for passing, in plain language.
@@ -43,11 +43,11 @@ class QualitativeCriteria(SampledCriteria[bool]):
             `LLMConfig` (`LLM("name")`), a `JudgeSpec`, a judge, or a function that takes a `JudgeRequest`.
         num_samples: Number of samples to request concurrently. Each sample has its own index and is cached
             separately.
-        min_samples_for_aggregation: Minimum number of valid samples. With fewer, the candidate does not pass
-            and `fallback_used` is set on the evaluation.
+        min_samples_for_aggregation: Minimum number of valid samples. If there are fewer, the candidate does
+            not pass and `fallback_used` is set on the evaluation.
         min_pass: Minimum number of samples that must pass.
-        extract: Part of the candidate to judge: None for the whole candidate, `"code"` for its first fenced
-            code block, or a function that takes the text and returns the part.
+        extract: Part of the candidate to judge: None for all of it, `"code"` for its first fenced code block,
+            or a function that takes the text and returns the part.
 
     Raises:
         ArgumentError: If an argument is invalid or the arguments contradict each other.
@@ -68,11 +68,11 @@ class QualitativeCriteria(SampledCriteria[bool]):
         self.min_pass = min_pass
 
     async def verify(self, candidate: Any, context: Any = None) -> bool:
-        """Return whether the candidate passes, which is the `value` of `evaluate`."""
+        """Return whether the candidate passes: the `value` of the evaluation returned by `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
     def verify_sync(self, candidate: Any, context: Any = None) -> bool:
-        """Call `verify` from synchronous code; also works inside a running event loop."""
+        """Call `verify` from synchronous code, even inside a running event loop."""
         return run_sync(self.verify(candidate, context))
 
     def _criterion(self) -> BaseCriterion:
@@ -97,17 +97,17 @@ class QualitativeCriteria(SampledCriteria[bool]):
 class QuantitativeCriteria(SampledCriteria[float]):
     """A numeric criterion that is scored by sampling one judge.
 
-    The class can be subclassed: subclasses may add attributes and override `compute`.
+    Subclasses can add attributes and override `compute`.
 
     Args:
-        expression: The quality to score, and the meaning of the lowest and highest score, in plain language.
-        llm: The judge: any value accepted by `CriterionGrader(judges=[…])`.
+        expression: The quality to score and what the lowest and highest scores mean, in plain language.
+        llm: The judge: any value that `CriterionGrader(judges=[…])` accepts.
         min: The lowest score.
-        max: The highest score. Samples with a score outside the range are ignored.
-        agg: Aggregation of the samples: `"avg"` (mean), `"med"` (median), `"min"` or `"max"`.
+        max: The highest score. Samples whose score is outside the range are ignored.
+        agg: How to aggregate the samples: `"avg"` (mean), `"med"` (median), `"min"` or `"max"`.
         num_samples: Number of samples to request concurrently.
-        min_samples_for_aggregation: Minimum number of valid samples. With fewer, the score is the midpoint
-            of the range and `fallback_used` is set on the evaluation.
+        min_samples_for_aggregation: Minimum number of valid samples. If there are fewer, the score is the
+            midpoint of the range and `fallback_used` is set on the evaluation.
         extract: Part of the candidate to judge: None, `"code"` or a function (see `QualitativeCriteria`).
 
     Raises:
@@ -135,11 +135,11 @@ class QuantitativeCriteria(SampledCriteria[float]):
         self.agg = agg
 
     async def compute(self, candidate: Any, context: Any = None) -> float:
-        """Return the candidate's score, which is the `value` of `evaluate`."""
+        """Return the candidate's score: the `value` of the evaluation returned by `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
     def compute_sync(self, candidate: Any, context: Any = None) -> float:
-        """Call `compute` from synchronous code; also works inside a running event loop."""
+        """Call `compute` from synchronous code, even inside a running event loop."""
         return run_sync(self.compute(candidate, context))
 
     def _criterion(self) -> BaseCriterion:

@@ -15,12 +15,12 @@ from autorubric.values import TokenUsage
 
 
 class Attempt(int):
-    """The number of a candidate, counted from 0 across all rounds, with information about its round.
+    """A candidate's number, counted from 0 across all rounds, with information about its round.
 
     Attributes:
-        iteration: The number of the round, starting at 1.
-        position: The position within the round, starting at 0.
-        hints: Failures of the candidates of the previous round; empty in the first round.
+        iteration: Number of the round, starting at 1.
+        position: Position within the round, starting at 0.
+        hints: Failures of the previous round's candidates; empty in the first round.
     """
 
     iteration: int
@@ -252,7 +252,7 @@ that returns one candidate or yields the candidates of a round, or a generator o
 
 
 def LLM(model: str, **settings: Any) -> LLMConfig:
-    """Create a model configuration; short for `LLMConfig(model=model, **settings)`."""
+    """Create a model configuration; shorthand for `LLMConfig(model=model, **settings)`."""
     return LLMConfig(model=model, **settings)
 
 
@@ -271,7 +271,7 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
         ArgumentError: If the value cannot generate candidates or does not accept the prompt.
     """
     if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
-        raise ArgumentError(f"prompt must be a string if a model generates; got {shortened(prompt)}")
+        raise ArgumentError(f"prompt must be a string if generate is a model; got {shortened(prompt)}")
     if isinstance(given, str | LLMConfig):
         return _Model(client=LLMClient(given), own=True)
     if isinstance(given, LLMClient):

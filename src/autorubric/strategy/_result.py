@@ -19,7 +19,7 @@ Stage = Literal["generate", "verify", "cost"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageError:
-    """An error that was raised for one candidate.
+    """An error raised for one candidate.
 
     Attributes:
         stage: The stage in which the error was raised.
@@ -42,14 +42,15 @@ class StrategyCandidate:
         iteration: Number of the round, starting at 1.
         prompt: The prompt used to generate the candidate, including hints from the previous round.
         content: The generated content; None if the generator raised an error.
-        verified: Whether the candidate passed: True without `verify`, None if `verify` was not run or failed.
-        cost: Cost of the candidate; None if it did not pass or no cost could be computed.
+        verified: Whether the candidate passed: True if there is no `verify`, None if it did not run or
+            failed.
+        cost: Cost of the candidate; None if it did not pass or the cost could not be computed.
         verification: The evaluations that `verified` is based on.
         costing: The evaluations that `cost` is based on.
         hints: The failures of the candidate.
         errors: The errors raised for the candidate.
-        generation_usage: Tokens used to generate the candidate; None if unknown.
-        generation_spent: US dollars spent to generate the candidate; None if unknown.
+        generation_usage: Tokens used in generating the candidate; None if unknown.
+        generation_spent: US dollars spent on generating the candidate; None if unknown.
     """
 
     number: int
@@ -67,12 +68,12 @@ class StrategyCandidate:
 
     @property
     def cost_fallback_used(self) -> bool:
-        """Whether the cost, or part of it, is a substitute because votes are missing."""
+        """Whether all or part of the cost is a substitute because votes are missing."""
         return any(one.fallback_used for one in self.costing)
 
     @property
     def fallback_used(self) -> bool:
-        """Whether the value of any evaluation is a substitute because votes are missing."""
+        """Whether any evaluation's value is a substitute because votes are missing."""
         return any(one.fallback_used for one in (*self.verification, *self.costing))
 
     def to_dict(self) -> dict[str, Json]:
@@ -97,14 +98,14 @@ class StrategyCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluation:
-    """A second evaluation of the best candidate, based on votes that were not used to choose it.
+    """A second evaluation of the best candidate, using votes that were not used to choose it.
 
     Attributes:
         candidate: Number of the candidate.
         votes: Number of fresh votes per evaluation.
-        cost: Cost according to the fresh votes; None if there is no cost function or an error occurred.
-        verified: Whether the candidate passes according to the fresh votes; None if that is not known.
-        evaluations: The evaluations of the verification, followed by those of the cost.
+        cost: Cost based on the fresh votes; None if there is no cost function or an error occurred.
+        verified: Whether the candidate passes based on the fresh votes; None if unknown.
+        evaluations: The verification's evaluations, followed by the cost's evaluations.
         error: The error that occurred; None if no error occurred.
     """
 
@@ -132,16 +133,16 @@ class StrategyResult:
     """The result of a strategy.
 
     Attributes:
-        winner: Content of the chosen candidate; None if no candidate passed, or if the best candidate did
-            not pass its reevaluation.
-        cost: Cost for which the winner was chosen; None if there is no cost function. As the minimum of
-            several noisy costs, it is biased low; `reevaluated_cost` is not.
-        iterations: Number of rounds that were run.
+        winner: Content of the chosen candidate; None if no candidate passed, or if the best candidate failed
+            its reevaluation.
+        cost: Cost on which the choice of the winner was based; None if there is no cost function. As the
+            minimum of several noisy costs, it is biased low; `reevaluated_cost` is not.
+        iterations: Number of rounds run.
         candidates: Every candidate of every round, in order.
         winner_number: Index of the winner in `candidates`; None if there is no winner.
         reevaluation: The reevaluation of the best candidate; None if not requested or no candidate passed.
-        spending: Number of requests sent to models, their cost, and the limit that caused a request, round
-            or reevaluation to be skipped, if any; None if no limit is set.
+        spending: Number of requests sent to models, their cost, and the limit (if any) that caused a request,
+            round or reevaluation to be skipped; None if no limit was set.
     """
 
     winner: Any
@@ -154,7 +155,7 @@ class StrategyResult:
 
     @property
     def stopped(self) -> SpendingLimitName | None:
-        """Return the limit that caused a request, round or reevaluation to be skipped; None if none was."""
+        """Return the limit that caused a request, round or reevaluation to be skipped, or None."""
         return None if self.spending is None else self.spending.reached
 
     @property
@@ -164,12 +165,12 @@ class StrategyResult:
 
     @property
     def reevaluated_cost(self) -> float | None:
-        """Return the best candidate's cost according to fresh votes; None if not requested or unknown."""
+        """Return the best candidate's cost based on fresh votes, or None if not requested or unknown."""
         return None if self.reevaluation is None else self.reevaluation.cost
 
     @property
     def errors(self) -> tuple[StageError, ...]:
-        """Return the errors of all candidates, in the order of the candidates."""
+        """Return the errors of all candidates, in candidate order."""
         return tuple(error for candidate in self.candidates for error in candidate.errors)
 
     @property
@@ -179,20 +180,20 @@ class StrategyResult:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the total token usage of all candidates and evaluations; None if none was reported."""
+        """Return the total token usage of all candidates and evaluations, or None if none was reported."""
         made = (one.generation_usage for one in self.candidates)
         counted = [one for one in (*made, *(e.usage for e in self._evaluations())) if one is not None]
         return sum(counted, TokenUsage()) if counted else None
 
     @property
     def spent(self) -> float | None:
-        """Return the total known cost of candidates and evaluations in US dollars; None if none is known."""
+        """Return the total known cost of candidates and evaluations in US dollars, or None if unknown."""
         made = (one.generation_spent for one in self.candidates)
         known = [one for one in (*made, *(e.cost for e in self._evaluations())) if one is not None]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the result as JSON-compatible data; other content is converted with `str`."""
+        """Return the result as JSON-compatible data, converting any other content with `str`."""
         return {
             "winner": _json(self.winner),
             "winner_number": self.winner_number,

@@ -25,7 +25,7 @@ class RubricEvaluation:
     """The evaluation of one candidate on a rubric.
 
     Attributes:
-        reports: The evaluation report; a reevaluation has one report per fresh grading.
+        reports: The evaluation reports: one, or for a reevaluation one per fresh grading.
         min_score: The minimum score for passing.
     """
 
@@ -34,7 +34,7 @@ class RubricEvaluation:
 
     @property
     def score(self) -> float | None:
-        """Return the mean score of the reports; None if no report has a score."""
+        """Return the mean score over the reports, or None if no report has a score."""
         scores = [report.score for report in self.reports if report.score is not None]
         return math.fsum(scores) / len(scores) if scores else None
 
@@ -45,20 +45,20 @@ class RubricEvaluation:
 
     @property
     def fallback_used(self) -> bool:
-        """Whether any criterion was not judged and was therefore excluded from the score or assumed."""
+        """Whether any criterion could not be judged and was therefore excluded from the score or assumed."""
         return any(
             one.status == "failed" or one.decision.assumed for report in self.reports for one in report.report
         )
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the total token usage of all votes; None if no usage was reported."""
+        """Return the total token usage of all votes, or None if no usage was reported."""
         counted = [report.token_usage for report in self.reports if report.token_usage is not None]
         return sum(counted, TokenUsage()) if counted else None
 
     @property
     def cost(self) -> float | None:
-        """Return the total known cost of the votes in US dollars; None if no cost is known."""
+        """Return the total known cost of the votes in US dollars, or None if no cost is known."""
         known = [report.completion_cost for report in self.reports if report.completion_cost is not None]
         return sum(known) if known else None
 
@@ -73,7 +73,7 @@ class RubricEvaluation:
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return the score and the criteria that lowered it as failures; empty if the candidate passes."""
+        """Return the score and the criteria that lowered it as hints; empty if the candidate passes."""
         if self.value is not False:
             return ()
         whole = Hint(candidate=candidate, criterion="rubric", score=self.score, min_score=self.min_score)
@@ -85,8 +85,8 @@ class RubricEvaluation:
 class RubricThreshold:
     """A rubric that a `Strategy` uses to verify candidates or to choose among them.
 
-    Used as `verify`, it passes candidates with a score of at least `min_score`; used as `cost`, it assigns
-    the cost 1 - score. If a candidate cannot be judged, the error is recorded for that candidate.
+    As `verify`, it passes candidates whose score is at least `min_score`; as `cost`, it assigns the cost
+    `1 - score`. If a candidate cannot be judged, the error is recorded with that candidate.
 
     Attributes:
         rubric: The rubric to grade candidates against.
@@ -136,8 +136,8 @@ class RubricThreshold:
         """Grade a candidate and return the full evaluation.
 
         Args:
-            candidate: A string, `{"thinking": …, "output": …}`, or other data, which is judged as JSON.
-            context: The question that the candidate answers, as a string or data.
+            candidate: A string, `{"thinking": …, "output": …}`, or other data, which is converted to JSON.
+            context: The question that the candidate answers, as a string or other data.
         """
         ledger = current_ledger()
         place = ledger.reserve()

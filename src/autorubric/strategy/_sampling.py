@@ -29,15 +29,15 @@ T = TypeVar("T", bool, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEvaluation(Generic[T]):
-    """The evaluation of one candidate on one criterion by several samples.
+    """The evaluation of one candidate on one criterion, based on several samples.
 
     Attributes:
         expression: The expression of the criterion.
-        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, the value is
-            a substitute: False, or the midpoint of the range.
-        samples: The answer of each sample, in order. The answer is None if the sample failed, could not be
-            parsed, was outside the range, or abstained.
-        votes: The votes in the order of `samples`, with reasons, models, token counts and latencies.
+        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, this is a
+            substitute: False, or the midpoint of the range.
+        samples: Each sample's answer, in order; None if the sample failed, could not be parsed, was outside
+            the range, or abstained.
+        votes: The votes, in the same order as `samples`, with reasons, models, token counts and latencies.
         fallback_used: Whether there were too few valid samples.
         needed: Number of samples that had to pass; None for a numeric criterion.
     """
@@ -61,17 +61,17 @@ class SampledEvaluation(Generic[T]):
 
     @property
     def errors(self) -> tuple[str | None, ...]:
-        """Return one error message per sample; None for a sample without an error."""
+        """Return one error message per sample, with None for samples that have no error."""
         return tuple(vote.error for vote in self.votes)
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Return the total token usage of all samples; None if no usage was reported."""
+        """Return the samples' total token usage, or None if no usage was reported."""
         return spend(self.votes)[0]
 
     @property
     def cost(self) -> float | None:
-        """Return the total known cost of the samples in US dollars; None if no cost is known."""
+        """Return the samples' total known cost in US dollars, or None if no cost is known."""
         return spend(self.votes)[1]
 
     def to_dict(self) -> dict[str, Json]:
@@ -86,7 +86,7 @@ class SampledEvaluation(Generic[T]):
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return a hint if the candidate failed; empty for numeric criteria or with too few valid samples."""
+        """Return a hint if the candidate failed; empty for numeric criteria or too few valid samples."""
         if self.needed is None or self.value or self.fallback_used:
             return ()
         written = (vote.reason for vote, one in zip(self.votes, self.samples, strict=True) if one is not None)
@@ -120,14 +120,14 @@ class _Block(NamedTuple):
 
 
 def extract_code(text: str, language: str | None = None) -> str:
-    """Return the first fenced code block without its fences, or the whole text if there is no block.
+    """Return the content of the first fenced code block, or the whole text if there is no block.
 
     An unclosed block extends to the end of the text. Nothing is executed.
 
     Args:
         text: The model's response.
         language: Language of the block to return, such as `"python"`. If there is no such block, the first
-            block without a language is returned, or else the whole text. None accepts any language.
+            block without a language is returned or, failing that, the whole text. None accepts any language.
     """
     blocks = _blocks(text)
     if language is None:

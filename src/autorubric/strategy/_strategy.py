@@ -82,21 +82,21 @@ T = TypeVar("T")
 
 
 class Strategy:
-    """A strategy that generates candidates, keeps those that pass a check, and chooses the cheapest.
+    """A strategy that generates candidates, drops any that fail a check, and chooses the cheapest.
 
-    Candidates are never executed; it is up to the caller to use the winner.
+    Candidates are never executed; what happens with the winner is up to the caller.
 
     Args:
         verify: The check that a candidate must pass: `QualitativeCriteria`, a `RubricThreshold`, any object
             with `verify(candidate, context)`, or a sync or async function of `(candidate)` or
             `(candidate, context)`. If None, all candidates pass.
         cost: The cost to minimise: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any object with
-            `compute(candidate, context)`, or a function with the same parameters. If None, the first passing
-            candidate wins. Costs for which `fallback_used` is set rank after all other costs.
-        max_iterations: Maximum number of rounds. Another round starts only if the last had no winner.
-        num_candidates: Number of candidates per round, which are generated and judged concurrently.
-        hints: Information about the last round to add to the next prompt: `"counts"` for the failed criteria
-            with sample counts, `"reasons"` to add the judges' reasons, or `"none"`.
+            `compute(candidate, context)`, or a function as for `verify`. If None, the first passing candidate
+            wins. Costs for which `fallback_used` is set rank after all other costs.
+        max_iterations: Maximum number of rounds. Another round starts only if the previous one had no winner.
+        num_candidates: Number of candidates per round; they are generated and judged concurrently.
+        hints: Information about the previous round to add to the next prompt: `"counts"` for the failed
+            criteria with sample counts, `"reasons"` to add the judges' reasons, or `"none"`.
 
     Raises:
         ArgumentError: If an argument is invalid.
@@ -132,29 +132,28 @@ class Strategy:
         max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
-        """Run the strategy and return the winner together with all candidates.
+        """Run the strategy and return the winner and all candidates.
 
-        An error that the generator, `verify` or `cost` raises for one candidate is recorded with that
+        If the generator, `verify` or `cost` raises an error for a candidate, the error is recorded with that
         candidate and does not affect the others.
 
         Args:
             generate: The source of candidates: a model name, `LLM(name)`, or a sync or async function of
-                `(prompt)` or `(prompt, attempt)`, where the `Attempt` holds the candidate's number and the
-                hints. A generator function is called once per round and yields the candidates of that round;
-                a generator returned by a function is used in the same way. A sync or async generator object
-                yields the candidates of all rounds and is not closed.
+                `(prompt)` or `(prompt, attempt)`, where the `Attempt` contains the candidate's number and the
+                hints. A generator function is called once per round and yields that round's candidates; a
+                generator returned by a function is used the same way. A sync or async generator object yields
+                the candidates for all rounds and is not closed.
             prompt: The task. After a failed round, hints are appended if the prompt is a string.
             context: An object passed to `verify` and `cost`. Criteria show strings and data to their judge.
-            reevaluate: Number of fresh votes with which the criteria of `verify` and `cost` judge the winner
-                again; a rubric is graded this many times. If the candidate does not pass `verify` on these
-                votes, the result has no winner. 0 skips the reevaluation.
+            reevaluate: Number of fresh votes with which `verify` and `cost` criteria judge the winner again;
+                a rubric is graded this many times. If the candidate fails `verify` with these votes, the
+                result has no winner. 0 skips the reevaluation.
             max_calls: Maximum number of requests to models, including repeated questions and retries. A
                 request that would exceed the limit is not sent, and its candidate gets an error. The other
-                candidates are finished and the winner is chosen among them, but no further round or
-                reevaluation starts, and `stopped` in the result names the limit.
-            max_cost: Maximum cost of the requests in US dollars, with the same effect. Models with an
-                unknown price are not called. Costs of judges that do not send requests are checked between
-                rounds.
+                candidates are finished and the winner is chosen from them, but no further round or
+                reevaluation starts, and the result's `stopped` names the limit.
+            max_cost: Maximum cost of the requests in US dollars, with the same effect. Models with an unknown
+                price are not called. The cost of judges that do not send requests is checked between rounds.
 
         Raises:
             ArgumentError: If `generate` cannot generate candidates or does not accept the prompt, or if
@@ -192,7 +191,7 @@ class Strategy:
         max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
-        """Call `run` from synchronous code; also works inside a running event loop."""
+        """Call `run` from synchronous code, even inside a running event loop."""
         return run_sync(
             self.run(
                 generate,

@@ -20,7 +20,7 @@ AUDIT_FORMAT = 1
 
 
 class AuditError(AutorubricError):
-    """Raised if the audit log cannot be written."""
+    """The audit log cannot be written to."""
 
 
 @dataclass(kw_only=True)
@@ -108,7 +108,7 @@ def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
     """Log a request that was rejected before `critique_evaluate` was called.
 
     Args:
-        table: The provider table with the settings of the audit log.
+        table: The provider table with the audit log settings.
         request: The request; None if it could not be parsed.
 
     Raises:
@@ -122,7 +122,7 @@ def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
 
 
 def text_facts(text: str) -> dict[str, Json]:
-    """Return the audit fields with the size and the SHA-256 digest of an evaluated text."""
+    """Return the audit fields for an evaluated text: its size and SHA-256 digest."""
     raw = text.encode("utf-8", "surrogatepass")
     return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
 
@@ -143,10 +143,10 @@ def _asked(request: CritiqueRequest, content_type: str | None, content: bool) ->
 
 
 def append_line(path: Path, line: dict[str, Json] | None) -> None:
-    """Append a line to the audit log in one write; None only checks that the log can be written.
+    """Append a line to the audit log in one write; if `line` is None, only check that the log is writable.
 
     Raises:
-        AuditError: If the log cannot be written.
+        AuditError: If the log cannot be written to.
     """
     text = "" if line is None else json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n"
     try:

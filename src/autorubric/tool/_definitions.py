@@ -40,10 +40,10 @@ def output_schema() -> dict[str, Json]:
 def openai_definition(
     name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """Return a tool definition for the parameter `tools` of OpenAI-style chat APIs.
+    """Return a tool definition for the `tools` parameter of OpenAI-style chat APIs.
 
     Args:
-        name: Name of the tool in the protocol.
+        name: Name of the tool in the API.
         description: Description of the tool for models.
         schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
     """
@@ -54,10 +54,10 @@ def openai_definition(
 def anthropic_definition(
     name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """Return a tool definition for the parameter `tools` of Anthropic-style message APIs.
+    """Return a tool definition for the `tools` parameter of Anthropic-style message APIs.
 
     Args:
-        name: Name of the tool in the protocol.
+        name: Name of the tool in the API.
         description: Description of the tool for models.
         schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
     """
@@ -65,7 +65,7 @@ def anthropic_definition(
 
 
 def plain_schema(schema: Any) -> Any:
-    """Return a schema without titles and class docstrings added by pydantic, and without null defaults."""
+    """Return a schema without null defaults or the titles and class docstrings that pydantic adds."""
     if isinstance(schema, list):
         return [plain_schema(one) for one in schema]
     if not isinstance(schema, Mapping):

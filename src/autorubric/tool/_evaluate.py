@@ -60,24 +60,23 @@ async def critique_evaluate(
     on_progress: Progress | None = None,
     rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
-    """Evaluate content against criteria and return a critique, or a response with `ok=False` after an error.
+    """Evaluate content against criteria and return a critique, or a response with `ok=False` on error.
 
-    The function only raises `CancelledError`, if the caller cancels it.
-
-    It accesses no files except a rubric file named in `criteria`, the provider table and the audit log.
+    The function raises no exception other than `CancelledError`, if the caller cancels it. The only files it
+    accesses are a rubric file named in `criteria`, the provider table and the audit log.
 
     Args:
         request: The request, or its arguments as a mapping.
         providers: Evaluators by name, a `ProviderTable`, or the path of a provider table; None for the path
             in the environment variable `AUTORUBRIC_PROVIDERS`.
-        timeout: Maximum duration in seconds. If several providers are tried, each except the last gets half
-            of the remaining time, so that a hanging provider leaves time for the next. A sync function that
-            has not returned by the deadline keeps running in its thread.
-        audit_path: Path of the audit log, to which one JSON line is appended; None to use the table's path.
-        audit_content: Whether the line includes content and context, even if the table excludes them.
-        on_progress: A callback for the progress of the call.
+        timeout: Maximum duration in seconds. If several providers are tried, each but the last gets half of
+            the remaining time, so that a hanging provider leaves time for the next. A sync function that has
+            not returned by the deadline keeps running in its thread.
+        audit_path: Path of the audit log, to which one JSON line is appended; None for the table's path.
+        audit_content: Whether to include content and context in the line, even if the table excludes them.
+        on_progress: A callback that receives the call's progress.
         rubric_root: The folder that must contain the rubric file after links are resolved, regardless of the
-            request. The path of the file is relative to it if the request has no `workspace_root`. None
+            request. If the request has no `workspace_root`, the file's path is relative to this folder. None
             allows any folder; set a folder if you do not control the requests.
     """
     started = time.perf_counter()
@@ -131,14 +130,14 @@ def critique_evaluate_sync(
     audit_content: bool = False,
     rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
-    """Call `critique_evaluate` from synchronous code; also works inside a running event loop.
+    """Call `critique_evaluate` from synchronous code, even inside a running event loop.
 
     Args:
         request: The request, or its arguments as a mapping.
         providers: Evaluators by name, a `ProviderTable`, or the path of a provider table.
         timeout: Maximum duration in seconds.
         audit_path: Path of the audit log, to which one JSON line is appended.
-        audit_content: Whether the line includes content and context.
+        audit_content: Whether to include content and context in the line.
         rubric_root: The folder that must contain the rubric file.
     """
     return run_sync(

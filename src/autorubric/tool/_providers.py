@@ -29,8 +29,8 @@ async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
     Args:
         work: The provider's result.
         ends: Deadline of the call, measured by `time.perf_counter`.
-        last: Whether this is the last provider. The last provider has all the remaining time and is stopped
-            by the caller's timeout; others have half of it, so that a hanging one leaves time for the next.
+        last: Whether this is the last provider. The last provider gets all the remaining time and is stopped
+            by the caller's timeout; others get half of it, so that a hanging one leaves time for the next.
 
     Raises:
         JudgeError: If the provider failed or its share of the time was used up.
@@ -47,7 +47,7 @@ async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
 
 
 def unavailable(asked: str, why: str) -> str:
-    """Return the error message for a call whose named provider failed."""
+    """Return the error message for a call that requested a provider by name and failed."""
     return f"Provider {asked!r} is not available: {why}"
 
 
@@ -71,11 +71,11 @@ class Provider:
     Attributes:
         evaluator: A model name, an `LLMConfig`, a judge, an object with `forward(prompt)`, or a sync or async
             function of the prompt.
-        local: Whether the evaluator runs on this machine, which makes it preferred for code.
-        fast: Whether the evaluator is fast, which makes it preferred if no other preference applies.
-        specialised: Whether the evaluator is preferred for the criteria security and safety.
+        local: Whether the evaluator runs on this machine and is therefore preferred for code.
+        fast: Whether the evaluator is fast and is therefore preferred if no other preference applies.
+        specialised: Whether the evaluator is preferred for the `security` and `safety` criteria.
         name: Name of the provider in the table.
-        fault: Errors of the table entry, which make the provider unusable; empty if there are no errors.
+        fault: Errors in the table entry, which make the provider unusable; empty if there are none.
     """
 
     evaluator: Any
@@ -88,12 +88,12 @@ class Provider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTable:
-    """Providers in the order in which they are tried, and settings of the audit log.
+    """Providers, in the order in which to try them, and audit log settings.
 
     Attributes:
         providers: The available providers.
         audit_path: Path of the audit log, to which one line is appended per call; None for no log.
-        audit_content: Whether the lines include content and context.
+        audit_content: Whether to include content and context in the lines.
     """
 
     providers: tuple[Provider, ...] = field(default=())
@@ -102,7 +102,7 @@ class ProviderTable:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ProviderTable:
-        """Read a table from a YAML, TOML or JSON file; errors of single providers are stored in `fault`.
+        """Read a table from a YAML, TOML or JSON file; an individual provider's errors go into its `fault`.
 
         Raises:
             FileError: If the file cannot be read, has other errors, or contains no usable provider. The
@@ -119,7 +119,7 @@ class ProviderTable:
         return table
 
     def named(self, name: str) -> Provider:
-        """Return the provider with a given name.
+        """Return the provider with the given name.
 
         Raises:
             ArgumentError: If there is no usable provider with this name.
@@ -136,7 +136,7 @@ class ProviderTable:
         """Return the providers to try, in order, or only the named provider.
 
         Local providers come first for code, and specialised providers for security and safety. If no provider
-        is preferred in this way, a fast provider comes first. The others follow in the order of the table.
+        is preferred in this way, a fast provider comes first. The others follow in table order.
 
         Raises:
             ArgumentError: If there are no providers or the named provider is not available.
@@ -160,10 +160,10 @@ Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
 
 
 def provider_table(given: Providers) -> ProviderTable:
-    """Return the table for a caller's argument; None selects the table set in the environment.
+    """Convert a caller's argument to a provider table; None selects the table set in the environment.
 
     Raises:
-        ArgumentError: If the argument has another type.
+        ArgumentError: If the argument is of an unsupported type.
         FileError: If the file cannot be read or has errors.
     """
     if given is None:

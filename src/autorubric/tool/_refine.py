@@ -54,14 +54,14 @@ class RefineRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refinement:
-    """The result of a refinement.
+    """The result of `refine_until`.
 
     Attributes:
         rounds: Every version of the content with its critique, in order.
-        stopped: The reason for the end: the score was reached (`passed`), all rounds were used up, the
+        stopped: Why the refinement ended: the score was reached (`passed`), all rounds were used up, the
             revision was `unchanged` or repeated an earlier version (`oscillating`), a critique or revision
             failed or had no score (`failed`), or `max_calls` or `max_cost` was reached.
-        error: The error of the failed critique or revision; None if nothing failed.
+        error: Error message of the failed critique or revision; None if nothing failed.
     """
 
     rounds: tuple[RefineRound, ...]
@@ -75,7 +75,7 @@ class Refinement:
 
     @property
     def best(self) -> RefineRound:
-        """Return the first round with the highest score, preferring scores that cover all criteria."""
+        """Return the first round with the highest score, preferring rounds that assess all criteria."""
         return max(self.rounds, key=_worth)
 
     @property
@@ -101,15 +101,15 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
-    """Critique and revise content in turns until its score is high enough, and return the result.
+    """Critique and revise content in turn until its score is high enough, and return the result.
 
     Args:
         content: The content to start with.
         revise: A sync or async function that takes the content and its critique and returns the revised
-            content. It is not called after the last round, so every version has a critique.
+            content. It is not called after the last critique, so every version has a critique.
         criteria: The criteria of the request; see `CritiqueRequest`.
         max_rounds: Maximum number of critiques, at least 1.
-        min_score: The overall score to reach, from 0 to 10. A score does not count if a criterion could not
+        min_score: The overall score to reach, from 0 to 10; a score does not count unless all criteria could
             be assessed.
         providers: The available evaluators; see `critique_evaluate`.
         max_calls: Maximum number of requests to models, including those sent by `revise`; None for no limit.
@@ -170,7 +170,7 @@ def refine_until_sync(  # noqa: PLR0913 - the public contract
     max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
-    """Call `refine_until` from synchronous code; also works inside a running event loop."""
+    """Call `refine_until` from synchronous code, even inside a running event loop."""
     return run_sync(
         refine_until(
             content,

@@ -112,17 +112,17 @@ class CritiqueRequest(BaseModel):
     """A request for a critique.
 
     Attributes:
-        content: The content to evaluate, at most 512,000 UTF-8 bytes. Data is passed as JSON text.
+        content: The content to evaluate, at most 512,000 UTF-8 bytes; pass data as JSON text.
         content_type: Type of the content; `auto` detects the type.
         criteria: Names of standard or custom criteria, or the path of one rubric file.
         provider: The evaluator: `auto`, or the name of a provider in the table.
-        evaluation_mode: Contents of the response: `detailed`; `summary` without issues and suggestions; or
-            `score_only`, also without a summary.
-        scoring_scale: The scale on which scores are reported.
+        evaluation_mode: Level of detail of the response: `detailed`, `summary` (no issues or suggestions) or
+            `score_only` (also no summary).
+        scoring_scale: The scale in which scores are reported.
         context: Further information, such as goals, concerns and related files.
-        workspace_root: The folder that must contain all locations of issues and the rubric file.
+        workspace_root: The folder that must contain the rubric file and all issue locations.
         max_issues: Maximum number of issues per criterion, from 1 to 50.
-        dry_run: Whether to only check the request and return its plan, without calling an evaluator.
+        dry_run: Whether to only check the request and return the plan, without calling an evaluator.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -67,15 +67,15 @@ Score: TypeAlias = int | float | str | None
 
 
 class CriterionScore(BaseModel):
-    """The score of one criterion. Its JSON contains only the keys that were set.
+    """The score for one criterion. Its JSON contains only the keys that were set.
 
     Attributes:
         criterion: Name of the criterion.
-        score: The score on the requested scale, where higher is better, also for penalties. None if the
+        score: The score on the requested scale, where higher is better, even for penalties. None if the
             criterion could not be assessed.
-        label: A word for the score; None if the criterion could not be assessed.
-        explanation: The critic's reason for the score or for its absence; None without a reason and in
-            `score_only` mode.
+        label: The score in words; None if the criterion could not be assessed.
+        explanation: The critic's reason for the score, or why there is none; None if no reason is available
+            and in `score_only` mode.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,11 +94,11 @@ class Issue(BaseModel):
     """An issue with the content.
 
     Attributes:
-        criterion: Name of the criterion that the issue belongs to.
+        criterion: Name of the criterion that the issue relates to.
         severity: Severity of the issue.
         location: Location in the content, as written by the critic; None if not specified.
         description: Description of the problem.
-        suggestion: A suggested fix; None if the critic did not suggest a fix.
+        suggestion: A suggested fix; None if the critic did not suggest one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -115,16 +115,16 @@ class CritiqueResponse(BaseModel):
 
     Attributes:
         ok: Whether the request succeeded.
-        provider: Name of the provider that answered, or would be called after a dry run; None in an error.
+        provider: Name of the provider that replied or, in a dry run, would be called; None on error.
         overall_score: Weighted mean of the criteria on the requested scale, minus deductions for penalties;
             None if no criterion could be assessed.
         scoring_scale: The scale of the scores.
-        criteria_scores: One score per criterion, in the requested order.
+        criteria_scores: One score per criterion, in request order.
         issues: The issues found. Set in `detailed` mode.
         summary: The critique in one or two sentences. Not set in `score_only` mode.
         suggestions: Suggested next steps. Set in `detailed` mode.
         evaluation_time_ms: Duration of the evaluation in milliseconds.
-        fallback_from: Error messages of the providers that were tried before and failed, by name.
+        fallback_from: Error messages of providers that were tried first and failed, by provider name.
         notes: Parts of the critic's reply that were omitted, with the reasons. Set if there are any.
         error: The error message. Set if the request failed.
         dry_run: Whether this is the result of a dry run, for which no evaluator was called.
@@ -160,11 +160,11 @@ class CritiqueResponse(BaseModel):
         return cls(ok=False, error=error, provider=None)
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the response as JSON-compatible data, in the form sent to clients."""
+        """Return the response as JSON-compatible data, as sent to clients."""
         return self.model_dump(mode="json")
 
     def one_line(self) -> str:
-        """Return a summary on one line, such as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
+        """Return a one-line summary, such as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
         if not self.ok:
             return f"✗ {self.error}"
         if self.dry_run:

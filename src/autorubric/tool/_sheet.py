@@ -204,7 +204,7 @@ class CritiqueSheet(BaseCriterion):
                 all errors.
         """
         if not isinstance(payload, Mapping):
-            raise ReplyError(f"{shortened(payload)} is no critique; give one object")
+            raise ReplyError(f"{shortened(payload)} is not a critique; return one object")
         faults: list[str] = []
         notes: list[str] = []
         answers = self._answers(self._scores(payload), faults, notes)
@@ -242,7 +242,7 @@ class CritiqueSheet(BaseCriterion):
                 faults.append(str(error))
                 answer = Answer(code=None, cannot_assess=True)
             if found.setdefault(name, answer).code != answer.code:
-                faults.append(f"criteria_scores has two different answers for {name!r}; give one")
+                faults.append(f"criteria_scores has two different answers for {name!r}; return one")
         return found
 
     def _entries(self, given: Json, faults: list[str]) -> Iterator[tuple[str, Json]]:
@@ -253,7 +253,7 @@ class CritiqueSheet(BaseCriterion):
         if given is None:
             return
         if not isinstance(given, list | tuple):
-            faults.append(f"criteria_scores is {shortened(given)}; give a list")
+            faults.append(f"criteria_scores is {shortened(given)}; return a list")
             return
         for number, entry in enumerate(given, 1):
             if isinstance(entry, Mapping) and "criterion" in entry:
@@ -261,7 +261,7 @@ class CritiqueSheet(BaseCriterion):
             elif isinstance(entry, Mapping) and len(self.names) == len(given) == 1:
                 yield self.names[0], entry
             else:
-                faults.append(f'criteria_scores: entry {number} is no object with a "criterion"')
+                faults.append(f'criteria_scores: entry {number} is not an object with a "criterion"')
 
 
 def _read_part(part: BaseCriterion, entry: Json, is_pass_fail: bool) -> Answer:

@@ -99,11 +99,11 @@ def is_rubric_file(name: str) -> bool:
 
 
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
-    """Create the rubric for the criteria of a request.
+    """Create the rubric for a request's criteria.
 
     Args:
         criteria: Names of criteria, or the path of one rubric file.
-        *places: Folders that must all contain the rubric file, whose path is relative to the first folder.
+        *places: Folders that must all contain the rubric file; its path is relative to the first folder.
 
     Raises:
         ArgumentError: If a rubric file is combined with other criteria or is outside one of the folders.

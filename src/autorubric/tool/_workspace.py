@@ -252,7 +252,7 @@ _Known: TypeAlias = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder to which paths are confined.
+    """A folder outside which paths are rejected.
 
     Attributes:
         root: Path of the folder, with links resolved.
@@ -262,7 +262,7 @@ class Workspace:
 
     @classmethod
     def at(cls, given: str, name: str = "workspace_root") -> Workspace:
-        """Return the workspace at a path; error messages refer to the argument by `name`.
+        """Return the workspace at a path; error messages call the argument `name`.
 
         Raises:
             ArgumentError: If the path is not an existing folder.
@@ -277,7 +277,7 @@ class Workspace:
         return cls(root)
 
     def holds(self, path: str) -> bool:
-        """Return whether a path, absolute or relative to the root, leads to a place inside the workspace."""
+        """Return whether a path, absolute or relative to the root, leads to a location in the workspace."""
         return self._holds(path, {})
 
     def _holds(self, path: str, known: _Known) -> bool:
@@ -331,7 +331,7 @@ class Workspace:
         return (self.root / given).resolve()
 
     def confined(self, location: str | None) -> str | None:
-        """Return the location unchanged, or `outside workspace_root` if any path in it leads outside."""
+        """Return the location unchanged, or `outside workspace_root` if it contains a path to the outside."""
         if location is None:
             return None
         # Paths in URLs do not belong to the workspace.
@@ -351,7 +351,7 @@ class Workspace:
         return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
 
     def named_outside(self, content: str) -> list[str]:
-        """Return the paths in the content that lead out of the workspace, without duplicates."""
+        """Return the paths in the content that point outside the workspace, without duplicates."""
         return list(dict.fromkeys(self._outside(self._without_root(content), unknown=False)))
 
     def _outside(self, text: str, *, unknown: bool) -> Iterator[str]:

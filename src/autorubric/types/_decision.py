@@ -17,17 +17,17 @@ DecisionStatus = Literal["answered", "abstained", "failed", "not_asked", "not_ap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The result of combining the votes of one judge or of the panel on a criterion.
+    """A decision on a criterion, combined from the votes of one judge or the whole panel.
 
     Attributes:
         status: Outcome of the criterion.
         answer: The chosen answer; None unless `status` is answered, or abstained with an answer.
-        mean_value: Aggregate on [0, 1] before an option was selected; None if there is no value.
+        mean_value: Aggregate in [0, 1] before an option was selected; None if there is no value.
         tie: Whether the votes were tied, so that the conservative answer was used.
-        agreement: Share of answered votes equal to the answer, on [0, 1]; None if no vote was answered.
+        agreement: Fraction of answered votes equal to the answer, in [0, 1]; None if no vote was answered.
         assumed: Whether no vote was answered, so that the answer is based only on unreadable replies.
-        swayed: Whether unreadable replies, counted as the conservative answer, changed the answer that the
-            answered votes would give without them. Such an answer enters the score but no other figure.
+        swayed: Whether counting unreadable replies as the conservative answer changed the answer that the
+            answered votes alone would give. Such an answer is used in the score but in no other figure.
     """
 
     status: DecisionStatus
@@ -40,7 +40,7 @@ class Decision:
 
     @property
     def value(self) -> float | None:
-        """Value of the answer on [0, 1]; None if nothing was decided."""
+        """Value of the answer in [0, 1]; None if there is no answer with a value."""
         return self.answer.value if self.answer and self.status == "answered" else None
 
     def to_dict(self) -> dict[str, Json]:

@@ -28,16 +28,16 @@ def _some(members: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class RubricGroup(BaseModel):
-    """A named group of criteria and nested groups that enters the score with a single weight.
+    """A named group of criteria and nested groups that contributes to the score with a single weight.
 
-    The score of a group is normalized to [0, 1] like that of a rubric, and enters the score of the parent
-    group like the value of a criterion.
+    A group's score is normalized to [0, 1] like a rubric's score and contributes to the parent group's score
+    like a criterion's value.
 
     Attributes:
-        name: Name of the group, unique among all groups and criteria of a rubric; empty for the root.
+        name: Name of the group, unique among the rubric's groups and criteria; empty for the root.
         criteria: At least one criterion or group; mappings are parsed as in a rubric file.
-        weight: Weight in the score of the parent group, at least 0 (only criteria can be penalties). The
-            weight of a rubric's root has no effect.
+        weight: Weight in the parent group's score, at least 0 (only criteria can be penalties). The root's
+            weight has no effect.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -37,10 +37,10 @@ CountFunction = Annotated[
 
 
 class CannotAssessStrategy(StrEnum):
-    """Strategy for counting a criterion without a judgment (CANNOT_ASSESS or NA) in the score.
+    """How to score a criterion that has no judgment (CANNOT_ASSESS or NA).
 
-    `SKIP` removes the criterion from numerator and denominator, `ZERO` counts it as 0, `PARTIAL` as
-    `partial_credit`, and `FAIL` as the worst case for the sign of its weight.
+    `SKIP` removes the criterion from numerator and denominator, `ZERO` scores it as 0, `PARTIAL` as
+    `partial_credit`, and `FAIL` as the worst answer: the lowest or, for a negative weight, the highest.
     """
 
     SKIP = "skip"
@@ -54,11 +54,11 @@ class CannotAssessStrategy(StrEnum):
 
 
 class CannotAssessConfig(BaseModel):
-    """Policy for criteria without a judgment.
+    """Policy for criteria that have no judgment.
 
     Attributes:
-        strategy: How such criteria count in the score.
-        partial_credit: Value on [0, 1] used by `PARTIAL`.
+        strategy: How to score such criteria.
+        partial_credit: Value in [0, 1] used by `PARTIAL`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,15 +68,15 @@ class CannotAssessConfig(BaseModel):
 
 
 class LengthPenalty(BaseModel):
-    """Policy for subtracting a length penalty from a score.
+    """Policy for a length penalty that is subtracted from the score.
 
     Attributes:
-        free_budget: Number of units up to which there is no penalty.
-        max_cap: Number of units from which the full `penalty_at_cap` applies.
-        penalty_at_cap: Largest penalty, in units of the score.
-        exponent: Shape of the rise between the two limits; 1 is linear.
-        count_fn: Function that counts the units of a text; by default, words are counted.
-        penalty_type: Part of the submission that is counted.
+        free_budget: Maximum number of units without a penalty.
+        max_cap: Number of units at which the penalty reaches `penalty_at_cap`.
+        penalty_at_cap: Maximum penalty, in score units.
+        exponent: Exponent of the increase between the two limits; 1 is linear.
+        count_fn: Function that counts the units in a text; words by default.
+        penalty_type: Part of the submission to count.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -42,7 +42,7 @@ def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
 
 
 def answer_text(report: EnsembleCriterionReport) -> str:
-    """Return the chosen answer in words or, if there is no answer, the outcome of the criterion."""
+    """Return the chosen answer in words or, if there is none, the outcome of the criterion."""
     decision = report.decision
     label = decision.answer.label if decision.answer else None
     # A panel that abstained has an empty answer.

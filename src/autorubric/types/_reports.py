@@ -21,11 +21,11 @@ class MultiChoiceVerdict:
     """The option chosen for a multi-choice criterion.
 
     Attributes:
-        selected_index: Position among the options.
+        selected_index: Index of the option.
         selected_label: Label of the option.
-        value: Value of the option on [0, 1]; None for an NA option.
+        value: Value of the option in [0, 1]; None for an NA option.
         na: Whether it is an NA option.
-        aggregated_value: Aggregate of the votes on [0, 1], before an option was selected.
+        aggregated_value: Aggregate of the votes in [0, 1], before an option was selected.
     """
 
     selected_index: int
@@ -38,19 +38,19 @@ class MultiChoiceVerdict:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleCriterionReport:
-    """The decision on one criterion with the votes behind it; a single judge is a panel of one.
+    """The decision on one criterion and the votes it is based on; a single judge is a panel of one.
 
     Attributes:
         criterion: The criterion that was judged.
         decision: The panel's decision.
         votes: Every vote, in the planned order.
-        judge_decisions: Decision from each judge's samples, by judge id.
-        final_reason: Reasons of the votes that agree with the decision.
-        error: Reason why there is no decision, or errors of single votes; None if nothing failed.
-        score_value: Value with which the criterion enters the score, on [0, 1]; None if it is excluded.
-        confidence: Confidence of the first panel on [0, 1]; None if escalation is not configured or the
+        judge_decisions: Each judge's decision, combined from its samples, by judge id.
+        final_reason: Reasons given in the votes that agree with the decision.
+        error: Reason why there is no decision, or errors of individual votes; None if nothing failed.
+        score_value: The criterion's value in the score, in [0, 1]; None if it is excluded.
+        confidence: The first panel's confidence, in [0, 1]; None if escalation is not configured or the
             judges report no confidence.
-        escalated: Whether the criterion was escalated to a second panel, whose votes alone decide.
+        escalated: Whether the criterion was escalated to a second panel, which alone decides it.
         verdicts: Counts of requested, answered, abstained, lost and assumed verdicts.
     """
 
@@ -74,8 +74,8 @@ class EnsembleCriterionReport:
     def status(self) -> DecisionStatus:
         """Outcome of the criterion.
 
-        The status is also `failed` if the answer is assumed, that is, if no vote has an answer and unreadable
-        replies count as the conservative answer (see `decision`).
+        The status is also `failed` if the answer is assumed: no vote has an answer, and unreadable replies
+        count as the conservative answer (see `decision`).
         """
         return "failed" if self.decision.assumed else self.decision.status
 
@@ -86,17 +86,17 @@ class EnsembleCriterionReport:
 
     @property
     def agreement(self) -> float | None:
-        """Share of answered votes equal to the decision, on [0, 1]; None if no vote was answered."""
+        """Fraction of answered votes equal to the decision, in [0, 1]; None if no vote was answered."""
         return self.decision.agreement
 
     @property
     def position_inconsistent(self) -> tuple[str, ...]:
-        """Ids of the judges whose answer changed with the order in which candidates were shown."""
+        """Ids of the judges whose answer changed when the candidates were shown in a different order."""
         return position_inconsistent(self.votes)
 
     @property
     def judge_verdicts(self) -> dict[str, VerdictCounts]:
-        """Counts of verdicts per judge, by judge id."""
+        """Verdict counts by judge id."""
         assumes = self.verdicts.assumed > 0
         by_judge: dict[str, list[JudgeVote]] = {}
         for vote in self.votes:
@@ -124,7 +124,7 @@ class EnsembleCriterionReport:
 
     @property
     def final_verdict(self) -> CriterionVerdict | None:
-        """The verdict on a binary criterion; None if it could not be judged."""
+        """The verdict; None if the criterion is not binary or there is no answer."""
         if self.criterion.level != "binary" or self.decision.answer is None:
             return None
         if self.decision.answer.cannot_assess:
@@ -133,7 +133,7 @@ class EnsembleCriterionReport:
 
     @property
     def final_multi_choice_verdict(self) -> MultiChoiceVerdict | None:
-        """The option chosen for a criterion with options; None if no option was chosen."""
+        """The chosen option; None if the criterion is binary or no option was chosen."""
         answer = self.decision.answer
         if self.criterion.level == "binary" or answer is None or answer.index is None:
             return None
@@ -147,12 +147,12 @@ class EnsembleCriterionReport:
 
     @property
     def verdict(self) -> CriterionVerdict | None:
-        """Alias of `final_verdict`, for the report of a single judge."""
+        """Alias of `final_verdict`, for single-judge reports."""
         return self.final_verdict
 
     @property
     def reason(self) -> str:
-        """Alias of `final_reason`, for the report of a single judge."""
+        """Alias of `final_reason`, for single-judge reports."""
         return self.final_reason
 
     def to_dict(self) -> dict[str, Json]:
@@ -195,20 +195,20 @@ class EvaluationReport:
     """The result of grading one submission.
 
     Attributes:
-        score: The score after the length penalty, on [0, 1] if normalized; None if nothing could be judged,
+        score: The score after the length penalty, in [0, 1] if normalized; None if nothing could be judged,
             in which case `error` gives the reason.
         raw_score: Sum of value × weight over the members of the rubric's root before gates, normalization and
-            length penalty; the value of a group is its score. None if nothing was judged or the sum exceeds
-            the largest float.
-        llm_raw_score: Same value as `raw_score`, which excludes the length penalty.
-        length_penalty: Penalty subtracted for length.
-        node_scores: Normalized scores of the groups by name before the length penalty, with the rubric as
-            `""`; None if nothing in the group can be scored or one of its gates could not be judged.
+            length penalty; a group's value is its score. None if nothing was judged or the sum exceeds the
+            largest float.
+        llm_raw_score: Same as `raw_score`, which excludes the length penalty.
+        length_penalty: Length penalty that was subtracted.
+        node_scores: Normalized group scores before the length penalty, by name; `""` is the rubric. None if
+            nothing in the group can be scored or one of its gates could not be judged.
         report: One report per criterion, in the rubric's order.
         cannot_assess_count: Number of criteria on which the judges abstained.
-        token_usage: Total tokens of all votes; None if no tokens were counted.
-        completion_cost: Total cost in US dollars of all votes with a known cost; None if no cost is known.
-        error: Criteria that could not be judged, with the reasons; None if everything was judged.
+        token_usage: Total token usage of all votes; None if no usage was reported.
+        completion_cost: Total known cost of the votes in US dollars; None if no cost is known.
+        error: Criteria that could not be judged and why; None if everything was judged.
         verdicts: Counts of requested, answered, abstained, lost and assumed verdicts.
     """
 
@@ -226,7 +226,7 @@ class EvaluationReport:
 
     @property
     def per_criterion(self) -> NamedList[EnsembleCriterionReport]:
-        """The reports in `report`, which can also be looked up by criterion name."""
+        """The reports in `report`, as a list that also supports look-up by criterion name."""
         return NamedList(self.report)
 
     @property
@@ -236,7 +236,7 @@ class EvaluationReport:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """Names of the criteria whose answer depends on unreadable replies.
+        """Names of the criteria whose answers depend on unreadable replies.
 
         Either no vote has an answer, or the panel would have decided differently without these replies.
         """
@@ -246,7 +246,7 @@ class EvaluationReport:
     def calls_saved(self) -> int:
         """Number of votes skipped because they could not change the result.
 
-        With `llm_calls="per_criterion"`, each of these votes is one saved call.
+        With `llm_calls="per_criterion"`, each skipped vote saves one call.
         """
         return sum(vote.skipped for criterion in self.report for vote in criterion.votes)
 
@@ -278,8 +278,8 @@ class EnsembleEvaluationReport(EvaluationReport):
     """The result of grading one submission with a panel of judges.
 
     Attributes:
-        judge_scores: Score based only on one judge's votes, by judge id; None if the judge judged nothing.
-        mean_agreement: Mean over criteria of the share of answered votes equal to the decision.
+        judge_scores: Scores from each judge's votes alone, by judge id; None if the judge judged nothing.
+        mean_agreement: Mean over the criteria of the fraction of answered votes equal to the decision.
     """
 
     judge_scores: dict[str, float | None] = field(default_factory=dict)
@@ -298,7 +298,7 @@ class EnsembleEvaluationReport(EvaluationReport):
         return card(self.blocks())
 
     def summary(self) -> str:
-        """Return the answer and the reason for each criterion and the score as plain text."""
+        """Return each criterion's answer and reason, and the score, as plain text."""
         from autorubric._blocks import TextBlock, render_text
 
         error = [TextBlock(title="Could not be judged", text=self.error)] if self.error else []

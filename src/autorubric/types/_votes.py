@@ -15,31 +15,31 @@ from autorubric.values import CriterionVerdict, Json, TokenUsage, VerdictCounts,
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVote:
-    """The answer of one judge to one criterion in one sample, for any kind of criterion.
+    """One judge's answer to a criterion of any kind, in one sample.
 
     Attributes:
         judge_id: Id of the judge.
         sample: Index of the sample, from 0.
         status: `answered`, `abstained` (CANNOT_ASSESS or NA), `failed`, or `not_asked`.
-        answer: The answer as JSON: a verdict, a label, a number or an evaluation; None without an answer.
+        answer: The answer as JSON: a verdict, a label, a number or an evaluation; None if there is no answer.
         verdict: The verdict, for a binary criterion.
-        selected_index: Position of the chosen option, for a multi-choice criterion.
+        selected_index: Index of the chosen option, for a multi-choice criterion.
         selected_label: Label of the chosen option, for a multi-choice criterion.
-        value: Value of the answer on [0, 1]; None if it has no value.
+        value: Value of the answer in [0, 1]; None if it has no value.
         na: Whether the judge chose an NA option.
         reason: The judge's explanation.
         weight: Weight of the judge in the panel.
-        confidence: Probability that the answer is correct, on [0, 1], as reported by the judge, if any.
-        error: Error that made the vote fail; None if it did not fail.
+        confidence: The judge's reported probability that the answer is correct, in [0, 1], if any.
+        error: Error that caused the vote to fail; None if it did not fail.
         unreadable: Whether the vote failed because its reply could not be read.
         order: Candidate names in the order shown, for comparative criteria.
         model: The model that answered, if any.
-        truncated: Whether the submission was cut to fit the model's context.
+        truncated: Whether the submission was truncated to fit the model's context.
         token_usage: Tokens spent, including retries; None if not counted.
         completion_cost: US dollars spent, including retries; None if unknown.
         latency_seconds: Seconds from the request to the answer.
-        skipped: Whether the vote was not requested because it could no longer matter: the verdict was already
-            decided, or the criterion was not escalated.
+        skipped: Whether the vote was skipped because it could not matter: the verdict was already decided, or
+            the criterion was not escalated.
     """
 
     judge_id: str
@@ -66,11 +66,11 @@ class JudgeVote:
 
     @property
     def without_reply(self) -> bool:
-        """Whether the vote failed because there was no reply, in which case a retry may help."""
+        """Whether the vote failed because no reply arrived, in which case a retry can help."""
         return self.status == "failed" and not self.unreadable
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the vote as a JSON-compatible dict without fields that have their default value."""
+        """Return the vote as a JSON-compatible dict, omitting fields with default values."""
         kept: dict[str, Json] = {
             name: value
             for name, default, value in zip(_NAMES, _DEFAULTS, _values_of(self), strict=True)
@@ -121,7 +121,7 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 
 def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
-    """Count the votes on one criterion by outcome.
+    """Count a criterion's votes by outcome.
 
     Args:
         votes: The votes to count.

@@ -29,8 +29,8 @@ def from_healthbench(path: str | Path, *, submissions: Submissions | None = None
 
     A row is `{"prompt": [{"role", "content"}], "prompt_id", "rubrics": [{"criterion", "points", "tags"}]}`.
     Each item has its own rubric, whose weights are the points; criteria with negative points are penalties.
-    The score of an item is points met ÷ positive points, clipped to [0, 1], and its `raw_score` is the points
-    met, not clipped. `healthbench_score` computes the benchmark's own mean over a run. The item's metadata
+    An item's score is points met ÷ positive points, clipped to [0, 1], and its `raw_score` is the points met,
+    not clipped. Use `healthbench_score` to compute the benchmark's own mean over a run. The item's metadata
     contains the tags by criterion and all other keys of the row. An ideal completion becomes the reference.
 
     Args:
@@ -40,7 +40,7 @@ def from_healthbench(path: str | Path, *, submissions: Submissions | None = None
 
     Raises:
         DatasetError: If the file cannot be read or has errors. All errors are reported with line numbers.
-        ArgumentError: If there are submissions for items that are not in the file.
+        ArgumentError: If `submissions` contains items that are not in the file.
     """
     document = read_structured(path, suffixes={".jsonl": "jsonl", ".json": "json"}, error=DatasetError)
     faults = document.faults()

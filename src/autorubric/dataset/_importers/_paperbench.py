@@ -26,7 +26,7 @@ def from_paperbench(path: str | Path, *, submissions: Submissions | None = None)
 
     Args:
         path: Path of the file.
-        submissions: Submissions to grade, by an id of your choice; by default, the dataset has no items.
+        submissions: Submissions to grade, by ids of your choice; by default, the dataset has no items.
 
     Raises:
         DatasetError: If the file cannot be read or has errors. All errors are reported with line numbers.

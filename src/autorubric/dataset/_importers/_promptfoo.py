@@ -30,26 +30,26 @@ _NOTHING_LEFT: Final = "without an assertion for judges"
 def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
     """Create a dataset from a promptfoo configuration (YAML or JSON), with one item per test.
 
-    Each model-graded assertion of a test, of its assert-sets and of `defaultTest` becomes a criterion with
-    its `weight`, named by its `metric`:
+    Each model-graded assertion in a test, its assert-sets or `defaultTest` becomes a criterion that is named
+    after the assertion's `metric` and has its `weight`:
 
     - `llm-rubric`: a binary criterion, or with a `threshold` a rating from 0 to 1.
     - `model-graded-closedqa`: a binary criterion.
-    - `g-eval`: a rating from 0 to 1, or for a list of values a group of ratings, whose score is their mean.
+    - `g-eval`: a rating from 0 to 1 or, for a list of values, a group of ratings scored by their mean.
     - `factuality`: a choice among five relations to the reference, with the scores in `options.factuality`;
       by default, the score is 0 for a contradiction and 1 for the other relations.
     - `answer-relevance`, `context-faithfulness`, `context-recall`, `context-relevance`,
       `conversation-relevance` and `pi`: a rating from 0 to 1. promptfoo computes these from embeddings,
       sentence counts or a scoring service, so scores differ; a warning lists these assertions.
 
-    With the prefix `not-`, the requirement is inverted and the score is 1 minus that of the assertion.
+    With the prefix `not-`, the requirement is inverted and the score is 1 minus the assertion's score.
     `{{variables}}` are replaced by the test's `vars`; a warning lists variables without a value. If the file
     has a single prompt, it becomes the prompt of the items; if there are several, a warning is issued. The
     item's metadata contains `vars`, the `threshold` of the test, and `thresholds` by criterion or group,
     including promptfoo's defaults other than 0. With `not-`, a threshold is replaced by 1 minus its value.
 
-    Other assertions, and tests without a supported assertion, are skipped with a warning that gives reasons.
-    The dataset's metadata contains `left_out` and `approximated`, which count assertions by type.
+    Other assertions, and tests without a supported assertion, are skipped with a warning that states why.
+    The dataset's metadata contains `left_out` and `approximated`, the numbers of such assertions by type.
 
     Args:
         path: Path of the file.
@@ -58,7 +58,7 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
 
     Raises:
         DatasetError: If the file cannot be read or has errors. All errors are reported with line numbers.
-        ArgumentError: If there are submissions for items that are not in the file.
+        ArgumentError: If `submissions` contains items that are not in the file.
     """
     document = read_structured(path, suffixes=_SUFFIXES, error=DatasetError)
     reader = _Reader(document, submissions or {})
@@ -69,7 +69,7 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
         warnings.warn(f"{path}: skipped {said}", stacklevel=2)
     if reader.approximated:
         said = f"{_counted(reader.approximated)}; promptfoo computes their scores differently"
-        warnings.warn(f"{path}: imported as ratings by a judge: {said}", stacklevel=2)
+        warnings.warn(f"{path}: imported as judge ratings: {said}", stacklevel=2)
     if reader.n_prompts > 1:
         warnings.warn(
             f"{path}: items have no prompt because the file has {reader.n_prompts} prompts; "
@@ -167,7 +167,7 @@ class _Reader:
     def _asserts(
         self, test: Mapping[str, Any], default: Mapping[str, Any], at: FilePath
     ) -> Iterable[tuple[FilePath, Any]]:
-        """Yield the default assertions and those of a test, including its assert-sets, with their paths."""
+        """Yield the default assertions and a test's assertions, including assert-sets, with their paths."""
         for whole, place in ((default, ("defaultTest",)), (test, at)):
             for position, one in enumerate(list_at(whole, "assert", place, self._faults)):
                 inner: FilePath = (*place, "assert", position)

@@ -25,7 +25,7 @@ _FACTUALITY: Final = (
     ("differButFactual", "differs from the reference, but in no fact that matters", 1.0),
 )
 
-_OTHER_FILE: Final = "the text is in another file, which is not read"
+_OTHER_FILE: Final = "the text is in another file, which is not imported"
 _NO_JUDGE: Final = "computed by promptfoo without a model"
 _EMBEDDINGS: Final = "computed from embeddings"
 _SERVICE: Final = "uses a classifier or moderation service instead of a judge"
@@ -48,7 +48,7 @@ _REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("select-best", "max-score"), _SEVERAL),
     "search-rubric": "requires a judge that searches the web",
     "agent-rubric": "requires an agent that inspects a workspace",
-    "human": "decided by a person",
+    "human": "decided by a human",
 }
 
 
@@ -73,7 +73,7 @@ class Test:
     Attributes:
         values: Variables of the test.
         prompt: Prompt with the variables replaced, if the file contains a single prompt.
-        options: Options of the test, completed with those of `defaultTest`.
+        options: Options of the test, completed with the options of `defaultTest`.
     """
 
     values: Mapping[str, Any]

@@ -19,7 +19,7 @@ from autorubric.report._annotate._content import ItemsToLabel, content_of
 def write_annotation_page(
     dataset: ItemsToLabel, path: str | Path, *, seed: int = 0, title: str | None = None
 ) -> None:
-    """Write the page of `annotation_page` to one file.
+    """Write the page from `annotation_page` to a file.
 
     Raises:
         ArgumentError: If the dataset has no items, or an item has no rubric.
@@ -29,18 +29,18 @@ def write_annotation_page(
 
 
 def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None = None) -> str:
-    """Return a self-contained HTML page on which people label a dataset's items.
+    """Return a self-contained HTML page for labelling a dataset's items.
 
-    Each rater enters an id and sees the items in an individual random order; the letters of compared
-    candidates are also assigned in an individual random order. The page contains no answers of judges or
-    other raters. The browser stores the progress. Labels can be saved as JSON lines at any time; the page can
-    resume from such a file, and `merge_labels` reads it. If the metadata of an item has `disputed`, as set by
+    Each rater enters an id and sees the items in a rater-specific random order; letters are assigned to
+    compared candidates in the same way. The page does not show answers from judges or other raters. The
+    browser stores the progress. Labels can be saved as JSON lines at any time; the page can resume from such
+    a file, and `merge_labels` reads it. If an item's metadata has the key `disputed`, as set by
     `disputed_items`, the page asks only about those criteria.
 
     Args:
-        dataset: The items with their rubric.
-        seed: Seed of the random orders, combined with the rater's id.
-        title: Heading of the page; defaults to the dataset's name.
+        dataset: The items and their rubrics.
+        seed: Random seed for the orders, combined with the rater's id.
+        title: Page heading; defaults to the dataset's name.
 
     Raises:
         ArgumentError: If the dataset has no items, or an item has no rubric.
