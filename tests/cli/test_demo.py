@@ -163,7 +163,7 @@ def test_a_model_that_refuses_exits_with_three(cli: Cli, openai_server: OpenAISe
 
 def test_a_reply_that_fails_is_told(cli: Cli, openai_server: OpenAIServer) -> None:
     """Where one reply cannot be judged the demo goes on with the rest and says so."""
-    needle = json.dumps(demo_dataset().split_train_test(40, seed=0)[1][0].submission)[1:40]
+    needle = json.dumps(demo_dataset().split_train_test(40, seed=0)[1][1].submission)[1:40]
     openai_server.script({"do": "status", "status": 400, "message": "no"}, contains=needle, repeat="last")
     done = asked(cli, openai_server)
     assert done.code == 3

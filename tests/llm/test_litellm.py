@@ -502,3 +502,13 @@ def test_a_redirect_to_another_address_is_not_followed(
         elsewhere.setblocking(False)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
+
+
+@pytest.mark.parametrize("provider", ["assemblyai", "reka"])
+def test_the_key_of_openai_is_not_sent_to_a_provider_without_a_key(
+    monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """litellm would send it; the request ends before a connection is opened."""
+    monkeypatch.setenv("OPENAI_API_KEY", _MARK)
+    with pytest.raises(AuthenticationError, match="no request was sent: it has the key in OPENAI_API_KEY"):
+        send(LLMConfig(model=f"{provider}/m"))

@@ -80,7 +80,6 @@ def assert_hidden(text: str, *secrets: str) -> None:
     [
         ("groq/llama-x", "GROQ_API_KEY"),
         ("deepseek/x", "DEEPSEEK_API_KEY"),
-        ("mistral/x", "MISTRAL_API_KEY"),
         ("hosted_vllm/x", "HOSTED_VLLM_API_KEY"),
     ],
 )

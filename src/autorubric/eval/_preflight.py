@@ -95,21 +95,17 @@ class CheckedGrader(CriterionGrader):
             if self._error is not None:
                 raise self._error
             if not self._is_checked:
+                self._is_checked = True
                 try:
-                    stored = await _tested(self, task, stored or {}, listener)
+                    stored = await _tested(self, task, stored or {}, listener, lambda check: None)
                 except JudgeError as error:
                     self._error = error
                     raise
-                self._is_checked = True
         return await super().judge(task, stored=stored, listener=listener)
 
 
 async def _tested(
-    grader: Grader,
-    task: GradingTask,
-    stored: Votes,
-    listener: Listener | None,
-    report: Callable[[JudgeCheck], object] = id,
+    grader: Grader, task: GradingTask, stored: Votes, listener: Listener | None, report: Preflight
 ) -> dict[str, list[JudgeVote]]:
     """Send each model one request and return the stored votes with those that were cast."""
     cast: dict[str, list[JudgeVote]] = {}

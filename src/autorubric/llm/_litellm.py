@@ -209,9 +209,8 @@ class LiteLLMTransport:
 
     def _uses_own_key(self) -> bool:
         """Return whether the key is the one that litellm reads for the provider's usual address."""
-        config = self._config
-        given = config.api_base or config.api_key or config.api_key_env
-        return not (given or config.secret_params() or config.headers())
+        one = self._config
+        return not (one.api_base or one.api_key or one.api_key_env or one.secret_params() or one.headers())
 
     def _fail_without_key(self, litellm: Any, name: str) -> NoReturn:
         names = named_variables(litellm, name, self._provider)
