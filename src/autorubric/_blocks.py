@@ -92,8 +92,8 @@ def as_table(block: ConfusionBlock | CurveBlock) -> TableBlock:
     """Return a matrix or a curve as a table."""
     if isinstance(block, CurveBlock):
         return TableBlock(title=block.title, columns=(block.x_label, block.y_label), rows=block.points)
-    rows = tuple((label, *row) for label, row in zip(block.labels, block.counts, strict=True))
-    return TableBlock(title=block.title, columns=("truth \\ judge", *block.labels), rows=rows)
+    rows: list[tuple[Cell, ...]] = [(a, *row) for a, row in zip(block.labels, block.counts, strict=True)]
+    return TableBlock(title=block.title, columns=("truth \\ judge", *block.labels), rows=tuple(rows))
 
 
 # Characters that could move a terminal's cursor or change its colours or text direction.

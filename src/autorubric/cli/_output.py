@@ -260,8 +260,8 @@ def notice(text: str) -> None:
         lines, width = printable(text).splitlines(), shutil.get_terminal_size().columns
         # From 80 columns on, lines stay whole, so that they can be searched and copied.
         if width < 80:
-            whole = {"break_long_words": False, "break_on_hyphens": False}
-            lines = [textwrap.fill(line, width, **whole) for line in lines]
+            shaped = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+            lines = [shaped.fill(line) for line in lines]
         typer.echo("\n".join(lines), err=True)
 
 
