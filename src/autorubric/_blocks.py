@@ -88,6 +88,14 @@ class CurveBlock:
 Block: TypeAlias = TextBlock | ScalarBlock | TableBlock | ConfusionBlock | CurveBlock
 
 
+def as_table(block: ConfusionBlock | CurveBlock) -> TableBlock:
+    """Return a matrix or a curve as a table."""
+    if isinstance(block, CurveBlock):
+        return TableBlock(title=block.title, columns=(block.x_label, block.y_label), rows=block.points)
+    rows: list[tuple[Cell, ...]] = [(a, *row) for a, row in zip(block.labels, block.counts, strict=True)]
+    return TableBlock(title=block.title, columns=("truth \\ judge", *block.labels), rows=tuple(rows))
+
+
 # Characters that could move a terminal's cursor or change its colours or text direction.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -132,13 +140,8 @@ def _render_block(block: Block) -> str:
             return "\n".join([*head, *(f"  {name:<{width}}  {as_text(v)}" for name, v in block.figures)])
         case TableBlock():
             return "\n".join([*head, *_aligned(block.columns, block.rows)])
-        case ConfusionBlock():
-            rows: list[tuple[Cell, ...]] = [
-                (label, *row) for label, row in zip(block.labels, block.counts, strict=True)
-            ]
-            return "\n".join([*head, *_aligned(("truth \\ judge", *block.labels), rows)])
-        case CurveBlock():
-            return "\n".join([*head, *_aligned((block.x_label, block.y_label), block.points)])
+        case ConfusionBlock() | CurveBlock():
+            return _render_block(as_table(block))
         case _:
             assert_never(block)
 
@@ -200,13 +203,8 @@ def _card_block(block: Block) -> str:
             return head + _card_table((), block.figures)
         case TableBlock():
             return head + _card_table(block.columns, block.rows)
-        case ConfusionBlock():
-            rows: list[tuple[Cell, ...]] = [
-                (label, *row) for label, row in zip(block.labels, block.counts, strict=True)
-            ]
-            return head + _card_table(("truth \\ judge", *block.labels), rows)
-        case CurveBlock():
-            return head + _card_table((block.x_label, block.y_label), block.points)
+        case ConfusionBlock() | CurveBlock():
+            return _card_block(as_table(block))
         case _:
             assert_never(block)
 

@@ -57,9 +57,12 @@ def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
     _check_floor(found["metrics"])
 
 
-def test_the_demo_shows_real_judges(cli: Cli) -> None:
+def test_the_demo_shows_real_judges(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six models are compared with a person: agreement, leniency, the panel, the corrected coverage."""
     done = cli("demo")
+    monkeypatch.setenv("COLUMNS", "80")
+    audited = cli("judges", "audit", "experiments/demo-summaries").out.splitlines()
+    assert len(audited) <= 28 and audited[-8].startswith("gemini-1.5-pro")
     rows = [line.split() for line in done.out.split("Real judges")[1].splitlines()]
     kappas = {row[0]: float(row[1]) for row in rows if len(row) == 4 and row[3][0] in "+−"}
     assert list(kappas) == sorted(kappas, key=lambda name: -kappas[name])

@@ -88,14 +88,16 @@ def _validation_messages(
             found.append((whole, (path, f"unknown key {key!r}; {hint}")))
         else:
             context = fault.get("ctx", {})
-            wanted = _EXPECTED.get(fault["type"] + context.get("class", ""), "").format(**context)
-            if fault["type"] == "model_type" and (keys := _keys_at(model, path)):
-                wanted = f"a mapping with the keys {', '.join(keys)}"
-            if wanted and found and found[-1][1][0] == path and found[-1][1][1].startswith("expected "):
+            message = _EXPECTED.get(fault["type"] + context.get("class", ""), "").format(**context)
+            if fault["type"] == "model_type":
+                message += f" with the keys {', '.join(_keys_at(model, path))}"
+            message = message and f"expected {message}"
+            if message and found and found[-1][1][0] == path and found[-1][1][1].startswith("expected "):
                 # Another branch of a union.
-                wanted = f"{found.pop()[1][1].removeprefix('expected ').partition('; got ')[0]} or {wanted}"
-            message = f"expected {wanted}" if wanted else fault["msg"].removeprefix("Value error, ")
-            message = message.replace("Input should be", "the value must be")
+                message = message.replace("expected", f"{found.pop()[1][1].partition('; got ')[0]} or")
+            message = message or fault["msg"].removeprefix("Value error, ").replace(
+                "Input should", "the value must"
+            )
             plain = not isinstance(fault["input"], (Mapping, list, BaseModel))
             found.append((whole, (path, f"{message}; got {shortened(fault['input'])}" if plain else message)))
     # A model may fill in keys that were not given; their errors repeat those of the given keys.

@@ -257,12 +257,11 @@ def open_in_browser(url: str) -> None:
 def notice(text: str) -> None:
     """Print a message on stderr, unless it was already shown as a warning."""
     if text not in _shown:
-        width = shutil.get_terminal_size().columns
+        lines, width = printable(text).splitlines(), shutil.get_terminal_size().columns
         # From 80 columns on, lines stay whole, so that they can be searched and copied.
-        lines = [
-            one if width >= 80 else textwrap.fill(one, width, break_long_words=False, break_on_hyphens=False)
-            for one in printable(text).splitlines()
-        ]
+        if width < 80:
+            shaped = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+            lines = [shaped.fill(line) for line in lines]
         typer.echo("\n".join(lines), err=True)
 
 

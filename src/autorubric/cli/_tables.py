@@ -15,6 +15,7 @@ from autorubric._blocks import (
     ScalarBlock,
     TableBlock,
     TextBlock,
+    as_table,
     as_text,
     printable,
 )
@@ -68,13 +69,9 @@ def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
             yield _figures(block)
         case TableBlock():
             yield from _tables(block.columns, block.rows, console.width)
-        case ConfusionBlock():
-            rows: list[tuple[Cell, ...]] = [
-                (label, *row) for label, row in zip(block.labels, block.counts, strict=True)
-            ]
-            yield from _tables(("truth \\ judge", *block.labels), rows, console.width)
-        case CurveBlock():
-            yield from _tables((block.x_label, block.y_label), block.points, console.width)
+        case ConfusionBlock() | CurveBlock():
+            table = as_table(block)
+            yield from _tables(table.columns, table.rows, console.width)
         case _:
             assert_never(block)
 

@@ -7,33 +7,16 @@ import json
 import secrets
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from autorubric.errors import AutorubricError
+
+if TYPE_CHECKING:
+    from autorubric.cli._view_page import RunPage
 
 HOST: Final = "127.0.0.1"
 _MOST_BYTES: Final = 1 << 20
 """Maximum size of a request body in bytes; a label is far smaller."""
-
-
-class Viewed(Protocol):
-    """The content that the server shows."""
-
-    def html(self) -> str:
-        """Return the page."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return the progress of the run and a version that changes with the page."""
-        ...
-
-    def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save a label, and return it with the number of labels saved so far.
-
-        Raises:
-            AutorubricError: If the label cannot be saved.
-        """
-        ...
 
 
 class ViewServer(ThreadingHTTPServer):
@@ -53,7 +36,7 @@ class ViewServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, viewed: Viewed, port: int) -> None:
+    def __init__(self, viewed: RunPage, port: int) -> None:
         self.viewed = viewed
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), _Handler)

@@ -66,6 +66,10 @@ Abstain = Annotated[
     ),
 ]
 
+_LEFT_OUT = ("Settings", "Not computed")
+_MAIN = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
+_REST = re.compile(r" \([^()]*\)|\.$|(?:; |\. ).*")
+
 judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -210,31 +214,25 @@ def _one_screen(
     blocks: list[Block], told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]
 ) -> list[Block]:
     """Return brief sentences, the main figures of the judges, and the verdicts if some are missing."""
-    skipped = ("Settings", "Not computed")
-    texts = [one.text for one in blocks if isinstance(one, TextBlock) and one.title not in skipped]
-    lines = [f"- {_brief(line.removeprefix('- '))}" for text in texts for line in text.splitlines()]
+    texts = [one.text for one in blocks if isinstance(one, TextBlock) and one.title not in _LEFT_OUT]
+    # Of each sentence the first clause, without remarks in parentheses.
+    clauses = [_REST.sub("", line.removeprefix("- ")) for text in texts for line in text.splitlines()]
     tables = [block for block in blocks if isinstance(block, TableBlock)]
     judges = [_main_figures(one) for one in tables if one.title.startswith("Judges, mean")] or tables[:1]
     lossy = any(one.lost or one.assumed for one in verdicts.values())
     missing = ", ".join(name for name, one in told.items() if one.reason)
     more = f"{f'Not computed: {missing}. ' if missing else ''}Use --full for all."
-    counts = [_verdicts_block(verdicts)] if lossy else []
-    looks = [TextBlock(title="What to look at first", text="\n".join(lines))] if lines else []
-    return [*looks, *judges, *counts, TextBlock(text=more)]
-
-
-def _brief(sentence: str) -> str:
-    """Return the first clause of a sentence, without remarks in parentheses."""
-    return re.split(r"; |\. ", re.sub(r" \([^()]*\)", "", sentence))[0].removesuffix(".") + "."
+    looks = TextBlock(title="What to look at first", text="\n".join(f"- {one}" for one in clauses))
+    return [looks, *judges, *([_verdicts_block(verdicts)] if lossy else []), TextBlock(text=more)]
 
 
 def _main_figures(table: TableBlock) -> TableBlock:
     """Return the table with fewer figures if it has kappa."""
-    main = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
-    kept = [at for at, name in enumerate(table.columns) if name in main or "kappa" not in table.columns]
-    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
-    title = table.title.partition(", on")[0]
-    return TableBlock(title=title, columns=tuple(table.columns[at] for at in kept), rows=rows)
+    kept = [at for at, name in enumerate(table.columns) if name in _MAIN or "kappa" not in table.columns]
+    columns, *rows = (tuple(row[at] for at in kept) for row in (table.columns, *table.rows))
+    return TableBlock(
+        title=table.title.partition(", on")[0], columns=tuple(map(str, columns)), rows=tuple(rows)
+    )
 
 
 def _families(given: list[str]) -> dict[str, str]:
