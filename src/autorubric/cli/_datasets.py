@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from autorubric.dataset import FieldMap, RubricDataset
 
 
-def _option(name: str, metavar: str, what: str) -> typer.models.OptionInfo:
-    found: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=what, show_default=False)
+def option(names: str, metavar: str, what: str) -> typer.models.OptionInfo:
+    """Return an option with a value and without a printed default; `names` are separated by blanks."""
+    found: typer.models.OptionInfo = typer.Option(
+        *names.split(), metavar=metavar, help=what, show_default=False
+    )
     return found
 
 
@@ -25,13 +28,13 @@ _RATER = "Rater to read from a table of labels, or column of one. Repeatable.  [
 _META = "Column to keep as metadata. Repeatable.  [default: every other column]"
 _TRUTH = "Column with the labels of a criterion. Repeatable."
 
-SubmissionColumn = Annotated[str | None, _option("--submission", "COL", "Column with the texts to grade.")]
-PromptColumn = Annotated[str | None, _option("--prompt", "COL", "Column with the prompts.")]
-ReferenceColumn = Annotated[str | None, _option("--reference", "COL", "Column with the reference answers.")]
-IdColumn = Annotated[str | None, _option("--id", "COL", "Column with the unique ids.")]
-TruthColumns = Annotated[list[str] | None, _option("--truth", "CRITERION=COL", _TRUTH)]
-MetaColumns = Annotated[list[str] | None, _option("--meta", "COL", _META)]
-Raters = Annotated[list[str] | None, _option("--rater", "NAME", _RATER)]
+SubmissionColumn = Annotated[str | None, option("--submission", "COL", "Column with the texts to grade.")]
+PromptColumn = Annotated[str | None, option("--prompt", "COL", "Column with the prompts.")]
+ReferenceColumn = Annotated[str | None, option("--reference", "COL", "Column with the reference answers.")]
+IdColumn = Annotated[str | None, option("--id", "COL", "Column with the unique ids.")]
+TruthColumns = Annotated[list[str] | None, option("--truth", "CRITERION=COL", _TRUTH)]
+MetaColumns = Annotated[list[str] | None, option("--meta", "COL", _META)]
+Raters = Annotated[list[str] | None, option("--rater", "NAME", _RATER)]
 
 
 def field_map(
