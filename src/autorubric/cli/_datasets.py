@@ -16,46 +16,25 @@ if TYPE_CHECKING:
     from autorubric.dataset import FieldMap, RubricDataset
 
 
-def _column(option: str, what: str) -> typer.models.OptionInfo:
+def option(names: str, metavar: str, what: str) -> typer.models.OptionInfo:
+    """Return an option with a value and without a printed default; `names` are separated by blanks."""
     found: typer.models.OptionInfo = typer.Option(
-        option, metavar="COL", help=f"Column with the {what}.", show_default=False
+        *names.split(), metavar=metavar, help=what, show_default=False
     )
     return found
 
 
-SubmissionColumn = Annotated[str | None, _column("--submission", "texts to grade")]
-PromptColumn = Annotated[str | None, _column("--prompt", "prompts")]
-ReferenceColumn = Annotated[str | None, _column("--reference", "reference answers")]
-IdColumn = Annotated[str | None, _column("--id", "unique ids")]
-TruthColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--truth",
-        metavar="CRITERION=COL",
-        help="Column with the labels of a criterion. Repeatable.",
-        show_default=False,
-    ),
-]
-MetaColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--meta",
-        metavar="COL",
-        help="Column to keep as metadata. Repeatable.  [default: every other column]",
-        show_default=False,
-    ),
-]
+_RATER = "Rater to read from a table of labels, or column of one. Repeatable.  [default: all]"
+_META = "Column to keep as metadata. Repeatable.  [default: every other column]"
+_TRUTH = "Column with the labels of a criterion. Repeatable."
 
-
-Raters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rater",
-        metavar="NAME",
-        help="Rater to read from a table of labels, or column of one. Repeatable.  [default: all]",
-        show_default=False,
-    ),
-]
+SubmissionColumn = Annotated[str | None, option("--submission", "COL", "Column with the texts to grade.")]
+PromptColumn = Annotated[str | None, option("--prompt", "COL", "Column with the prompts.")]
+ReferenceColumn = Annotated[str | None, option("--reference", "COL", "Column with the reference answers.")]
+IdColumn = Annotated[str | None, option("--id", "COL", "Column with the unique ids.")]
+TruthColumns = Annotated[list[str] | None, option("--truth", "CRITERION=COL", _TRUTH)]
+MetaColumns = Annotated[list[str] | None, option("--meta", "COL", _META)]
+Raters = Annotated[list[str] | None, option("--rater", "NAME", _RATER)]
 
 
 def field_map(

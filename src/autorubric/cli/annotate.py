@@ -26,20 +26,12 @@ ItemsFile = Annotated[
         show_default=False,
     ),
 ]
-PageFile = Annotated[
-    Path, typer.Option("-o", "--out", metavar="PAGE", help="HTML file to write.", show_default=False)
-]
+PageFile = Annotated[Path, _datasets.option("-o --out", "PAGE", "HTML file to write.")]
 ItemsRubric = Annotated[
-    Path | None,
-    typer.Option(
-        "--rubric", metavar="R", help="Rubric file.  [default: the dataset's own rubric]", show_default=False
-    ),
+    Path | None, _datasets.option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
 ]
 Title = Annotated[
-    str | None,
-    typer.Option(
-        "--title", metavar="TEXT", help="Page heading.  [default: the dataset's name]", show_default=False
-    ),
+    str | None, _datasets.option("--title", "TEXT", "Page heading.  [default: the dataset's name]")
 ]
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Seed of the item order, combined with the rater's name.")

@@ -45,35 +45,23 @@ Text = Annotated[
 ]
 TextFile = Annotated[
     Path | None,
-    typer.Option(
+    _datasets.option(
         "--file",
-        metavar="F",
-        help="Read the text from this file; - reads standard input. A CSV, TSV, Parquet or JSONL file is "
+        "F",
+        "Read the text from this file; - reads standard input. A CSV, TSV, Parquet or JSONL file is "
         "read as a table: its only row is graded, or the row selected by --item-id.",
-        show_default=False,
     ),
 ]
-Query = Annotated[
-    str | None,
-    typer.Option("--query", metavar="Q", help="Prompt that the text responds to.", show_default=False),
-]
+Query = Annotated[str | None, _datasets.option("--query", "Q", "Prompt that the text responds to.")]
 Reference = Annotated[
     str | None,
-    typer.Option(
-        "--reference",
-        metavar="TEXT",
-        help="Reference answer to compare with; for a table, the column that contains it.",
-        show_default=False,
+    _datasets.option(
+        "--reference", "TEXT", "Reference answer to compare with; for a table, the column that contains it."
     ),
 ]
 ItemId = Annotated[
     str | None,
-    typer.Option(
-        "--item-id",
-        metavar="ID",
-        help="Id of the text; selects its recorded votes and its row in a table.",
-        show_default=False,
-    ),
+    _datasets.option("--item-id", "ID", "Id of the text; selects its recorded votes and its row in a table."),
 ]
 
 

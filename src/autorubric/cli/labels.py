@@ -39,13 +39,12 @@ class Where(StrEnum):
 
 WhereOption = Annotated[
     list[Where] | None,
-    typer.Option(
+    _datasets.option(
         "--where",
-        metavar="MARK",
-        help="Select items of a run by mark: wrong (a verdict differs from the label), split (votes differ), "
+        "MARK",
+        "Select items of a run by mark: wrong (a verdict differs from the label), split (votes differ), "
         "abstained (a vote abstains), or lost (a vote failed or could not be read, or the item has no "
         "score). Repeatable.",
-        show_default=False,
     ),
 ]
 Tolerance = Annotated[
@@ -56,12 +55,7 @@ Tolerance = Annotated[
         help="Maximum difference (from 0 to 1) at which two scale values or numbers count as equal.",
     ),
 ]
-ItemsOut = Annotated[
-    Path,
-    typer.Option(
-        "-o", "--out", metavar="FILE", help="Dataset file to write: .jsonl or .json.", show_default=False
-    ),
-]
+ItemsOut = Annotated[Path, _datasets.option("-o --out", "FILE", "Dataset file to write: .jsonl or .json.")]
 LabelledDataset = Annotated[
     Path, typer.Argument(metavar="DATASET", help="Dataset that was labelled.", show_default=False)
 ]
@@ -72,28 +66,15 @@ LabelFiles = Annotated[
     ),
 ]
 MergedOut = Annotated[
-    Path,
-    typer.Option(
-        "-o",
-        "--out",
-        metavar="FILE",
-        help="Labelled dataset file to write: .jsonl, .json or .yaml.",
-        show_default=False,
-    ),
+    Path, _datasets.option("-o --out", "FILE", "Labelled dataset file to write: .jsonl, .json or .yaml.")
 ]
 DatasetRubric = Annotated[
-    Path | None,
-    typer.Option(
-        "--rubric", metavar="R", help="Rubric file.  [default: the dataset's own rubric]", show_default=False
-    ),
+    Path | None, _datasets.option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
 ]
 Decide = Annotated[
     Path | None,
-    typer.Option(
-        "--decide",
-        metavar="FILE",
-        help="Items written by labels export; their labels become the ground truth.",
-        show_default=False,
+    _datasets.option(
+        "--decide", "FILE", "Items written by labels export; their labels become the ground truth."
     ),
 ]
 

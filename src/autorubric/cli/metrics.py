@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli._datasets import Raters, notice_labels
+from autorubric.cli import _datasets
 from autorubric.cli._metric_gates import check_gates, read_gates
 from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
 from autorubric.cli._runs import labelled_verdicts
@@ -23,22 +23,20 @@ if TYPE_CHECKING:
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
 LabelledFile = Annotated[
     Path | None,
-    typer.Option(
+    _datasets.option(
         "--dataset",
-        metavar="D",
-        help="Dataset with other labels for the graded items.  [default: the labels stored with the run]",
-        show_default=False,
+        "D",
+        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
     ),
 ]
 LabelTable = Annotated[
     Path | None,
-    typer.Option(
+    _datasets.option(
         "--labels",
-        metavar="FILE",
-        help="File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
+        "FILE",
+        "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
         "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion and "
         "names), or the labels.jsonl of `autorubric view`.",
-        show_default=False,
     ),
 ]
 Bootstrap = Annotated[
@@ -50,25 +48,23 @@ PerJudge = Annotated[
 ]
 Truth = Annotated[
     Literal["mode", "majority", "median", "mean"] | None,
-    typer.Option(
+    _datasets.option(
         "--truth",
-        metavar="RULE",
-        help="How to combine several annotators' labels: mode, majority (more than half), median or mean. "
+        "RULE",
+        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
         " [default: median for ordinal scales, mean for numbers, otherwise mode]",
-        show_default=False,
     ),
 ]
 TrustFailUnder = Annotated[
     list[str] | None,
-    typer.Option(
+    _datasets.option(
         "--fail-under",
-        metavar="METRIC=X",
-        help="Exit with code 1 if a panel metric is below X. For several, repeat or separate by commas. "
+        "METRIC=X",
+        "Exit with code 1 if a panel metric is below X. For several, repeat or separate by commas. "
         "accuracy, balanced_accuracy, precision, recall, tpr (sensitivity), tnr (specificity), f1 and kappa "
         "are means over criteria; spearman, kendall and pearson are correlations of scores. Add @NAME for "
         "one criterion's metric, such as tnr@NAME. Add .low for the lower confidence bound of tpr, tnr, "
         "spearman, kendall or pearson, such as tnr.low or tnr.low@NAME.",
-        show_default=False,
     ),
 ]
 
@@ -88,7 +84,7 @@ def labelled_dataset(
         stored = result.dataset if labelled is None else labelled
         bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
         labelled = stored.with_items(bare).with_ratings(labels, raters=raters or None)
-        notice_labels(labels, labelled, raters)
+        _datasets.notice_labels(labels, labelled, raters)
     if truth is None:
         return labelled
     return (result.dataset if labelled is None else labelled).with_truth(truth)
@@ -99,7 +95,7 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
     labels: LabelTable = None,
-    rater: Raters = None,
+    rater: _datasets.Raters = None,
     bootstrap: Bootstrap = False,
     per_judge: PerJudge = False,
     truth: Truth = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 
 from autorubric._files import Faults, FilePath, nearest_key, shortened
 from autorubric.criteria import BaseCriterion
@@ -59,7 +59,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     ),
     "id": _Rule("id item_id example_id sample_id row_id doc_id uid uuid"),
 }
-_REFERENCE_STARTS: Final = ("reference_", "expected_", "gold_", "golden_", "ideal_", "target_")
+_REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
 """Names of the model's answers next to a reference, and of references otherwise."""
@@ -69,6 +69,10 @@ _LABEL_NAMES: Final = (
 )
 _VERDICTS: Final = {"MET", "UNMET", "CANNOT_ASSESS"}
 """A column that contains only these values is a column of labels, whatever its name."""
+
+
+_Values: TypeAlias = Callable[[str], Iterable[Any]] | None
+"""Function that returns the cells of a column, if they are known."""
 
 
 class FieldMap(TypedDict, total=False):
@@ -154,7 +158,7 @@ def completed(
     columns: Sequence[str],
     own: Collection[str],
     rubric: Rubric | None,
-    values: Callable[[str], Iterable[Any]] | None = None,
+    values: _Values = None,
 ) -> FieldMap | None:
     """Return a mapping completed with columns that have likely names for the missing fields.
 
@@ -206,11 +210,7 @@ def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str
     """Return the columns that may hold each field that is not given; several if names do not decide."""
     free = {one: _plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
     model = {one: name for one, name in free.items() if name in _MODEL_ANSWER}
-    references = {
-        one: name
-        for one, name in free.items()
-        if f"{name}_".startswith((*_REFERENCE_STARTS, "ground_truth_"))
-    }
+    references = {one: n for one, n in free.items() if n.partition("_")[0] in _REFERENCE_STARTS}
     # Without a column of the assistant's messages, `user` is a person.
     person = () if "assistant" in free.values() else ("user",)
     others = {one: n for one, n in free.items() if one not in {*model, *references} and n not in person}
@@ -258,19 +258,13 @@ def _plain_name(column: str) -> str:
     return "_".join(column.lower().replace("-", " ").replace("_", " ").split())
 
 
-def _are_ids(column: str, values: Callable[[str], Iterable[Any]] | None) -> bool:
-    if values is None:
-        return False
-    cells = [str(value) for value in values(column) if value not in (None, "")]
-    total = sum(1 for _ in values(column))
-    return len(set(cells)) == total
+def _are_ids(column: str, values: _Values) -> bool:
+    cells = ["" if cell is None else str(cell) for cell in values(column)] if values is not None else [""]
+    return "" not in cells and len({*cells}) == len(cells)
 
 
 def _likely_labels(
-    free: Mapping[str, str],
-    criteria: Sequence[str],
-    rubric: Rubric,
-    values: Callable[[str], Iterable[Any]] | None,
+    free: Mapping[str, str], criteria: Sequence[str], rubric: Rubric, values: _Values
 ) -> dict[str, str]:
     """Return the likely label columns by criterion.
 
@@ -279,14 +273,12 @@ def _likely_labels(
     """
     texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found = {}
-    for name in criteria:
-        candidates = (form.format(_plain_name(name)) for form in _LABEL_NAMES)
-        for one in candidates:
-            if one not in free or (one in texts and not _are_labels(free[one], rubric.by_name(name), values)):
-                continue
-            found[name] = free[one]
-            break
-    return found
+    for name in reversed(criteria):
+        for form in reversed(_LABEL_NAMES):
+            column = free.get(one := form.format(_plain_name(name)))
+            if column and (one not in texts or _are_labels(column, rubric.by_name(name), values)):
+                found[name] = column
+    return dict(reversed(found.items()))
 
 
 def _are_verdicts(cells: Iterable[Any]) -> bool:
@@ -294,7 +286,7 @@ def _are_verdicts(cells: Iterable[Any]) -> bool:
     return bool(given) and all(isinstance(cell, str) and cell in _VERDICTS for cell in given)
 
 
-def _are_labels(column: str, criterion: BaseCriterion, values: Callable[[str], Iterable[Any]] | None) -> bool:
+def _are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
     try:
         for value in values(column) if values is not None else ("",):
             if not is_no_label(value, criterion):
@@ -385,12 +377,6 @@ def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
     """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys.
-
-    Args:
-        placed: The rows, each with its path in the file.
-        fields: Mapping of fields to the rows' keys.
-        rubric: Rubric of the dataset, if it is known.
-        faults: Collects errors in the keys.
 
     Raises:
         ArgumentError: If a field is unknown or its value is not a key.

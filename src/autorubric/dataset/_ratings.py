@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, SyntaxFault, format_of, nearest_key, parse_json, read_text
+from autorubric._files import Faults, SyntaxFault, format_of, nearest_key, parse_json
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.dataset._item import DataItem
+from autorubric.dataset._labels import read_labels
 from autorubric.dataset._truth import facing, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric import Rubric
@@ -18,8 +19,8 @@ from autorubric.values import Json
 
 _NEEDED: Final = ("item_id", "criterion", "rater", "value")
 _LAYOUTS: Final = (
-    "use one row per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
-    "and names)"
+    "use one row per label (item_id, criterion, rater, value) or one column per annotator (item_id, "
+    "criterion and names)"
 )
 _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 
@@ -65,7 +66,7 @@ def read_long_table(path: str | Path) -> list[LongRow]:
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
-        return _given_labels(path, faults)
+        return _given_labels(path)
     table = read_csv(path)
     is_long = bool({"rater", "value"} & set(table.columns))
     for column in table.repeated.values():
@@ -103,23 +104,13 @@ def read_long_table(path: str | Path) -> list[LongRow]:
     return rows
 
 
-def _given_labels(path: str | Path, faults: Faults) -> list[LongRow]:
-    """Read the labels saved by `autorubric view`; a later label replaces an earlier one."""
+def _given_labels(path: str | Path) -> list[LongRow]:
+    """Read labels saved by annotation pages or `autorubric view`; a later one replaces an earlier one."""
     rows = {}
-    for line, text in enumerate(read_text(path, error=DatasetError).splitlines(), 1):
-        try:
-            found = parse_json(text)
-        except SyntaxFault:
-            found = None
-        match found:
-            case {"item_id": str(item), "criterion": str(name), "rater": str(rater), "value": label}:
-                value = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-                rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
-            case _:
-                faults.add(
-                    (line,), "each line must be a JSON object with item_id, criterion, rater and value"
-                )
-    faults.raise_as(DatasetError)
+    for item, name, rater, label, *_, source in read_labels([path]):
+        value = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+        line = int(source.rpartition(":")[2])
+        rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
     return list(rows.values())
 
 

@@ -121,13 +121,7 @@ def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None
 
 
 def is_no_label(cell: object, criterion: BaseCriterion | None = None, *more: str) -> bool:
-    """Return whether a cell is empty, or has a text such as `N/A` that is not an answer of the criterion.
-
-    Args:
-        cell: The cell.
-        criterion: Criterion that the cell may be a label of.
-        *more: Other texts that are not labels, in lower case.
-    """
+    """Return whether a cell is empty, or has a text such as `N/A`, or of `more`, that is not an answer."""
     if not isinstance(cell, str):
         return cell is None
     folded = cell.strip().casefold()
