@@ -192,7 +192,7 @@ def test_what_could_not_be_assessed_has_no_number() -> None:
         (scored(correctness=11, completeness=1), "less than or equal to 10"),
         (scored(correctness="x", completeness=1), "correctness"),
         ({"criteria_scores": [*REPLY["criteria_scores"], TWICE]}, "two different answers for 'correctness'"),
-        ({"criteria_scores": "9"}, "give a list"),
+        ({"criteria_scores": "9"}, "return a list"),
         ({"criteria_scores": [5]}, "entry 1"),
     ],
 )
