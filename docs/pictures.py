@@ -1,4 +1,4 @@
-"""Draws the pictures of the reference pages: `python docs/pictures.py [NAME …]`, needs the extra `plots`.
+"""Draws the pictures of the reference pages: `python docs/pictures.py [NAME …]`, needs the `plots` extra.
 
 What is drawn is computed with `autorubric` itself from seeded data. The same matplotlib gives the same bytes:
 no date, a fixed salt for ids, text as text. Colours are of middling lightness and the ground is transparent,

@@ -119,7 +119,7 @@ class VerdictCounts:
 
     @classmethod
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
-        """Return the sum of several counts, keeping the first lost cause and the first assumed cause."""
+        """Return the sum of several counts, keeping the first cause of a lost and of an assumed verdict."""
         every = list(counts)
         numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(
@@ -292,7 +292,7 @@ class NamedDict(dict[str, ValueT]):
 
 
 class NamedList(list[NamedT]):
-    """A list that also supports look-up by name; if several elements share a name, the first is returned."""
+    """A list that also supports lookup by name; if several elements share a name, the first is returned."""
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> NamedT: ...

@@ -323,7 +323,7 @@ def test_no_score():
     )
     ended.assert_outcomes(errors=5, passed=1)
     for told in (
-        "invalid least; use keywords min_score",
+        "unknown arguments: least. Allowed: min_score",
         "repeats must be a positive integer; got 0",
         "min_pass_rate must be greater than 0 and at most 1; got 70",
         "is not supported for unittest.TestCase",

@@ -113,7 +113,7 @@ def critique(  # noqa: PLR0913
     Records for drafts that are no longer in DRAFTS stay in the output file but are not counted.
 
     Exit codes: 0 success, 1 a draft fails --fail-on, 2 invalid command line or file, 3 a draft could not be
-    judged (with --fail-on: more drafts than --max-lost allows), 130 stopped by the user or at a limit.
+    judged (with --fail-on: more drafts than --max-lost allows), 130 interrupted or stopped at a limit.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]

@@ -131,7 +131,7 @@ def critique_text(  # noqa: PLR0913
           --scale pass-fail --fail-under pass
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
-    judged, 130 stopped.
+    judged, 130 interrupted.
     """
     request = {
         "criteria": [name for name in criteria.split(",") if name.strip()],

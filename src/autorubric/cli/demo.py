@@ -90,7 +90,7 @@ def demo(  # noqa: PLR0913
       autorubric demo --report
       autorubric demo --model gpt-6-luna
 
-    Exit codes: 0 success, 2 invalid command line or folder, 3 a reply could not be judged, 130 stopped.
+    Exit codes: 0 success, 2 invalid command line or folder, 3 a reply could not be judged, 130 interrupted.
     """
     from autorubric.demo import (
         demo_dataset,

@@ -120,7 +120,7 @@ def evaluate(  # noqa: PLR0913
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 an item was not judged,
     more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
-    130 stopped by the user or at --max-calls or --max-cost.
+    130 interrupted or stopped at --max-calls or --max-cost.
     """
     file = read_source(dataset, judge)
     changes = {

@@ -108,7 +108,7 @@ def grade(  # noqa: PLR0913
           --judge gpt-6-luna --judge lexical --fail-under 0.7
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the text could not be
-    judged, or more verdicts were lost or assumed than --max-lost allows, 130 stopped.
+    judged, or more verdicts were lost or assumed than --max-lost allows, 130 interrupted.
     """
     from autorubric.eval._preflight import CheckedGrader  # late, since it loads the graders
 

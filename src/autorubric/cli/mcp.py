@@ -39,7 +39,7 @@ def mcp(
 ) -> Exit:
     """Serve critique_evaluate, grade and compute_metrics to agents over MCP.
 
-    Requires the extra autorubric[mcp]. If the environment variable AUTORUBRIC_MCP_TOKEN is set, clients must
+    Requires the autorubric[mcp] extra. If the environment variable AUTORUBRIC_MCP_TOKEN is set, clients must
     send its value as `Authorization: Bearer …`. The variable is required for addresses other than loopback.
 
     \b
@@ -47,7 +47,7 @@ def mcp(
       autorubric mcp --config providers.yaml
       autorubric mcp --config providers.yaml --http --port 8765
 
-    Exit codes: 0 success, 2 invalid command line or file, 130 stopped.
+    Exit codes: 0 success, 2 invalid command line or file, 130 interrupted.
     """
     if not 0 < timeout < math.inf:
         raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")

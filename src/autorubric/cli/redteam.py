@@ -108,7 +108,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
           --attacks roles,override-plain --fail-over 0.05
 
     Exit codes: 0 success, 1 above --fail-over, 2 invalid command line or file, 3 a verdict could not be
-    obtained (with --fail-over: more verdicts than --max-lost allows), 130 stopped.
+    obtained (with --fail-over: more verdicts than --max-lost allows), 130 interrupted.
     """
     # Imported late, since they load numpy.
     from autorubric.eval._preflight import CheckedGrader

@@ -396,7 +396,7 @@ class RubricDataset(SharingItems):
                 become metadata.
 
         Raises:
-            ArgumentError: If `FieldMap` does not define a field.
+            ArgumentError: If a name in `fields` is not a field of `FieldMap`.
             DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_tables.contents_of_frame(frame, rubric, fields))
@@ -414,7 +414,8 @@ class RubricDataset(SharingItems):
             **fields: Column mapping; see `FieldMap`.
 
         Raises:
-            ArgumentError: If `dataset` is not a Hugging Face dataset, or `FieldMap` does not define a field.
+            ArgumentError: If `dataset` is not a Hugging Face dataset, or a name in `fields` is
+                not a field of `FieldMap`.
             DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_store.contents_of_hf(dataset, rubric, fields))

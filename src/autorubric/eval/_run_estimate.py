@@ -99,7 +99,7 @@ class RunEstimate:
             for one in self.judges
         ]
         total = ("total", self.votes, self.calls, self.prompt_tokens, self.completion_tokens, self.cost)
-        title = f"Estimate for {self.items} items{', at most' if self.at_most else ''}"
+        title = f"{'Upper bound' if self.at_most else 'Estimate'} for {self.items} items"
         table = TableBlock(title=title, columns=head, rows=(*rows, total))
         return [table, TextBlock(title="Notes", text="\n".join(self.notes))] if self.notes else [table]
 

@@ -98,7 +98,9 @@ def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
     where = f"@pytest.mark.rubric of {item.name}"
     if marker.args or set(marker.kwargs) - set(_ARGUMENTS):
         given = [*map(repr, marker.args), *(set(marker.kwargs) - set(_ARGUMENTS))]
-        raise ArgumentError(f"{where}: invalid {', '.join(given)}; use keywords {', '.join(_ARGUMENTS)}")
+        raise ArgumentError(
+            f"{where}: unknown arguments: {', '.join(given)}. Allowed: {', '.join(_ARGUMENTS)}"
+        )
     repeats, rate = marker.kwargs.get("repeats", 1), marker.kwargs.get("min_pass_rate", 1.0)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise ArgumentError(f"{where}: repeats must be a positive integer; got {repeats!r}")

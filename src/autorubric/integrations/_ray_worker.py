@@ -205,10 +205,10 @@ class KeptBudget:
         self._open: dict[float, list[int]] = {}
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request, waiting until there is room for it.
+        """Reserve budget for one request, waiting until enough is available.
 
         Raises:
-            BudgetError: If there is no room and there will be none.
+            BudgetError: If the budget is exhausted.
         """
         number = await self._line.ask(
             lambda number: CostAsked(number, cost), lambda number: CostSettled(number, None)

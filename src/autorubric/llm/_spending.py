@@ -27,13 +27,13 @@ class Budget(Protocol):
     def stop_reason(self) -> str | None: ...
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request, waiting until the budget allows it.
+        """Reserve budget for one request, waiting until enough is available.
 
         Args:
             cost: Estimated cost of the request in US dollars; 0 if cost is not counted.
 
         Raises:
-            BudgetError: If the budget is used up or was stopped.
+            BudgetError: If the budget is exhausted, or spending was stopped.
         """
         ...
 
@@ -98,10 +98,10 @@ class SpendingLimit:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request, waiting until the budget allows it.
+        """Reserve budget for one request, waiting until enough is available.
 
         Raises:
-            BudgetError: If the budget is used up or was stopped.
+            BudgetError: If the budget is exhausted, or spending was stopped.
         """
         while (turn := self._reserved_or_turn(cost)) is not None:
             await turn
@@ -238,10 +238,10 @@ class _Both:
         self.counts_cost = inner.counts_cost or outer.counts_cost
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request in both budgets, waiting until there is room.
+        """Reserve budget for one request in both budgets, waiting until enough is available.
 
         Raises:
-            BudgetError: If one of the budgets is used up or was stopped.
+            BudgetError: If one of the budgets is exhausted, or spending was stopped.
         """
         await self.inner.reserve(cost)
         try:
@@ -280,10 +280,10 @@ class _OneCall:
         self.has_sent = False
 
     async def reserve(self, cost: float) -> None:
-        """Reserve one request; the first one takes the place of the call.
+        """Reserve budget for one request; the first request replaces the call.
 
         Raises:
-            BudgetError: If the budget is used up or was stopped.
+            BudgetError: If the budget is exhausted, or spending was stopped.
         """
         if not self.has_sent:
             self.has_sent = True

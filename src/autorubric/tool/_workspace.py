@@ -252,10 +252,10 @@ _Known: TypeAlias = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder outside which paths are rejected.
+    """A folder that file access is limited to; paths outside it are rejected.
 
     Attributes:
-        root: Path of the folder, with links resolved.
+        root: Path of the folder, with symbolic links resolved.
     """
 
     root: Path

@@ -226,7 +226,7 @@ class EvaluationReport:
 
     @property
     def per_criterion(self) -> NamedList[EnsembleCriterionReport]:
-        """The reports in `report`, as a list that also supports look-up by criterion name."""
+        """The reports in `report`, as a list that also supports lookup by criterion name."""
         return NamedList(self.report)
 
     @property

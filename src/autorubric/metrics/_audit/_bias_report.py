@@ -71,8 +71,8 @@ def own_error_difference(valued: Valued, judge: int, by_own: Array, confidence_l
 
 
 def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float, method: str) -> TestedBias:
-    """Estimate the mean over own texts minus that over other texts, with Welch's t over items."""
-    text = f"{method}; Welch's t over items, {confidence_level:.0%}"
+    """Estimate the mean over own texts minus that over other texts, with Welch's t interval over items."""
+    text = f"{method}; Welch's t interval over items, {confidence_level:.0%}"
     if np.isnan(by_own).all():
         return TestedBias(effect=Estimate.undefined("no_generator", method=text))
     kind = np.where(np.isnan(values), np.nan, by_own[item])
@@ -232,8 +232,8 @@ def bias_report(
     - Self-preference [2]: for each cell, the judge's value minus the mean value of judges from other
       families. The bias is the mean of this difference on texts from the judge's own family minus its mean on
       other texts [1], so neither a good generator nor a lenient judge affects it. No labels are needed,
-      because the truth cancels out. The test is Welch's t test over items. `own_error_difference` is the same
-      contrast of judge minus truth, without the other judges.
+      because the truth cancels out. The test is Welch's t test with items as observations.
+      `own_error_difference` is the same contrast of judge minus truth, without the other judges.
 
     An undefined bias has a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons with a
     known order), `no_generator` (no item names a generator), `single_class` (leniency only: the truth does

@@ -126,7 +126,7 @@ def leniency(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
     """
     error = valued.value[:, judge] - valued.truth
     there = ~np.isnan(error)
-    text = f"{_LENIENCY}; t over items, {confidence_level:.0%}"
+    text = f"{_LENIENCY}; t interval over items, {confidence_level:.0%}"
     if not there.any():
         return TestedBias(effect=Estimate.undefined(cast("Reason", valued.reason), method=text))
     error, x = error[there], valued.truth[there] - 0.5

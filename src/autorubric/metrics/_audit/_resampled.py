@@ -144,7 +144,7 @@ def mean_estimate(values: Array, item: Codes, confidence_level: float, method: s
     """
     there = ~np.isnan(values)
     kept, members = values[there], np.unique(item[there], return_inverse=True)[1].reshape(-1)
-    text = f"{method}; t over items, {confidence_level:.0%}"
+    text = f"{method}; t interval over items, {confidence_level:.0%}"
     if not len(kept):
         return Estimate.undefined("no_pairs", method=text)
     mean, effects = influences(kept, members)

@@ -50,8 +50,8 @@ def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedR
     for name, run in (("result", result), ("calibration", calibration)):
         if not isinstance(run, FingerprintedRun):
             raise ArgumentError(
-                f"{name} must be an EvalResult, as returned by evaluate or EvalResult.from_experiment, which "
-                f"records how it was judged; got {type(run).__name__}"
+                f"{name} must be an EvalResult, as returned by evaluate or EvalResult.from_experiment; "
+                f"got {type(run).__name__}"
             )
     assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
     differences = [

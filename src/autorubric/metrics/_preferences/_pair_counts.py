@@ -241,7 +241,7 @@ def _mirrored(places: _Places) -> _Places:
 
 
 def _levels(places: _Places) -> tuple[_Level, ...]:
-    """Build look-ups over blocks of 1, 2, 4, … items in gold order; each right block looks up its left."""
+    """Build lookups over blocks of 1, 2, 4, … items in gold order; each right block looks up its left."""
     # Items with equal gold are sorted by decreasing place, so that none is counted below another.
     order = np.lexsort((-places.pred, places.gold))
     pred, low = places.pred[order], places.low[order]
