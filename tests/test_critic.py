@@ -53,7 +53,7 @@ def test_an_option_is_a_vote_with_its_place() -> None:
 
 
 def test_a_kind_of_ones_own_is_a_vote() -> None:
-    """Its answer in its own units, its value on [0, 1]."""
+    """Its answer in its own units, its value in [0, 1]."""
     vote = cast(Warmth(name="w"), {"rating": 4, "explanation": "e"}).vote
     assert (vote.answer, vote.value, vote.reason) == (4, 0.5, "e")
     assert (vote.selected_index, vote.verdict) == (None, None)

@@ -130,7 +130,7 @@ def test_every_kind_of_criterion_is_present() -> None:
 
 @pytest.mark.parametrize("criterion", CHOICES, ids=lambda criterion: criterion["name"])
 def test_options_are_well_formed(criterion: Record) -> None:
-    """Options have unique labels and values on [0, 1], rising where the scale is ordinal."""
+    """Options have unique labels and values in [0, 1], rising where the scale is ordinal."""
     options = criterion["options"]
     labels = [option["label"] for option in options]
     assert len(set(labels)) == len(labels) >= 3

@@ -54,7 +54,7 @@ def test_the_formulas_by_hand() -> None:
 
 @given(terms)
 def test_a_normalised_score_is_bounded(given_terms: list[Term]) -> None:
-    """It lies on [0, 1] or there is none, and there is none exactly where nothing but bonuses weighs."""
+    """It lies in [0, 1] or there is none, and there is none exactly where nothing but bonuses weighs."""
     scored = score_terms(given_terms)
     assert (scored.score is None) == (not any(term.weight for term in given_terms if not term.bonus))
     if scored.score is not None:
@@ -263,7 +263,7 @@ def test_the_penalty_counts_the_parts_it_says() -> None:
 
 
 def test_the_penalty_is_subtracted_and_clamped() -> None:
-    """A normalised score stays on [0, 1]; a raw sum takes the penalty as it is; no score stays none."""
+    """A normalised score stays in [0, 1]; a raw sum takes the penalty as it is; no score stays none."""
     assert penalised(0.7, 0.5) == pytest.approx(0.2)
     assert penalised(0.3, 0.5) == 0.0
     assert penalised(3.0, 0.5, normalize=False) == 2.5

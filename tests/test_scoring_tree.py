@@ -159,7 +159,7 @@ def test_groups_by_hand() -> None:
 @settings(deadline=None)
 @given(nodes(st.one_of(plain, adorned)))
 def test_all_node_scores_are_bounded(node: Node) -> None:
-    """Each lies on [0, 1] or there is none; every group has an entry, in depth-first order."""
+    """Each lies in [0, 1] or there is none; every group has an entry, in depth-first order."""
     tree = made(node)
     found = tree.score()
     assert list(found.node_scores) == [group.name for group in tree.root.groups]

@@ -119,7 +119,7 @@ class VerdictCounts:
 
     @classmethod
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
-        """Return the sum of several counts, keeping the first cause of a lost and of an assumed verdict."""
+        """Return the sum of several counts, with the causes of the first lost and first assumed verdict."""
         every = list(counts)
         numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(

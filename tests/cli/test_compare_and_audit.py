@@ -225,7 +225,7 @@ def test_one_item_is_decided(cli: Cli, graded: str) -> None:
     assert made["verdict"] in ("PASS", "FAIL", "UNDECIDED")
     # Three labelled items say nothing of the errors at 95 %.
     assert (made["sources"], made["reason"]) == (["judge_error"], "too_few_labels")
-    # A threshold at 0 is always reached: scores lie on [0, 1].
+    # A threshold at 0 is always reached: scores lie in [0, 1].
     assert (
         cli("judges", "audit", graded, "--item", "a", "--threshold", "0", "--json").json["decision"][
             "verdict"

@@ -62,7 +62,7 @@ def assert_sound(criterion: BaseCriterion, answer: Answer) -> None:
 
 @given(kind=kinds, reply=replies)
 def test_any_reply_is_a_sound_answer_or_a_reply_error(kind: str, reply: Any) -> None:
-    """Any JSON is read as a value on [0, 1], as none, or refused with a ReplyError; nothing else happens."""
+    """Any JSON is read as a value in [0, 1], as none, or refused with a ReplyError; nothing else happens."""
     criterion = KINDS[kind]().facing(Submission.parse(TO_GRADE.get(kind, "a text")))
     for read in (criterion.read, criterion.parse_truth):
         try:

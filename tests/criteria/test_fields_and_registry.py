@@ -45,7 +45,7 @@ def model_of(field: EvalField) -> type[BaseModel]:
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**30), st.floats(0, 1))
 def test_positions_on_whole_numbers_stay_in_range(low: int, width: int, share: float) -> None:
-    """Any whole number in range stands on [0, 1], the ends at its ends."""
+    """Any whole number in range stands in [0, 1], the ends at its ends."""
     field = BoundInt(min_val=low, max_val=low + width)
     assert (field.position(low), field.position(low + width)) == (0.0, 1.0)
     position = field.position(low + int(width * share) if width < 2**50 else low + width // 3)
@@ -55,7 +55,7 @@ def test_positions_on_whole_numbers_stay_in_range(low: int, width: int, share: f
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(0, 1))
 def test_positions_on_numbers_stay_in_range(one: float, other: float, share: float) -> None:
-    """Any number in range stands on [0, 1]."""
+    """Any number in range stands in [0, 1]."""
     low, high = sorted((one, other))
     if low == high:
         return

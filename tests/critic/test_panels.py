@@ -251,6 +251,6 @@ def test_critics_of_one_evaluator_have_names_of_their_own():
     seats = CriterionGrader(judges=critics).seats
     assert [seat.judge_id for seat in seats] == ["Scripted/helpfulness", "Scripted/polite"]
     twice = [critics[0], Critic(evaluator, HELPFUL, "{output}")]
-    with pytest.raises(ArgumentError, match="several judges have the name Scripted/helpfulness"):
+    with pytest.raises(ArgumentError, match="must be unique; repeated: Scripted/helpfulness"):
         CriterionGrader(judges=twice)
     CriterionGrader(judges=[critics[0], JudgeSpec(twice[1], "plain")])

@@ -43,7 +43,7 @@ def _records(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_criteria_become_scores_and_the_threshold_gives_the_verdict(drafts: Path, tmp_path: Path) -> None:
-    """Scores are the criteria's values on [0, 1]; what takes something off is an issue to mend."""
+    """Scores are the criteria's values in [0, 1]; what takes something off is an issue to mend."""
     stats = generate_critiques(drafts, tmp_path, judge, rubric=RUBRIC)
     good, poor, rude = _records(tmp_path)
     assert good["critique"] == {

@@ -85,7 +85,7 @@ class Share(BaseCriterion):
 
 
 def test_numbers_are_shared_out_by_quarters() -> None:
-    """Labels without categories are shared out by where they stand on [0, 1]."""
+    """Labels without categories are shared out by where they stand in [0, 1]."""
     items = [DataItem(submission="x", ground_truth=[i / 40]) for i in range(40)]
     train, _ = RubricDataset(rubric=Rubric([Share(name="s")]), items=items).split_train_test(20)
     quarters = Counter(int(4 * (train.item_truth(i) or {})["s"]) for i in range(20))

@@ -307,5 +307,5 @@ def test_only_some_of_many_criteria_are_listed() -> None:
 
 def test_the_same_judge_cannot_sit_in_both_panels() -> None:
     """Votes are told apart by the judge's id."""
-    with pytest.raises(ArgumentError, match="several judges have the name cheap"):
+    with pytest.raises(ArgumentError, match="must be unique; repeated: cheap"):
         cascade(strong=[TableJudge(NO, "cheap")])

@@ -206,6 +206,6 @@ def test_a_spec_may_hold_a_function() -> None:
 
 @pytest.mark.parametrize("wrong", [{"confidence": 7.0}, {"confidence": float("nan")}, {"cost": -3.0}])
 def test_a_reply_of_impossible_figures_is_refused(wrong: dict[str, float]) -> None:
-    """A probability lies on [0, 1] and a cost is not negative."""
+    """A probability lies in [0, 1] and a cost is not negative."""
     with pytest.raises(ReplyError, match=r"must be .*, or None; got"):
         JudgeReply(answer="MET", **wrong)  # type: ignore[arg-type]

@@ -165,7 +165,7 @@ def test_numbers_in_their_own_units():
 
 
 def test_answers_of_several_numbers_compare_by_value():
-    """Where an answer is no single number its value on [0, 1] is compared."""
+    """Where an answer is no single number its value in [0, 1] is compared."""
     pair = Pair(name="pair", weight=1.0)
     truth = [{"first": 1, "second": 5}, {"first": 5, "second": 5}]
     panel = [{"first": 1, "second": 1}, {"first": 5, "second": 5}]

@@ -55,7 +55,7 @@ class Outcome:
     Attributes:
         answer: The chosen answer.
         tie: Whether no answer led, so that the conservative answer was used.
-        mean_value: Aggregate on [0, 1] before an option was selected, if any.
+        mean_value: Aggregate in [0, 1] before an option was selected, if any.
     """
 
     answer: Answer

@@ -19,12 +19,12 @@ _CLOSE = 1e-12
 
 
 def majority(count: Count) -> Outcome:
-    """Return the answer of more than half of the votes cast, or else the conservative one as a tie."""
+    """Return the answer of more than half of the votes cast, otherwise the conservative one as a tie."""
     return _leading_share(count, [1.0] * len(count.answers))
 
 
 def weighted(count: Count) -> Outcome:
-    """Return the answer with more than half of the weight, or else the conservative one as a tie."""
+    """Return the answer with more than half of the weight, otherwise the conservative one as a tie."""
     return _leading_share(count, count.weights)
 
 
@@ -49,7 +49,7 @@ def _shares(count: Count, weights: Sequence[float]) -> dict[int, float]:
 
 
 def unanimous(count: Count) -> Outcome:
-    """Return MET if all answers are MET; for choices, the common option or else the conservative one."""
+    """Return MET if all answers are MET; for choices, the common option, otherwise the conservative one."""
     codes = {repr(answer.code) for answer in count.answers}
     if len(codes) == 1:
         return Outcome(answer=count.answers[0])

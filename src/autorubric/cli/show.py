@@ -28,7 +28,7 @@ _WIDEST_TEXT = 2_000
 
 
 class Which(StrEnum):
-    """Mark that selects the items to list."""
+    """Which items to list, by status."""
 
     ALL = "all"
     FAILED = "failed"

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.values import Json
 
 Check: TypeAlias = Callable[[str], Any]
-"""A function that judges a text. It returns a bool, a number on [0, 1], a label, None (cannot assess), or
+"""A function that judges a text. It returns a bool, a number in [0, 1], a label, None (cannot assess), or
 a pair of such an answer and a reason."""
 
 _registered: dict[str, Check] = {}

@@ -1,4 +1,4 @@
-"""Critics, which write critiques of drafts according to a schema or the criteria of a rubric."""
+"""Critics, which write critiques of drafts based on a schema or the criteria of a rubric."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def critique_prompt(
 
 
 def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
-    """Return the prompt for rewriting a draft according to its critique."""
+    """Return the prompt for rewriting a draft based on its critique."""
     shown = _material(draft, draft.output_text, remarks=_remarks(critique))
     values = {**shown, "form": _form(draft), "rule": MATERIAL_RULE}
     content = template.fill(values, composed=_REWRITE_VARIABLES)
@@ -173,7 +173,7 @@ def _form(draft: Draft) -> str:
 
 
 def json_kind(output: Json) -> type | None:
-    """Return `dict` or `list` for such data or its JSON text, `bool` or `float` for scalars, or else None."""
+    """Return `dict` or `list` for such data or its JSON text, `bool` or `float` for scalars, or None."""
     data = data_of(output)
     if isinstance(data, dict | list):
         return type(data)

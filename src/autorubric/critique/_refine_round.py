@@ -275,7 +275,7 @@ class _Work:
         """Return the record of the refinement, which is itself a draft.
 
         Its output is the latest version, with the latest critique. If the outcome is undecided, it is the
-        best version according to the critiques, which may be the original draft.
+        best version judging by the critiques, which may be the original draft.
         """
         judged = self.judged
         kept = judged[-1]._replace(round=len(self.rounds), draft=self.draft)

@@ -112,7 +112,7 @@ def _event(line: dict[str, Any]) -> VoteCast:
 
 
 DEFAULT_THRESHOLD: Final = 0.7
-"""Default minimum score on [0, 1] for a rubric's verdict to be pass."""
+"""Default minimum score in [0, 1] for a rubric's verdict to be pass."""
 _OUT_OF_TIME: Final = re.compile(
     "ProviderTimeoutError:|JudgeError: (judge|evaluator) .* raised TimeoutError:"
 )
@@ -225,7 +225,7 @@ def rubric_critic(
     Args:
         rubric: The rubric to grade drafts against.
         teacher: Any value accepted by `judges=[...]`, or an object with `forward` or `aforward`.
-        threshold: Minimum score on [0, 1] for the verdict pass; None for 0.7.
+        threshold: Minimum score in [0, 1] for the verdict pass; None for 0.7.
         config: Settings and fallbacks of a model passed by name, or the timeout of an async function.
 
     Raises:
@@ -271,7 +271,7 @@ def _parallel(
 def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:
     """Convert a grading report to a critique.
 
-    The criteria's values on [0, 1] are the scores. A criterion that lowers the score is an issue: of high
+    The criteria's values in [0, 1] are the scores. A criterion that lowers the score is an issue: of high
     severity if its whole weight is lost, of medium severity from one half, and of low severity below. Keys
     that do not apply to a rubric are None.
     """

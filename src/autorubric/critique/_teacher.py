@@ -152,7 +152,7 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
 def parallel_of(called: Called, config: Mapping[str, Json] | None) -> int | None:
     """Return the maximum number of concurrent calls of a function; None if there is no limit.
 
-    A sync function is called for one draft at a time unless the config allows more, because it may not be
+    A sync function is called for one draft at a time unless the config allows more, because it might not be
     safe to run in several threads.
 
     Raises:
@@ -294,7 +294,7 @@ class _Function:
 
 
 def provider_name(config: LLMConfig) -> str | None:
-    """Return the provider of a model according to its name prefix or `api_base`; None if unknown."""
+    """Return the provider of a model, inferred from its name prefix or `api_base`; None if unknown."""
     prefix = prefix_of(config.model)
     if prefix:
         return prefix

@@ -323,7 +323,7 @@ class RubricDataset(SharingItems):
     def from_file(
         cls, path: str | Path, *, rubric: Rubric | str | Path | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """Read a dataset from a JSON, JSON lines, YAML, CSV, TSV or Parquet file, according to its suffix.
+        """Read a dataset from a JSON, JSON lines, YAML, CSV, TSV or Parquet file; the suffix sets the format.
 
         The `rubric` in a file may be the path of a rubric file in the same folder or below. In JSON lines,
         the first line is a header if it has the key `format`. A table has one row per item, with the columns

@@ -36,7 +36,7 @@ class Cell:
     Attributes:
         item_id: Id of the item.
         criterion: Name of the criterion.
-        confidence: Confidence of the first panel on [0, 1]; None if unknown or the panel did not decide.
+        confidence: Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
         first: Decision of the first panel; None if it did not decide, and for number and text answers.
         strong: Decision of the strong panel; None in the same cases.
         truth: The ground-truth answer; None if unknown.

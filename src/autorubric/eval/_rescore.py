@@ -69,7 +69,9 @@ def _unasked(path: Path, rubric: Rubric) -> list[str]:
     """Return the names of the criteria that have no votes, because the run asked something else."""
     shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
-        raise ArgumentError(f"{path}: each item has its own rubric, so rubric= cannot replace a shared one")
+        raise ArgumentError(
+            f"{path}: each item has its own rubric, so there is no shared rubric for rubric= to replace"
+        )
     asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
     unasked = [
         one.name or "" for one in rubric if asked.get(one.name) != digest([one.asked(), rubric.guidelines])

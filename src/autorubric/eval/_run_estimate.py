@@ -41,8 +41,8 @@ class RunEstimate:
     Attributes:
         items: Number of items in the dataset.
         judges: One estimate per judge, in panel order.
-        stored_votes: Number of reusable votes in a stored run with that name; they are not counted.
-        at_most: Whether the figures are upper limits, because votes can be skipped or not escalated.
+        stored_votes: Number of votes reused from a stored run with the same name; the estimate excludes them.
+        at_most: Whether the figures are upper limits: some votes might be skipped or never escalated.
         notes: Assumptions and limitations of the estimate.
     """
 

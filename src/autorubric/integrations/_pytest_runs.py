@@ -40,7 +40,7 @@ class Panel:
     is_default: bool
 
     def grader(self) -> CriterionGrader:
-        """Return the grader; skip the test if models may not be called."""
+        """Return the grader; skip the test if calls to models are disabled."""
         self.demand_leave(self.own)
         return self.own
 
@@ -56,7 +56,7 @@ class Panel:
 
 
 def panel_of(config: pytest.Config) -> Panel:
-    """Create the grader that is specified on the command line, or else in the ini file.
+    """Create the grader that is specified on the command line or, by default, in the ini file.
 
     Raises:
         UsageError: If a name does not refer to a judge.

@@ -11,7 +11,7 @@ from autorubric.criteria import BaseCriterion, TextField
 
 
 def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
-    """Return the probability, on [0, 1], of a reply's answer tokens; None if unknown.
+    """Return the probability, in [0, 1], of a reply's answer tokens; None if unknown.
 
     It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
     conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as

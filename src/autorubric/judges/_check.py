@@ -56,7 +56,7 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
 
 
 def _placed(criterion: BaseCriterion, value: float) -> Any:
-    """Return the declared answer with a value on [0, 1], or the nearest one on an ordered scale."""
+    """Return the declared answer with a value in [0, 1], or the nearest one on an ordered scale."""
     declared = [answer for answer in criterion.answers() if answer.value is not None]
     if not declared:
         return value

@@ -67,7 +67,7 @@ class _Shown(NamedTuple):
 
 
 def _shortened(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
-    """Return the submissions without a third of the longest text; None if it may not be shortened."""
+    """Return the submissions without a third of the longest text; None if it must not be shortened."""
     texts = [
         _Shown(place, name, text)
         for place, one in enumerate(submissions)

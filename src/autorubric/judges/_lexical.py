@@ -100,7 +100,7 @@ class Weighing:
     Attributes:
         odds: Probabilities of the declared answers, in order; they sum to 1.
         best: Position of the most probable answer; None if no answer has more evidence than another.
-        strength: Share of the requirement that the best sentence matches, on [0, 1].
+        strength: Share of the requirement that the best sentence matches, in [0, 1].
         reason: The matching words and their sentence.
     """
 

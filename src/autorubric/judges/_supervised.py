@@ -133,8 +133,8 @@ def _check_enough(labels: Sequence[tuple[str, BaseCriterion, str, str]]) -> None
     texts = {text for _, _, text, _ in labels}
     if len(texts) < 2:
         raise ArgumentError(
-            f"SupervisedJudge.fit: got {len(texts)} different labelled texts; pass at least two, preferably "
-            "dozens, of items with a submission and ground_truth or ratings"
+            f"SupervisedJudge.fit: got {len(texts)} different labelled texts; at least two are needed, "
+            "preferably dozens. Pass items that have a submission and either ground_truth or ratings"
         )
     if not any(re.search(r"\w", text[:LOOKED_AT]) for text in texts):
         raise ArgumentError("SupervisedJudge.fit: the labelled texts contain no words to learn from")

@@ -1,4 +1,4 @@
-"""Closes the HTTP clients that litellm keeps for an event loop: when idle, and at the latest with the loop.
+"""Closes the HTTP clients that litellm keeps for an event loop: when idle, or when the loop closes.
 
 litellm keeps a client per loop for an hour, even after the loop is closed. Sockets stay open, and in versions
 that identify a loop by its id, a later loop with the same id gets clients that do not work in it.

@@ -50,7 +50,7 @@ _NO_JSON: Final = object()
 class OpenAITransport:
     """A transport that posts chat completions to `{api_base}/chat/completions`.
 
-    Each event loop has one session, which is closed by `aclose` or, at the latest, when the loop ends.
+    Each event loop has one session, which is closed by `aclose` or when the loop ends.
 
     Args:
         config: The model's config; `api_base` is required.

@@ -108,7 +108,7 @@ _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LI
 
 @contextmanager
 def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[None]:
-    """Call `listener` with each error after which a request inside the block waits for a retry."""
+    """Call `listener` with the error each time a request inside the block is about to be retried."""
     token = _LISTENER.set(listener)
     try:
         yield

@@ -264,7 +264,7 @@ class _Both:
 class _OneCall:
     """The budget inside one call of a judge that is a function or object; the call itself is reserved.
 
-    The first request that the judge's own code sends takes the place of the call, so that both together
+    The first request that the judge's own code sends replaces the call, so that both together
     count once.
 
     Args:

@@ -52,7 +52,7 @@ class Column:
         status: Position of the vote's status in `STATUSES`.
         code: Position of the answer among the criterion's categories, not counting NA options. Abstentions
             that count as a category have the position after the last one; -1 means no answer.
-        value: Value of the answer on [0, 1]; NaN if it has no value.
+        value: Value of the answer in [0, 1]; NaN if it has no value.
         number: The answer in its own units if it is a number; otherwise NaN.
     """
 

@@ -120,7 +120,7 @@ def weights_on_values(criterion: MeasuredCriterion) -> Array:
 
 
 def category_values(criterion: MeasuredCriterion) -> list[float]:
-    """Return the values of the categories on [0, 1], or their positions if any value is missing."""
+    """Return the values of the categories in [0, 1], or their positions if any value is missing."""
     values = [answer.value for answer in criterion.categories]
     if any(value is None for value in values):
         return [float(place) for place in range(len(values))]

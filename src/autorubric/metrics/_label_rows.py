@@ -163,7 +163,7 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
 
 
 def _number(unlabelled: bool, number: Any, value: Any) -> float | None:
-    """Return the row's number or, if it has neither a label nor a number, its value on [0, 1]."""
+    """Return the row's number or, if it has neither a label nor a number, its value in [0, 1]."""
     for given in (number, value) if unlabelled else (number,):
         if not is_missing(given):
             return float(given)

@@ -68,7 +68,7 @@ class VotesTable:
         code: Position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if
             the answer has no position.
         label: Answer in words; None if there is no answer.
-        value: Answer on [0, 1]; NaN if the answer has no value.
+        value: Answer in [0, 1]; NaN if the answer has no value.
         number: Answer in its own units if it is a number; otherwise NaN.
         na: Whether the answer is an NA option.
         status: Position of the status in `STATUSES`. Answers that only replace unreadable replies are failed.

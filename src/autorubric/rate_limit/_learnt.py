@@ -253,7 +253,7 @@ class Learnt:
         Args:
             now: The current time.
             latest: Latest time until which the caller waits. A pause requested by the provider that ends
-                later is ignored; a learned pause ends at this time at the latest.
+                later is ignored; a learned pause ends by this time.
         """
         due = self._due if self.rate.value < math.inf else now
         asked_until = self._asked_until if self._asked_until <= latest else now

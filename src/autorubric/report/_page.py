@@ -58,7 +58,7 @@ def write_report(
     """Write a run's report to an HTML file; see `report_html`.
 
     Raises:
-        ArgumentError: If the baseline graded other items, or `max_chars` is negative.
+        ArgumentError: If the baseline graded different items, or `max_chars` is negative.
         FileError: If the file cannot be written.
     """
     write_text_atomic(path, report_html(run, baseline=baseline, critique=critique, max_chars=max_chars))
@@ -78,14 +78,14 @@ def report_html(
         run: The run, such as an `EvalResult`.
         baseline: A run of the same items to compare with.
         critique: A critique to show as a section of the page.
-        max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated texts
-            are marked. 0 omits the texts. If all texts together exceed 48 million characters, each is
-            truncated further. Votes and their reasons (up to 8,000 characters) are always included.
-        live: For a page that a server shows, the page's `version` and the number of `saved` labels; the page
-            then polls the server for changes and sends labels to it.
+        max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated text
+            is marked. 0 omits these texts. If they exceed 48 million characters in total, each is truncated
+            further. Votes and their reasons (up to 8,000 characters) are always included.
+        live: For a page served by a live server: the page's `version` and the number of `saved` labels. The
+            page then polls the server for changes and sends labels to it.
 
     Raises:
-        ArgumentError: If the baseline graded other items, or `max_chars` is negative.
+        ArgumentError: If the baseline graded different items, or `max_chars` is negative.
     """
     if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 0:
         raise ArgumentError(f"max_chars must be a non-negative integer; got {max_chars!r}")

@@ -1,6 +1,6 @@
 """Pure functions that compute a score, and its length penalty, from answers, weights and policies.
 
-With `v` the value of a criterion on [0, 1] and `w` its weight, the raw score is Σ v·w. The normalized score
+With `v` the value of a criterion in [0, 1] and `w` its weight, the raw score is Σ v·w. The normalized score
 is `clamp(Σ v·w / Σ positive w, 0, 1)`, or `clamp(1 + Σ v·w / Σ |w|, 0, 1)` if there are only penalties. Each
 group of a tree is scored this way, from the leaves up. Bonuses are not part of the denominators.
 """

@@ -43,7 +43,7 @@ def entering_value(
 ) -> float | None:
     """Return the value in [0, 1] that a decision contributes to the score; None if it is excluded.
 
-    A missing judgment is scored according to `policy`. A criterion that failed, was not asked, does not apply
+    A missing judgment is scored by `policy`. A criterion that failed, was not asked, does not apply
     or measures nothing is excluded from numerator and denominator.
     """
     if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):

@@ -91,7 +91,7 @@ class Streamed:
         return Generated(content=content)
 
     async def _next(self) -> Any:
-        """Return the next item of the stream; an error raised by the stream takes the place of the item."""
+        """Return the next item of the stream; an error raised by the stream replaces the item."""
         try:
             if isinstance(self._stream, AsyncIterator):
                 content = await anext(self._stream, _END)

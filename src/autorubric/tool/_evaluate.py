@@ -341,6 +341,6 @@ def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _good(report: CriterionReport) -> float | None:
-    """Return the quality of the content on a criterion, on [0, 1]; an applied penalty lowers the quality."""
+    """Return the quality of the content on a criterion, in [0, 1]; an applied penalty lowers the quality."""
     value = report.decision.value
     return value if value is None or report.criterion.weight >= 0 else 1.0 - value

@@ -17,13 +17,13 @@ _LABELS: Final[tuple[tuple[float, Label], ...]] = ((0.9, "Excellent"), (0.7, "Go
 _LETTERS: Final = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"))
 _BOUNDS: Final = frozenset({PASSES_FROM, *(least for least, _ in (*_LABELS, *_LETTERS))})
 _DIGITS: Final = 3
-"""Number of decimals to which values on [0, 1] are reported."""
+"""Number of decimals to which values in [0, 1] are reported."""
 _NOISE: Final = 9
-"""Number of significant decimals of values on [0, 1], because rounding errors may turn 0.7 into 0.6999…."""
+"""Number of significant decimals of values in [0, 1], because rounding errors may turn 0.7 into 0.6999…."""
 
 
 def shown(value: float | None, scale: ScoringScale) -> Score:
-    """Convert a value on [0, 1] to a scale; None if there is no value."""
+    """Convert a value in [0, 1] to a scale; None if there is no value."""
     if value is None:
         return None
     value = round(value, _NOISE)
@@ -41,7 +41,7 @@ def shown(value: float | None, scale: ScoringScale) -> Score:
 
 
 def label_of(value: float | None) -> Label | None:
-    """Return the label for a value on [0, 1], from Excellent to Poor; None if there is no value."""
+    """Return the label for a value in [0, 1], from Excellent to Poor; None if there is no value."""
     if value is None:
         return None
     return next((label for least, label in _LABELS if round(value, _NOISE) >= least), "Poor")

@@ -189,7 +189,7 @@ def test_values_are_averaged() -> None:
         for at in range(3)
     ]
     found = panel_audit(rows, n_resamples=10)
-    # The mean is ½ on [0, 1]: off by ½, ½ and 0. Low is off by 1, 0 and ½.
+    # The mean is ½ in [0, 1]: off by ½, ½ and 0. Low is off by 1, 0 and ½.
     assert found.panel == pytest.approx((0.5 + 0.5 + 1) / 3)
     assert found.per_judge["low"].alone == pytest.approx((0 + 1 + 0.5) / 3)
     assert found.aggregators.difference.reason == "not_comparable"

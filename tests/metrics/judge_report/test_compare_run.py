@@ -62,7 +62,7 @@ def test_numbers_are_compared_by_their_errors() -> None:
     rows += labels("judge", "far", "len", [9, 9, 1, 1])
     found = compare_run(rows, scales=Interval(0, 10), n_resamples=50)
     assert found.stat == "mae"
-    # Errors on [0, 1]: .1 of four against .7, .5, .5 and .7.
+    # Errors in [0, 1]: .1 of four against .7, .5, .5 and .7.
     assert number(found.judges[0].comparison.difference.value) == pytest.approx(0.025 - 0.6)
     assert found.panel is not None and found.panel.b == "near"
     assert "lower is better" in found.summary()

@@ -83,7 +83,7 @@ BIASES = {
 """Kinds of bias with their descriptions."""
 
 SHIFTS = {
-    "mean_difference": "mean difference (judge − truth, on [0, 1]; depends on the base rate)",
+    "mean_difference": "mean difference (judge − truth, in [0, 1]; depends on the base rate)",
     "pass_rate_difference": "pass rate (judge − truth; depends on the base rate)",
 }
 """Differences from the truth that symmetric errors can also cause, so they need not be biases."""

@@ -20,7 +20,7 @@ class Decided:
     Attributes:
         criteria: The criteria with their scales.
         names: A unique name for each criterion.
-        by_value: Whether the answers to each criterion are values on [0, 1], which are averaged and whose
+        by_value: Whether the answers to each criterion are values in [0, 1], which are averaged and whose
             errors have a size, rather than categories; shape `(n_criteria,)`.
         left_out: Names of criteria whose answers are numbers without a range, or text.
         item_ids: Ids of the items, in order.
@@ -28,9 +28,9 @@ class Decided:
         criterion: Position of each cell's criterion.
         judges: Ids of the judges.
         code: Index of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
-        value: Each judge's answer on [0, 1]; NaN if missing.
+        value: Each judge's answer in [0, 1]; NaN if missing.
         truth_code: Index of the label's category, shape `(n_cells,)`; -1 if missing.
-        truth_value: The label on [0, 1]; NaN if missing.
+        truth_value: The label in [0, 1]; NaN if missing.
     """
 
     criteria: tuple[MeasuredCriterion, ...]

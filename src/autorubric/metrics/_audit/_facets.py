@@ -80,8 +80,8 @@ class SingleVotes:
             position.
         sample: Index of the sample.
         criterion: Position of the criterion.
-        value: The answer on [0, 1], or the number itself if it has no range.
-        unit: Whether the value lies on [0, 1].
+        value: The answer in [0, 1], or the number itself if it has no range.
+        unit: Whether the value lies in [0, 1].
         names: Names of the criteria.
         judges: Ids of the judges.
         n_items: Number of items in the table.

@@ -224,7 +224,7 @@ def decision(
     open_ = open_criteria(scorer, base)
     if judge_error is not None:
         if not given.normalize:
-            raise ArgumentError("judge_error requires scores on [0, 1]; leave normalize at True")
+            raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
         labelled = labelled_scores(judge_error, given.dataset, report)
         found = _calibrated(report, scorer, base, open_, labelled, confidence_level)
     else:

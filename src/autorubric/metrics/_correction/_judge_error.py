@@ -24,7 +24,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class LabelledScores:
-    """Judged and true scores of labelled items, on [0, 1] and without length penalty, shape `(m,)`."""
+    """Judged and true scores of labelled items, in [0, 1] and without length penalty, shape `(m,)`."""
 
     judged: Array
     true: Array

@@ -26,12 +26,12 @@ class Measured:
     Attributes:
         name: Name of the criterion.
         labels: Names of the categories; empty for numbers.
-        values: Values of the categories on [0, 1], shape `(K,)`; None if a category has no value.
+        values: Values of the categories in [0, 1], shape `(K,)`; None if a category has no value.
         share: The criterion's share of the score: its weight divided by the denominator.
         truth: Labels as category codes, -1 if missing.
         judged: The panel's decisions as category codes, -1 if missing.
-        true_value: Labels on [0, 1], NaN if missing.
-        judged_value: Decisions on [0, 1], NaN if missing.
+        true_value: Labels in [0, 1], NaN if missing.
+        judged_value: Decisions in [0, 1], NaN if missing.
     """
 
     name: str

@@ -106,7 +106,7 @@ class Resampled:
         for at, name in enumerate(HEADLINES):
             n = self._pairs(total, name, pooled=True)
             reason = _REASONS[name] if groups or name in ("accuracy", "kappa") else "not_comparable"
-            words = "all cells pooled, mixes base rates" + (
+            words = "all cells pooled (mixes base rates)" + (
                 ", chance within criteria" if name == "kappa" else ""
             )
             weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=groups))

@@ -392,8 +392,8 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
     if not pairs or np.median(pairs) >= FEW_OF_A_CLASS:
         return []
     return [
-        f"annotators have few items on each criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
-        "which pools their pairs, is more stable than the mean over annotators"
+        f"annotators labelled few items per criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
+        "which pools their label pairs, is more stable than the mean over annotators"
     ]
 
 

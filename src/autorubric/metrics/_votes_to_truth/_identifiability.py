@@ -1,4 +1,4 @@
-"""Warnings that a Dawid-Skene fit may not recover the truth."""
+"""Warnings that a Dawid-Skene fit might not recover the truth."""
 
 from __future__ import annotations
 

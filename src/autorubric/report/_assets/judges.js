@@ -30,7 +30,7 @@ function judgesView() {
     tiedLabels === null ? null : h("p", { class: "soft" }, `Several people labelled the items: ${plural(tiedLabels, "cell has", "cells have")} no label because of ties.`),
     sameCells ? samePlaces(sameCells) : null,
     agreementMatrix(agreeing),
-    leanings(rows, notes),
+    biases(rows, notes),
     contests(pairs, stat, ties),
     ceiling ? people(ceiling) : null,
   ];
@@ -57,7 +57,7 @@ function agreementMatrix({ names, kinds, cells: found }) {
           percent(figure.v), h("span", { class: "small block-line" }, `κ ${known ? num(kappa.v) : "–"}`));
       } }));
 }
-function leanings(rows, notes) {
+function biases(rows, notes) {
   const judges = rows.filter((row) => row.biases);
   const kinds = BIASES.filter(([key]) => judges.some((row) => defined(row.biases[key])));
   const axes = Object.fromEntries(kinds.map(([key]) => [key, axisAround(judges.map((row) => row.biases[key]))]));
