@@ -85,9 +85,7 @@ def test_judges_are_a_list(wrong: Any) -> None:
 
 def test_ids_are_unique_and_not_reserved() -> None:
     """Duplicates and the id of checks are refused, an empty panel too."""
-    with pytest.raises(
-        ArgumentError, match="judge names must be unique; repeated: always_met. Use --judge NAME=MODEL"
-    ):
+    with pytest.raises(ArgumentError, match="judge names must be unique; repeated: always_met"):
         seat_judges([always_met, always_met])
     with pytest.raises(ArgumentError, match="'check' is reserved for a criterion's own check"):
         seat_judges([JudgeSpec(always_met, "check")])

@@ -158,8 +158,8 @@ def _check_ids(ids: Sequence[object]) -> None:
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
     if repeated:
         raise ArgumentError(
-            f"judge names must be unique; repeated: {', '.join(repeated)}. Use --judge NAME=MODEL, or judge_id= "
-            "in a JudgeSpec"
+            f"judge names must be unique; repeated: {', '.join(repeated)}. Use --judge NAME=MODEL "
+            "or judge_id= in a JudgeSpec"
         )
     if CHECK_JUDGE_ID in ids:
         taken = f"judge_id {CHECK_JUDGE_ID!r} is reserved for a criterion's own check"

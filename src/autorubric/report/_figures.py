@@ -271,7 +271,7 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
         "groups": list(path),
         "gate": None
         if criterion.gate is None
-        else f"at least {criterion.gate.at_least:g}; otherwise the group score is capped at {criterion.gate.cap:g}",
+        else f"at least {criterion.gate.at_least:g}; otherwise capped at {criterion.gate.cap:g}",
         "when": None
         if criterion.when is None
         else f"{criterion.when.criterion} reaches {criterion.when.at_least:g}",
