@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,17 @@ WORDS = {
     "beforehand": r"\bbeforehand\b",
     "Mind": r"^Mind$",
     "is right to 0.783 of 1": r"\bis right to\b",
+    "; give X": r"; give (a|an|the|it|one|at|its)\b",
+    "left out": r"\b(left|leaves?|leaving) out\b",
+    "according to": r"\baccording to\b",
+    "or else": r"\bor else\b",
+    "may not": r"\bmay not\b",
+    "first cause": r"\bfirst cause\b",
+    "on [0, 1]": r"\bon `?\[-?\d",
+    "at the latest": r"\bat the latest\b",
+    "for want of, owing to": r"\b(for want of|owing to)\b",
+    "the worst first": r"\bthe (worst|best|oldest|newest|largest|lowest|highest) first\b",
+    "look-up": r"\blook-ups?\b",
 }
 """Pattern of each entry of the word list."""
 
@@ -37,7 +49,9 @@ _FOR_MODELS = (
 )
 """Modules whose texts are data or are sent to models, which a changed word would ask something else."""
 _PAGES_LEFT_OUT = ("docs/contributing/writing.md", "docs/explanation/prompts.md", "docs/reference/cli.md")
-_CODE = re.compile(r"^```.*?^```|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^```.*?^```|`[^`\n]*`|<!--.*?-->|^ *\w+: ", re.MULTILINE | re.DOTALL)
+# The name of an attribute, which the help of a command lists among the keys of its output.
+_KEYS = re.compile(r"\bfault(s|_count)\b")
 
 
 def _strings(path: Path) -> Iterator[tuple[int, str]]:
@@ -79,6 +93,40 @@ def test_messages_avoid_the_words() -> None:
                 found += [
                     f"{name}:{line}: {word}: {text}" for word, at in WORDS.items() if re.search(at, text)
                 ]
+    assert found == []
+
+
+def test_docstrings_avoid_the_words() -> None:
+    """No docstring has a word of the list outside of code."""
+    found = []
+    for path in sorted((ROOT / "src/autorubric").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            text = _KEYS.sub("", _CODE.sub("", ast.get_docstring(node) or ""))
+            found += [
+                f"{path.name}:{getattr(node, 'lineno', 1)}: {word}"
+                for word, at in WORDS.items()
+                if re.search(at, text)
+            ]
+    assert found == []
+
+
+def test_pages_of_the_report_and_notebooks_avoid_the_words() -> None:
+    """Neither the scripts and templates of the report nor the prose of notebooks has a word of the list."""
+    texts = {
+        path.name: path.read_text(encoding="utf-8")
+        for kind in ("*.js", "*.j2")
+        for path in sorted((ROOT / "src/autorubric/report/_assets").glob(kind))
+    }
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        prose = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
+        texts[path.name] = _CODE.sub("", prose)
+    assert len(texts) > 20
+    found = [
+        f"{name}: {word}" for name, text in texts.items() for word, at in WORDS.items() if re.search(at, text)
+    ]
     assert found == []
 
 

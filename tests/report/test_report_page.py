@@ -316,7 +316,7 @@ def test_an_item_shows_each_judges_vote_beside_the_label(page: Any) -> None:
 def test_an_item_that_failed_says_so(page: Any) -> None:
     """There is no score, and each vote tells its error."""
     assert page.locator("dl.facts").inner_text().startswith("Score\n–")
-    assert "no answer in 30 s" in page.locator(".vote .fault").first.inner_text()
+    assert "no answer in 30 s" in page.locator(".vote .failure").first.inner_text()
     assert page.locator(".note").inner_text() != ""
 
 

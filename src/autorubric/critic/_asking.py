@@ -57,11 +57,11 @@ def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case
         if criterion.needs_reference:
             raise ArgumentError(f"{criterion.name or 'the criterion'} requires a reference; pass reference=…")
     schema = criterion.batch_evaluation_schema if call.batch else criterion.evaluation_schema
-    beside = not {"input", "inputs"} & set(template.names)
+    next_to_input = not {"input", "inputs"} & set(template.names)
 
     def prompt_of(submissions: tuple[Submission, ...]) -> Prompt:
         left = [case.cut_to(submission) for case, submission in zip(cases, submissions, strict=True)]
-        content = template.fill(variables(left, call, beside=beside), composed=COMPOSED)
+        content = template.fill(variables(left, call, next_to_input=next_to_input), composed=COMPOSED)
         return Prompt(role="user", content=content, format_override=schema)
 
     return Asking(

@@ -119,18 +119,18 @@ COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"}
 """Template variables that the library composes; the others hold what callers give."""
 
 
-def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, Any]:
+def variables(cases: Sequence[Case], call: Call, *, next_to_input: bool) -> dict[str, Any]:
     """Return the values of all template variables.
 
     Args:
         cases: The outputs to evaluate.
         call: The other arguments of the call.
-        beside: Whether each output of a batch is shown directly after its input.
+        next_to_input: Whether each output of a batch is shown directly after its input.
     """
     first = cases[0]
     output, given = first.value, first.input
     if call.batch:
-        output = "\n\n".join(_numbered(case, number, beside) for number, case in enumerate(cases, 1))
+        output = "\n\n".join(_numbered(case, number, next_to_input) for number, case in enumerate(cases, 1))
         given = "\n\n".join(
             _numbered_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
         )
@@ -155,9 +155,9 @@ def _instruction(criterion: BaseCriterion, call: Call, count: int) -> str:
     return "\n".join(lines)
 
 
-def _numbered(case: Case, number: int, beside: bool) -> str:
+def _numbered(case: Case, number: int, next_to_input: bool) -> str:
     own = f"Output {number}:\n{case.text}"
-    return own if case.input is None or not beside else f"{_numbered_input(case, number)}\n\n{own}"
+    return own if case.input is None or not next_to_input else f"{_numbered_input(case, number)}\n\n{own}"
 
 
 def _numbered_input(case: Case, number: int) -> str:

@@ -70,11 +70,11 @@ def kappa_ends(
     se = float(defined.std(ddof=1))
     if is_rounding(most - value):
         return Ends(min(low, value), value, se)
-    beside = (float(defined.mean()) - value) * (1 - 1 / max(n_tables, 1))
+    offset = (float(defined.mean()) - value) * (1 - 1 / max(n_tables, 1))
     quantile = t_quantile(confidence_level, n_units - 1)
     wider, least = quantile / normal_quantile(confidence_level), quantile * se if n_tables > 1 else 0.0
-    low = value - max(least, (value - low + beside) * wider)
-    high = value + max(least, (high - beside - value) * wider)
+    low = value - max(least, (value - low + offset) * wider)
+    high = value + max(least, (high - offset - value) * wider)
     return Ends(max(-most, low), min(most, high), se)
 
 

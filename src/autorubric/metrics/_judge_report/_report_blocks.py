@@ -100,10 +100,10 @@ def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBloc
             gap = getattr(ceiling.gap["panel"], name)
             row = (*row, getattr(ceiling.macro, name).value, gap.value, _ends(gap))
         rows.append(row)
-    beside = () if ceiling is None else ("people", "panel - person", "interval of the difference")
+    ceilings = () if ceiling is None else ("people", "panel - person", "interval of the difference")
     return TableBlock(
         title="Panel, mean over criteria",
-        columns=("figure", "mean", "interval", "criteria defined", *beside),
+        columns=("figure", "mean", "interval", "criteria defined", *ceilings),
         rows=tuple(rows),
     )
 

@@ -104,7 +104,7 @@ function verdict(item, one, text) {
     facts.requirement ? said(facts.requirement, "p", "requirement") : null,
     meta.length ? said(meta.join(" · "), "p", "soft small") : null,
     one.why !== undefined ? h("p", { class: "soft small" }, "Reason for the label: ", said(text(one.why))) : null,
-    one.error !== undefined ? said(text(one.error), "p", "fault") : null,
+    one.error !== undefined ? said(text(one.error), "p", "failure") : null,
     one.ratings ? h("p", { class: "soft small" }, "People: ", one.ratings.map(([rater, label], at) => [at ? ", " : null, said(text(rater)), " ", said(text(label))])) : null,
     (one.judges || []).length ? h("p", { class: "soft small" }, "Decisions of the judges over their samples: ", one.judges.map(([judge, status, answer], at) => [at ? ", " : null, said(run.judges[judge]), " ", said(answer < 0 ? status.replace("_", " ") : text(answer))])) : null,
     votes(one, text),
@@ -128,7 +128,7 @@ function votes(one, text) {
       h("div", { class: "vote-head" }, said(run.judges[vote.j], "span", "vote-judge"), answerChip(answer, status, turned(vote.v, one.at)), vote.w ? h("span", { class: "differs", title: "differs from the label" }, "✗ differs from label") : null),
       about.length ? said(about.join(" · "), "p", "soft small") : null,
       vote.r !== undefined ? reason(text(vote.r)) : null,
-      vote.e !== undefined ? said(text(vote.e), "p", "fault") : null);
+      vote.e !== undefined ? said(text(vote.e), "p", "failure") : null);
   }));
 }
 function reason(own) {
