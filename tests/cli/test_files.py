@@ -84,7 +84,7 @@ def test_names_that_look_alike_get_a_warning(cli: Cli, tmp_path: Path, one: str,
     (tmp_path / "r.json").write_text(json.dumps(rubric), encoding="utf-8")
     done = cli("validate", "r.json")
     assert done.code == 0
-    assert f"warning: the criterion names {one!a} and {other!a} look alike" in done.err
+    assert f"warning: the criterion names {one!a} and {other!a} are too similar" in done.err
     items = {"rubric": rubric, "items": [{"submission": "a"}, {"submission": "b"}]}
     (tmp_path / "d.json").write_text(json.dumps(items), encoding="utf-8")
     assert len(cli("validate", "d.json", "--json").json["warnings"]) == 1

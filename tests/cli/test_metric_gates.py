@@ -88,7 +88,7 @@ def test_an_undefined_rate_says_why(cli: Cli, run: str) -> None:
     assert partly.code == 0
     assert "tpr is the mean over 1 of 2 criteria; it is undefined on the others" in partly.err
     scale = cli("metrics", run, "--fail-under", "tnr@depth=.5")
-    assert "tnr@depth is undefined (not computed for criteria of level ordinal)" in scale.err
+    assert "tnr@depth is undefined (not computed for ordinal criteria)" in scale.err
 
 
 def test_metrics_shows_true_rates(cli: Cli, run: str) -> None:

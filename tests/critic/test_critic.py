@@ -322,7 +322,7 @@ def test_faults_of_a_batch_are_told_at_once():
     """Each with the number of its evaluation."""
     bad = {"rating": 0, "explanation": ""}
     critic = Critic(Scripted([{"evaluations": [bad, GOOD, "x"]}]), HELPFUL)
-    with pytest.raises(ReplyError, match=r"evaluation 1: .*rating.*; evaluation 3: 'x' is no evaluation"):
+    with pytest.raises(ReplyError, match=r"evaluation 1: .*rating.*; evaluation 3: 'x' is not an evaluation"):
         critic.batch_forward(["a", "b", "c"])
 
 

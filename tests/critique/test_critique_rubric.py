@@ -76,7 +76,7 @@ def test_the_threshold_may_be_set(drafts: Path, tmp_path: Path) -> None:
     """From the threshold up the verdict is pass, at it too."""
     stats = generate_critiques(drafts, tmp_path, judge, rubric=RUBRIC, threshold=0.25)
     assert stats["verdict_distribution"]["pass"] == 3
-    with pytest.raises(ArgumentError, match=r"threshold must be a number on \[0, 1\]; got 7"):
+    with pytest.raises(ArgumentError, match=r"threshold must be a number in \[0, 1\]; got 7"):
         generate_critiques(drafts, tmp_path / "no", judge, rubric=RUBRIC, threshold=7)
     with pytest.raises(ArgumentError, match="own prompts"):
         generate_critiques(drafts, tmp_path / "no", judge, rubric=RUBRIC, template="{output}")

@@ -91,7 +91,7 @@ def test_another_shape_is_an_error(output: Any, reply: str, code: str, run: Refi
 def test_a_lost_key_is_named(run: Refine) -> None:
     """The message says which key is missing, so that it can be sent back to a model."""
     record = run({"plan": [], "sources": []}, ['{"plan": [1]}'])
-    assert "lacks 'sources'; keep every key" in record["error"]["message"]
+    assert "lacks 'sources'; keep every top-level key" in record["error"]["message"]
 
 
 def test_a_model_is_told_of_a_lost_key(openai_server: OpenAIServer, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_check_of_the_callers_may_refuse(run: Refine) -> None:
 
     record = run({"a": 1}, ['{"a": 3}'], validate=validate)
     assert (record["outcome"], record["error"]["code"]) == ("errors", "SCHEMA_ERROR")
-    assert "refused by its check: KeyError: 'price'" in record["error"]["message"]
+    assert "failed its check: KeyError: 'price'" in record["error"]["message"]
 
 
 @pytest.mark.parametrize("given", [object(), float("nan"), {1, 2}])

@@ -92,5 +92,5 @@ def test_a_plain_function_sees_to_it_itself(options: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize("options", [{}, {"rubric": RUBRIC}])
 def test_what_is_no_time_is_refused(seconds: Any, options: Any, tmp_path: Path) -> None:
     """A time-out that is none is told before anybody is asked."""
-    with pytest.raises(ArgumentError, match="must be positive seconds"):
+    with pytest.raises(ArgumentError, match="must be positive, in seconds"):
         generate_critiques(_drafts(tmp_path), tmp_path, _hangs_once, config=_config(seconds), **options)

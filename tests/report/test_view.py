@@ -323,7 +323,7 @@ def test_another_dataset_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-c", main, "view", "run", "--dataset", "other.json", "--no-browser"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60)
     assert done.returncode == 2
-    assert "other.json has other items than run; pass the dataset that was graded" in done.stderr
+    assert "other.json does not match run; pass the dataset that was graded" in done.stderr
 
 
 def test_a_run_in_progress_is_followed(tmp_path: Path, browser: Browser) -> None:
