@@ -185,13 +185,13 @@ def test_all_broken_json_lines_are_reported() -> None:
 @pytest.mark.parametrize(
     ("form", "text", "expected"),
     [
-        ("json", '{"a": 1,\n"a": 2}', "(line 2): the key 'a' is repeated; it first occurs in line 1"),
+        ("json", '{"a": 1,\n"a": 2}', "(line 2): the key 'a' is repeated; it first occurs on line 1"),
         (
             "json",
             '{"x": {"a": 1,\n"b": 3,\n"a": 2}}',
-            "x (line 3): the key 'a' is repeated; it first occurs in line 1",
+            "x (line 3): the key 'a' is repeated; it first occurs on line 1",
         ),
-        ("yaml", "a: 1\nb: 2\na: 3", "(line 3): the key 'a' is repeated; it first occurs in line 1"),
+        ("yaml", "a: 1\nb: 2\na: 3", "(line 3): the key 'a' is repeated; it first occurs on line 1"),
         ("toml", "a = 1\na = 2", "invalid TOML"),
         ("json", '{"a": 1', "(line 1): invalid JSON"),
         ("json", '{"a":\n\n oops}', "(line 3): invalid JSON"),

@@ -27,7 +27,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarBlock:
-    """A list of named figures.
+    """A list of named values.
 
     Attributes:
         title: Heading; may be empty.

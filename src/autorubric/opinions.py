@@ -93,7 +93,7 @@ def aggregate_scores(
 
     Args:
         evaluations: A list of evaluations, or evaluations grouped by item and rater.
-        method: How to combine the scores; of several modes, the lowest is used.
+        method: How to combine the scores. If there are several modes, the lowest is used.
         weights: One weight per score, for `weighted_mean` only. `variance` ignores the weights.
 
     Raises:

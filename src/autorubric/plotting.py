@@ -94,7 +94,7 @@ def plot_scores(
 
 
 def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Plot a confusion matrix with ground truth rows and judge columns, shaded by row proportions.
+    """Plot a confusion matrix (rows: ground truth, columns: judge), shaded by the proportions in each row.
 
     Args:
         confusion: The matrix, such as the `confusion_matrix` in a criterion's metrics.

@@ -203,7 +203,7 @@ class Submission:
     Attributes:
         text: The text to judge; None if there is no text (recorded votes do not need it).
         thinking: The author's reasoning before the text, which is kept separate; None if there is none.
-        candidates: Texts by name, for comparative criteria; otherwise empty. `text` is then the first text.
+        candidates: Texts by name, for comparative criteria (the first is also in `text`); otherwise empty.
     """
 
     text: str | None

@@ -71,7 +71,7 @@ def test_lines_that_give_no_draft_are_told_of(
     write_lines(tmp_path / "drafts.jsonl", [draft(0), "nope", draft(0)])
     done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
     assert done.code == 3
-    assert "line 2: invalid JSON" in done.err and "line 3: duplicate id, already used in line 1" in done.err
+    assert "line 2: invalid JSON" in done.err and "line 3: duplicate id, already used on line 1" in done.err
 
 
 def test_a_dry_run_asks_nobody(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:

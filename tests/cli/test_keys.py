@@ -347,5 +347,5 @@ def test_a_key_in_place_of_a_name_is_not_shown(
     (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
     done = cli("eval") if in_file else cli(*_call(dataset, openai_server, "--api-key-env", given))
     assert done.code == (3 if in_file else 2)
-    assert "takes the NAME of an environment variable" in done.err and given not in done.err
+    assert "must be the NAME of an environment variable" in done.err and given not in done.err
     assert not (tmp_path / "experiments").exists() and openai_server.log() == []

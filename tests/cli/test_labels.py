@@ -160,7 +160,7 @@ def test_marks_that_no_item_has(cli: Cli, dataset: str, votes: str) -> None:
     assert cli("eval", dataset, "--judge", f"recorded:{votes}#right", "--name", "r").code == 0
     run = str(Path("experiments") / "r")
     done = cli("annotate", run, "--where", "wrong", "--where", "lost", "-o", "page.html")
-    assert done.code == 2 and f"no item of {run} is marked wrong or lost" in done.err
+    assert done.code == 2 and f"no item in {run} is marked wrong or lost" in done.err
     done = cli("labels", "export", run, "--where", "wrong", "--split", "people", "-o", "out.jsonl")
     assert done.code == 2 and "cannot be combined with --split or --tolerance" in done.err
 

@@ -304,7 +304,7 @@ def test_lines_that_give_no_draft_are_told_of_and_the_rest_goes_on(tmp_path: Pat
     with pytest.warns(RuntimeWarning, match=r"skipped 9 lines of drafts\.jsonl: line 2: invalid JSON"):
         stats = generate_critiques(drafts, tmp_path, good)
     assert [fault["line"] for fault in stats["faults"]] == [2, 4, 5, 6, 7, 8, 9, 10, 11]
-    assert stats["faults"][3] == {"line": 6, "fault": "duplicate id, already used in line 1", "id": "draft_0"}
+    assert stats["faults"][3] == {"line": 6, "fault": "duplicate id, already used on line 1", "id": "draft_0"}
     assert "has no id" in stats["faults"][1]["fault"]
     assert (stats["total"], stats["fault_count"]) == (2, 9)
     assert set(_records(tmp_path)) == {"draft_0", 7}

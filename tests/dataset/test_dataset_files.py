@@ -420,7 +420,7 @@ def test_other_columns_may_repeat(suffix: str, tmp_path: Path) -> None:
     assert item.metadata == {"note": "a", "note_2": "b", "k": "c", "k_2": "d"}
     told = " ".join(str(one.message) for one in warned)
     assert "the column 'note' appears twice; one is read as 'note_2'" in told
-    assert "column 'meta.k' repeats another and is kept as metadata 'k_2'" in told
+    assert "column 'meta.k' conflicts with another and is kept as metadata 'k_2'" in told
 
 
 def test_labels_of_an_unknown_criterion_are_metadata(tmp_path: Path) -> None:

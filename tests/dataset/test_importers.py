@@ -439,7 +439,7 @@ def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("tests:\n- assert:\n  - {type: llm-rubric}\n", "value must be a non-empty text for the judge", 3),
+        ("tests:\n- assert:\n  - {type: llm-rubric}\n", "value must be a non-empty string", 3),
         ("tests:\n- assert:\n  - {type: llm-rubric, value: x, weight: much}\n", "weight must be a number", 3),
         ("tests:\n- 7\n", "a test must be a mapping", 2),
         ("tests:\n- assert: x\n", "assert must be a list", 2),

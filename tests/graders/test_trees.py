@@ -87,8 +87,8 @@ def test_a_gate_that_nobody_judged_is_told(answer: Any, status: str) -> None:
     assert report.node_scores == {"": None, "safety": None}
     assert report.score is None
     assert report.error is not None
-    told = f"the group 'safety', and so the rubric, has no score: its gate 'safe' is {status}"
-    assert report.error.startswith(told)
+    told = f"'safety', and so the rubric, has no score: its gate 'safe' could not be judged ({status})"
+    assert report.error.startswith(f"the group {told}")
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -98,10 +98,10 @@ def test_an_open_gate_in_the_root_leaves_no_score(normalize: bool) -> None:
     report = grade(rubric, {"safe": "CANNOT_ASSESS", "style": "MET"}, normalize=normalize)
     assert (report.score, report.raw_score) == (None, 10.0)
     assert report.judge_scores == {"j0": None}
-    assert report.error == "the rubric has no score: its gate 'safe' is abstained"
+    assert report.error == "the rubric has no score: its gate 'safe' could not be judged (abstained)"
     down = grade(rubric, {"safe": ServerError("down"), "style": "MET"}, normalize=normalize)
     assert down.error is not None
-    assert down.error.startswith("the rubric has no score: its gate 'safe' is failed; 1 of 2 criteria could")
+    assert down.error.startswith("the rubric has no score: its gate 'safe' could not be judged (failed); 1")
 
 
 def test_an_unreadable_gate_is_missed() -> None:

@@ -137,7 +137,7 @@ def test_reply():
     ended.assert_outcomes(failed=1)
     failure = _cases(pytester)["test_reply"].find("failure")
     assert failure is not None and failure.text is not None
-    assert "more criteria with equal or smaller losses" in failure.text
+    assert "more criteria with no greater effect on the score" in failure.text
     assert len(failure.text) < 12_000
 
 

@@ -94,7 +94,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"model": "m", "extra_headers": {"X Y": "v"}}, "'X Y' is not a valid header name"),
         ({"model": "m", "extra_headers": {"X": "a\r\nEvil: 1"}}, "the value of header 'X' has line breaks"),
         ({"model": "m", "extra_headers": {"X": "sha256:1a2b3c4d"}}, "header 'X' is a digest from a manifest"),
-        ({"model": "m", "extra_params": {"my_key": "sha256:1a2b3c4d"}}, "manifest digests as my_key"),
+        ({"model": "m", "extra_params": {"my_key": "sha256:1a2b3c4d"}}, "my_key in extra_params is a digest"),
         (
             {"model": "m", "extra_params": {"n": 2}},
             "extra_params must not contain n, which the library sets itself",

@@ -292,6 +292,6 @@ def test_comparisons_left_out_of_means_are_named(tmp_path: Path) -> None:
         show_progress=False,
     )
     found = result.compute_metrics()
-    words = "means over criteria exclude comparison criteria (better); see judge_report for them"
+    words = "means over criteria exclude comparisons (better); judge_report includes them"
     assert words in found.warnings and words in found.summary()
     assert words not in judge_report(result, n_resamples=20).summary()

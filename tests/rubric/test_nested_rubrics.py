@@ -280,8 +280,8 @@ def test_all_faults_of_a_tree_at_once() -> None:
         "  - criteria[9]: a group must not contain only bonuses; add another criterion",
         "  - criteria[4].when: unknown criterion 'ownn'; did you mean 'own'?",
         "  - criteria[5].when: 'g' is a group; a condition must name a criterion",
-        "  - criteria[6].criteria[1].when: 'remarks' measures nothing, so no condition can depend on it",
-        "  - criteria[10].gate: the criterion measures nothing, so it cannot be a gate",
+        "  - criteria[6].criteria[1].when: 'remarks' has no value in [0, 1], so no condition can use it",
+        "  - criteria[10].gate: the criterion has no value in [0, 1], so it cannot be a gate",
         "  - criteria[0].when: conditions form a cycle: a → b → c → a",
         "  - criteria[3].when: conditions form a cycle: own → own",
     ]
@@ -402,5 +402,5 @@ def test_text_criteria_stand_in_groups() -> None:
 def test_parts_of_criteria_keep_their_names() -> None:
     """A checklist's item is a row `name/key` in metrics, so no criterion is called so."""
     checklist = {"type": "checklist", "name": "a", "requirement": "r", "items": {"x": "has x"}}
-    with pytest.raises(RubricError, match="the name 'a/x' is already used by a part of 'a'"):
+    with pytest.raises(RubricError, match="the name 'a/x' is already used for a metrics row of 'a'"):
         Rubric([{"name": "a/x", "requirement": "r"}, checklist])

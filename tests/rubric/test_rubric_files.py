@@ -225,8 +225,8 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[2].options[1] (line 13): the key 'label' is missing",
         "  - criteria[2].options[1].lable (line 13): unknown key 'lable'; did you mean 'label'?",
         "  - criteria[2].name (line 8): the name 'a' is already used by an earlier criterion",
-        "  - criteria[3] (line 14): a criterion must be a mapping with 'requirement' and, unless it is 10, "
-        "'weight'; got 'just a text'",
+        "  - criteria[3] (line 14): a criterion must be a mapping with 'requirement' and optionally "
+        "'weight' (default 10); got 'just a text'",
         "  - criteria[4].type (line 15): unknown kind of criterion 'test_star'; did you mean 'test_stars'? "
         "Register your own kinds with @register_kind",
         "  - criteria[5].scale_type (line 16): expected 'ordinal' or 'nominal'; got 'cardinal'",

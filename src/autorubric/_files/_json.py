@@ -82,7 +82,7 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
     for place in json_places(text, first_line):
         if place.path in seen:
             return SyntaxFault(
-                f"the key {place.path[-1]!r} is repeated; it first occurs in line {seen[place.path]}; "
+                f"the key {place.path[-1]!r} is repeated; it first occurs on line {seen[place.path]}; "
                 "remove one",
                 place.line,
                 place.path[:-1],

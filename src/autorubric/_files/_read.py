@@ -148,7 +148,7 @@ def read_bounded(
     held = file.read(most + 1) if size <= most else b""
     if max(size, len(held)) > most:
         given = f"the file has {size:,} bytes" if size > most else f"the file has more than {most:,} bytes"
-        what = f"a file that is read whole may have at most {most:,}; split it"
+        what = f"the limit for this file is {most:,} bytes; split the file"
         if most == MAX_BYTES:
             what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
         raise _at_top(error, source, f"{given}; {what}")

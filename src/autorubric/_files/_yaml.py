@@ -127,7 +127,7 @@ class _Converter:
             if key == "<<" and key_node.style is None:
                 raise SyntaxFault("merge keys (<<) are not supported; repeat the keys", _line(key_node), path)
             if key in found:
-                message = f"the key {key!r} is repeated; it first occurs in line {lines[key]}; remove one"
+                message = f"the key {key!r} is repeated; it first occurs on line {lines[key]}; remove one"
                 raise SyntaxFault(message, _line(key_node), path)
             lines[key] = _line(key_node)
             found[key] = self.convert(child, (*path, key))

@@ -72,14 +72,14 @@ class _Outcome(NamedTuple):
 def fit_strengths(
     n_players: int, contests: Sequence[Contest], *, ties: TieModel = "half", prior: float | None = None
 ) -> Fit:
-    """Fit the players' strengths by maximum likelihood.
+    """Fit the players' strengths by maximum likelihood and return them as a `Fit`.
 
     Args:
         n_players: Number of players, at least 2.
         contests: Results of the comparisons.
         ties: Whether a tie counts as half a win for each player or as a separate outcome.
-        prior: Number of comparisons against an average player, half of them won, that are added for each
-            player so that a maximum always exists.
+        prior: Number of fictitious comparisons to add for each player, half of them won, against an average
+            player, so that a maximum always exists; None or 0 for none.
     """
     apart = () if prior else _apart(n_players, contests)
     if apart:

@@ -60,13 +60,13 @@ class AggregationPolicy(BaseModel):
             raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
     def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """Return the aggregator that the criterion names or, by default, the one for its level.
+        """Return the aggregator for the method set in the criterion or, by default, for its level.
 
-        If a criterion has parts, each part is aggregated separately, based on its own level.
+        If a criterion has parts, such as checklist items, each is aggregated separately, based on its level.
 
         Raises:
-            ArgumentError: If the criterion names a method that is not available for its level or a part's
-                level.
+            ArgumentError: If the method set in the criterion is not available for its level or the level of
+                one of its parts.
         """
         chosen = _CHOSEN.of(self).of(criterion)
         if not chosen:

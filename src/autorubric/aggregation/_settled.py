@@ -177,8 +177,8 @@ def votes_wanted(
 ) -> int:
     """Return the smallest number of remaining votes, taken in order, that could settle the verdict.
 
-    It is safe to request that many votes at once, because fewer could not settle it. (Unanimity on choices is
-    settled by any disagreement; if judges have several samples, some votes can then be requested too early.)
+    It is safe to request that many votes at once, because fewer could not settle it. (For `unanimous` on
+    criteria with options, the number can be too high if judges have several samples.)
     """
     if policy.aggregator(criterion) not in _TESTS:
         return len(unasked)

@@ -73,7 +73,7 @@ class Audit:
         return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
-        """Return the verdict counts for the panel, for each judge, and for items that have no report."""
+        """Return verdict counts by judge, and for `panel` and, if there are any, `items without a report`."""
         from autorubric.types import verdicts_by_judge
 
         reports = (one.report for one in self._result.item_results)
@@ -96,7 +96,7 @@ class Audit:
         return len(self._report.per_judge) > 1
 
     def part(self, name: Part) -> Told:
-        """Compute one part of the audit."""
+        """Compute and return one part of the audit."""
         makers: dict[Part, Callable[[], Told]] = {
             Part.REPORT: self._headline,
             Part.RELIABILITY: self._reliability,
@@ -111,7 +111,7 @@ class Audit:
         return makers[name]()
 
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
-        """Decide whether an item's score passes, allowing for the judges' errors if labels are available.
+        """Return the decision on an item's score; allows for the judges' errors if labels are available.
 
         Raises:
             ArgumentError: If the item is unknown or has no report.
@@ -185,7 +185,7 @@ class Audit:
 
         found = self_consistency(self._result, self._dataset, rng=self._seed)
         if not found.n_units:
-            return Told(reason="no judge answered a question twice (in several samples or two orders)")
+            return Told(reason="no judge answered a question twice, in several samples or in both orders")
         return Told(found.blocks(), found.to_dict())
 
     def _item_analysis(self) -> Told:
@@ -193,7 +193,7 @@ class Audit:
 
         found = item_analysis(self._result, self._dataset, rng=self._seed)
         if not found.n_items:
-            return Told(reason="the panel's answers have no values in [0, 1]")
+            return Told(reason="none of the panel's answers has a numeric value in [0, 1]")
         return Told(found.blocks(), found.to_dict())
 
     def _variance_components(self) -> Told:

@@ -24,7 +24,7 @@ def option(names: str, metavar: str, what: str) -> typer.models.OptionInfo:
     return found
 
 
-_RATER = "Rater to read from a table of labels, or column of one. Repeatable.  [default: all]"
+_RATER = "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]"
 _META = "Column to keep as metadata. Repeatable.  [default: every other column]"
 _TRUTH = "Column with the labels of a criterion. Repeatable."
 

@@ -280,7 +280,7 @@ def closing_block(result: EvalResult, summaries: SummaryFigures | None) -> TextB
     if summaries is not None:
         real = shlex.quote(str(summaries.result.experiment_dir))
         if summaries.report is not None:
-            steps.append(f"Report of the real judges: {summaries.report}")
+            steps.append(f"Report on the real judges: {summaries.report}")
         else:
             steps.append("  autorubric demo --report     # the real judges as an HTML page")
         steps.append(f"  autorubric judges audit {real}")

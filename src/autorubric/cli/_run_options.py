@@ -37,7 +37,7 @@ class OnMismatch(StrEnum):
 
 DatasetFile = Annotated[
     Path,
-    typer.Argument(metavar="DATASET", help="JSON, JSONL, YAML, CSV, TSV, Parquet file.", show_default=False),
+    typer.Argument(metavar="DATASET", help="JSON, JSONL, YAML, CSV, TSV or Parquet.", show_default=False),
 ]
 RubricFile = Annotated[
     Path | None,

@@ -80,7 +80,7 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
 def sharded(
     dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
 ) -> tuple[RubricDataset, EvalConfig]:
-    """Return the shard of the dataset to grade and its run options; both unchanged without a shard."""
+    """Return the dataset and run options for a shard; without a shard, return both unchanged."""
     if shard is None:
         return dataset, config
     from autorubric.eval import shard_of

@@ -34,7 +34,7 @@ Title = Annotated[
     str | None, _datasets.option("--title", "TEXT", "Page heading.  [default: the dataset's name]")
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Seed of the item order, combined with the rater's name.")
+    int, typer.Option("--seed", metavar="N", help="Seed for the item order; combined with the rater's name.")
 ]
 
 
@@ -59,8 +59,8 @@ def annotate(  # noqa: PLR0913
     answers of judges and other raters. It works with the keyboard alone, keeps unfinished work, and saves
     the labels as JSON lines for `autorubric labels merge`.
 
-    For a run, the page contains the items selected by --where and asks only about their marked criteria. To
-    merge these labels with labels merge --decide, also export the items with autorubric labels export.
+    For a run, the page contains the items selected by --where, and asks only about the criteria concerned.
+    To merge these labels with labels merge --decide, also export the items with autorubric labels export.
 
     \b
     Examples:

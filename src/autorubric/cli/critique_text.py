@@ -75,7 +75,7 @@ Root = Annotated[
     typer.Option(
         "--workspace-root",
         metavar="DIR",
-        help="Folder that must contain the rubric file and all locations in issues.",
+        help="Folder that must contain the rubric file and all file locations in issues.",
         show_default=False,
     ),
 ]

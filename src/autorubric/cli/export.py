@@ -27,7 +27,7 @@ OutFile = Annotated[
 Table = Annotated[
     Literal["scores", "votes"],
     typer.Option(
-        "--table", help="With csv, parquet or jsonl: one row per item, or one per vote, decision or label."
+        "--table", help="csv, parquet, jsonl: a row per item (scores) or per vote, decision or label (votes)."
     ),
 ]
 CaseFailUnder = Annotated[

@@ -255,9 +255,9 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
         ("score", made["score"]["value"]),
         ("low", made["low"]),
         ("high", made["high"]),
-        ("score if open criteria get the worst answer", made["hard_low"]),
-        ("score if open criteria get the best answer", made["hard_high"]),
-        ("open criteria", made["n_open"]),
+        ("score if criteria without an answer get the worst one", made["hard_low"]),
+        ("score if criteria without an answer get the best one", made["hard_high"]),
+        ("criteria without an answer", made["n_open"]),
         ("sources of variance", ", ".join(made["sources"]) or f"none ({made['score']['reason']})"),
     )
     print_blocks([ScalarBlock(title=f"Decision on {item}", figures=figures)])

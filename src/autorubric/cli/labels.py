@@ -24,12 +24,12 @@ Source = Annotated[
     Path, typer.Argument(metavar="SOURCE", help="Run folder or dataset file.", show_default=False)
 ]
 Split = Annotated[
-    Literal["any", "people", "judges"], typer.Option("--split", help="Whose answers must differ in an item.")
+    Literal["any", "people", "judges"], typer.Option("--split", help="Who must disagree on exported items.")
 ]
 
 
 class Where(StrEnum):
-    """Marks that select items of a run."""
+    """Which items of a run to select, by status."""
 
     WRONG = "wrong"
     SPLIT = "split"
@@ -42,7 +42,7 @@ WhereOption = Annotated[
     _datasets.option(
         "--where",
         "MARK",
-        "Select items of a run by mark: wrong (a verdict differs from the label), split (votes differ), "
+        "Which items of a run to select: wrong (a verdict differs from the label), split (votes differ), "
         "abstained (a vote abstains), or lost (a vote failed or could not be read, or the item has no "
         "score). Repeatable.",
     ),
@@ -80,7 +80,7 @@ Decide = Annotated[
 
 
 def marks_in(where: Sequence[Where] | None) -> list[Mark]:
-    """Return the marks chosen on the command line."""
+    """Return the values of `--where`; empty if the option was not set."""
     return cast("list[Mark]", [one.value for one in where or ()])
 
 

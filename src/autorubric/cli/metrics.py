@@ -78,7 +78,7 @@ def labelled_dataset(
 ) -> RubricDataset | None:
     """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
     if raters and labels is None:
-        raise ArgumentError("--rater requires --labels FILE, whose raters it selects")
+        raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     if labels is not None:
         stored = result.dataset if labelled is None else labelled

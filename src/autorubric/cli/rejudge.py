@@ -60,7 +60,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Grade the items of a run with other judges, and compare the two runs.
+    """Grade the items of a run again with different judges, and compare the two runs.
 
     The items, their rubric and their labels are read from the run folder. The new run is created next to it;
     the old run is not changed.

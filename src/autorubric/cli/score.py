@@ -35,7 +35,7 @@ NewRubric = Annotated[
     typer.Option(
         "--rubric",
         metavar="R",
-        help="Rubric file with other weights, option values, gates, groups or conditions.",
+        help="Rubric file with different weights, option values, gates, groups or conditions.",
         show_default=False,
     ),
 ]
@@ -109,7 +109,7 @@ def score(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Rescore a run's stored votes with other weights or policies, without calling judges.
+    """Rescore a run's stored votes with different weights or policies, without calling judges.
 
     The run folder is not changed. Criteria whose question has changed have no votes; a notice lists them.
 

@@ -61,7 +61,7 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="WHICH",
-        help="List only items with this mark: failed (a vote failed or the item has no score), split (votes "
+        help="Which items to list: failed (a vote failed or the item has no score), split (votes "
         "differ), abstained (a vote abstains), wrong (a verdict differs from the label), or all.  "
         "[default: all]",
         show_default=False,

@@ -50,8 +50,8 @@ def validate(  # noqa: PLR0913
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
 
-    An empty submission is an error. Similar criterion names, which differ only in case, whitespace, invisible
-    or look-alike characters, cause a warning.
+    An empty submission is an error. Criterion names that differ only in case, whitespace, or invisible or
+    look-alike characters cause a warning.
 
     With --json, prints an object with the keys file, kind, valid, criteria, items, faults (path, line and
     message of each) and warnings (a list of strings).

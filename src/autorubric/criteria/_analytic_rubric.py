@@ -34,7 +34,7 @@ class RubricDimension(BaseModel):
         description: Description of the aspect to score.
         min_score: Lowest possible score.
         max_score: Highest possible score.
-        levels: Name of each score, lowest first; None if the scores have no names.
+        levels: Names of the scores, lowest first; None if the scores have no names.
         weight: Weight of the dimension in the criterion's value.
     """
 
@@ -74,12 +74,12 @@ def _fields_of(key: str) -> tuple[str, str]:
 
 @register_kind("analytic_rubric")
 class AnalyticRubricCriterion(BaseCriterion):
-    """A rubric of several dimensions with integer scores.
+    """A rubric of several dimensions, each with an integer score.
 
-    Its value is the weighted mean of their positions in [0, 1]. `overall_score`, the weighted mean of the
-    scores, is computed, not read from a reply. A panel decides each dimension separately on an ordinal scale,
-    and the value is computed from these decisions. Metrics also have an ordinal row for each dimension,
-    `name/key`.
+    The value is the weighted mean of the scores, each rescaled to [0, 1]. `overall_score`, the weighted mean
+    of the original scores, is computed, not read from a reply. A panel decides each dimension separately on
+    an ordinal scale, and the value is computed from these decisions. Metrics also have an ordinal row for
+    each dimension, `name/key`.
 
     A label maps every key (or `<key>_score`) to its score. If all dimensions have the same range, a label can
     also be the overall score as a number, which leaves the individual dimensions unlabelled.

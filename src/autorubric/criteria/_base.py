@@ -53,7 +53,7 @@ class BaseCriterion(Declaration):
         aggregation: Method for combining the votes on the criterion, overriding the grader's method.
 
     If the class attribute `takes_bare` is true, a model's reply of one word or number, such as `yes` or `7`,
-    is read as the value of the only measuring field; for other kinds, the model is asked again.
+    is read as the value of the only field with `measures=True`; otherwise, the model is asked again.
     """
 
     @property
@@ -78,13 +78,13 @@ class BaseCriterion(Declaration):
         return {}
 
     def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
-        """Return the parts' answers, in order, with None for a part that has no answer."""
+        """Return the answer to each of `part_fields`, in order; None for a part that has no answer."""
         given = answer.code if answer.evaluation is None else answer.evaluation
         known = given if isinstance(given, Mapping) else {}
         return tuple(part.parse_truth(known.get(name)) for name, part in self.part_fields.items())
 
     def whole(self, answers: Sequence[Answer]) -> Answer:
-        """Combine the answers to the parts into the answer to the whole criterion."""
+        """Combine the answers to `part_fields` and return the answer to the whole criterion."""
         codes = {name: answer.code for name, answer in zip(self.part_fields, answers, strict=True)}
         return self.read({**self._blank_texts(), **codes})
 
@@ -105,7 +105,7 @@ class BaseCriterion(Declaration):
         return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
 
     def answer_at(self, value: float) -> Answer:
-        """Return the answer for a value in [0, 1], which, like a mean, can lie between possible answers."""
+        """Return the answer for a value in [0, 1]; a mean can lie between the possible answers."""
         measuring = self._measuring_fields()
         own = type(self).value_of is not BaseCriterion.value_of
         code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
@@ -118,7 +118,7 @@ class BaseCriterion(Declaration):
         return own.show is not BaseCriterion.show or own.presentations is not BaseCriterion.presentations
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """Return how the criterion is presented in one call; pass None as `rng` to shuffle nothing."""
+        """Return how the criterion is presented in one call; if `rng` is None, nothing is shuffled."""
         return AS_DECLARED
 
     def facing(self, submission: Submission) -> BaseCriterion:
@@ -144,7 +144,7 @@ class BaseCriterion(Declaration):
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that ranks candidates by their points, for criteria that implement `standing`."""
+        """Return the answer that ranks candidates by points, highest first; define it with `standing`."""
         raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
 
     def render(self, shown: Shown | None = None) -> str:
@@ -153,7 +153,7 @@ class BaseCriterion(Declaration):
         return f"{head}: {self.requirement}" if self.requirement else head
 
     def value_of(self, evaluation: Any) -> float | None:
-        """Return the value of an evaluation in [0, 1], by default the mean over its measuring fields."""
+        """Return an evaluation's value in [0, 1]: by default, the mean over fields with `measures=True`."""
         placed = [
             place
             for name, field in self.eval_fields.items()
@@ -165,7 +165,7 @@ class BaseCriterion(Declaration):
         """Parse a reply and return its answer.
 
         Args:
-            reply: An evaluation, its dict, or the plain value of the only measuring field.
+            reply: An evaluation, its dict, or the plain value of the only field with `measures=True`.
             shown: How the criterion was presented to the judge.
 
         Raises:
@@ -265,7 +265,7 @@ class BaseCriterion(Declaration):
     def conservative(self) -> Answer:
         """Return the worst answer for the score: the highest for a penalty, otherwise the lowest.
 
-        The answer has no value if the criterion measures nothing.
+        If answers to the criterion have no values (`measures` is false), the answer is empty.
         """
         if self.part_fields:
             return self.whole([part.conservative() for part in self.part_fields.values()])

@@ -330,7 +330,7 @@ class ComparativeCriterion(BaseCriterion):
         return ()
 
     def answer_at(self, value: float) -> Answer:
-        """Return the answer for a value; a ranking has an answer at 0 and 1 and otherwise only the value."""
+        """Return an answer with this value; for `best_of` and most values of a ranking, `code` is None."""
         if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
@@ -354,7 +354,7 @@ class ComparativeCriterion(BaseCriterion):
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that ranks candidates by their points; candidates with equal points are tied."""
+        """Return the answer that ranks candidates by points, highest first; equal points are a tie."""
         if self.mode == "pairwise":
             ahead = points[1] - points[0]
             if not self.margin:

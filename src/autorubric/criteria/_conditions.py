@@ -37,7 +37,7 @@ def register_check(name: str, check: Check) -> Check:
 
 
 def find_check(check: str | Check) -> Check:
-    """Return a check function: the argument if it is a function, or the function registered under that name.
+    """Return a check function: the argument itself or, if it is a name, the function registered under it.
 
     Raises:
         ArgumentError: If the name is not registered; the message suggests the closest name.

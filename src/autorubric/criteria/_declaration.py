@@ -38,7 +38,7 @@ def _name_or_function(given: Any) -> Any:
         )
     if (isinstance(given, str) and given) or callable(given):
         return given
-    raise ValueError(f"a check must be a function of the text or its name; got {shortened(given)}")
+    raise ValueError(f"a check must be a function of the text, or a registered name; got {shortened(given)}")
 
 
 CheckSpec = Annotated[

@@ -55,7 +55,7 @@ class EvalField(BaseModel, ABC):
     """Base class of evaluation fields, each of which defines a corresponding pydantic field.
 
     Attributes:
-        measures: Whether replies have a position in [0, 1]; `position` and `at` convert between the two.
+        measures: Whether replies have a position in [0, 1]; `position` and `at` convert to and from it.
         description: The judge's instructions for this field.
     """
 

@@ -33,7 +33,7 @@ class RubricLevel(BaseModel):
 
 @register_kind("holistic_rubric")
 class HolisticRubricCriterion(BaseCriterion):
-    """A level for the text as a whole; the value is `(index - lowest) / (highest - lowest)`.
+    """A rating of the whole text on named levels; the value is `(index - lowest) / (highest - lowest)`.
 
     A model answers with the name of a level. If a reply also contains an index, it must match the name. A
     label can be a name or an index.

@@ -37,7 +37,7 @@ def is_closed(schema: Json) -> bool:
 
 
 def longest_reply(schema: Json) -> int | None:
-    """Return the maximum length of a reply that matches a schema, ignoring escapes, or None if unbounded."""
+    """Return the maximum length of a reply to a schema in characters, ignoring escapes; None if unbounded."""
     if "enum" in schema:
         return max(len(str(value)) for value in schema["enum"]) + 2
     if "anyOf" in schema:

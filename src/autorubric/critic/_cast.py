@@ -48,7 +48,7 @@ class Cast(NamedTuple):
 
 
 async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
-    """Request one vote from a seat's judge and return it; an error becomes a failed vote."""
+    """Request one vote from a judge in a panel and return it; an error becomes a failed vote."""
     started = clock()
     outcome: JudgeReply | JudgeError
     try:

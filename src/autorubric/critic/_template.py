@@ -54,7 +54,7 @@ class Variable:
             return format(value, self.specification)
         except (ValueError, TypeError, OverflowError) as error:
             raise ArgumentError(
-                f"prompt_template: {self} cannot format {shortened(value)}: {error}; pass another value of "
+                f"prompt_template: {self} cannot format {shortened(value)}: {error}; pass another value for "
                 f"{self.name}, or change the format"
             ) from None
 

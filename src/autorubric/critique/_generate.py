@@ -141,7 +141,7 @@ class CritiquePass:
             if is_beyond:
                 continue
             if first is not None:
-                self._tell(LineFault(found.line, f"duplicate id, already used in line {first}", found.id))
+                self._tell(LineFault(found.line, f"duplicate id, already used on line {first}", found.id))
                 continue
             self.drafts += 1
             known = ledger.known(found.id)
@@ -161,8 +161,8 @@ class CritiquePass:
                 yield record
         if self.removed:
             self.notices.append(
-                f"records of drafts that are no longer in {self.drafts_path.name}: {self.removed}; they are "
-                f"kept in {CRITIQUES} but not counted"
+                "records excluded from the statistics because their drafts are no longer in "
+                f"{self.drafts_path.name}: {self.removed} (kept in {CRITIQUES})"
             )
 
     async def _critique(self, draft: Draft) -> dict[str, Json] | None:
@@ -356,7 +356,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config must be a mapping; got {shortened(config)}")
     if rubric is not None and schema is not None:
-        raise ArgumentError("schema cannot be combined with a rubric, which defines its own form; omit one")
+        raise ArgumentError("schema cannot be combined with a rubric, which has its own schema; omit one")
     checked = CritiqueSchema.of(schema)
     critic = critic_of(
         teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold

@@ -165,8 +165,8 @@ class RefinementPass:
             )
         if self.jobs.removed:
             self.notices.append(
-                f"critiques of drafts that are no longer in the drafts file: {self.jobs.removed}; they and "
-                "their outcomes are not counted"
+                "critiques excluded, with their outcomes, because their drafts are no longer in the drafts "
+                f"file: {self.jobs.removed}"
             )
         stats: dict[str, Json] = {**self._counts(), **figures, **self._told()}
         stats |= {"inputs": dict(self.setup.inputs), "generated_at": now(), "seconds": seconds}

@@ -109,7 +109,7 @@ class RubricDataset(SharingItems):
                 of an item, or a name: a `metadata` key or, for items that do not have the key, a criterion.
                 Items that have no label form a separate stratum.
             group: `metadata` key, or function of an item, that identifies items that belong together, such as
-                texts by the same author. An item for which the function returns None forms a separate group.
+                texts by the same author. An item for which the function returns None forms its own group.
             seed: Random seed; None means 0. The same dataset and seed always yield the same parts.
 
         Raises:
@@ -208,9 +208,9 @@ class RubricDataset(SharingItems):
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """Return a digest of a streamed dataset's file and shared data, or None if it has no fixed source.
+        """Return a digest of a streamed dataset's file and shared data, or None if there is no fixed source.
 
-        This is the case if the items are in memory, or refer to rubric files, which could change unnoticed.
+        The result is None if the items are in memory, or refer to rubric files, which could change unnoticed.
         """
         sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
         return None if sha256 is None else canonical_sha256([sha256, self._header()])
@@ -225,7 +225,7 @@ class RubricDataset(SharingItems):
         their qualified names. Items are read one at a time.
 
         Args:
-            earlier: An earlier copy, in which the lines of unchanged items are marked.
+            earlier: An earlier copy; its `kept` is updated with the items that are unchanged.
 
         Raises:
             ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.

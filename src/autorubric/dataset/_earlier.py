@@ -33,7 +33,7 @@ class EarlierCopy:
         self._elsewhere: dict[bytes, int] | None = None
 
     def has(self, position: int, line: bytes) -> bool:
-        """Return whether the earlier copy contains a line of the new copy; each earlier line matches once.
+        """Return whether the earlier copy has this line of the new copy; each earlier line matches only once.
 
         Positions must increase from call to call.
         """

@@ -84,7 +84,7 @@ class FieldMap(TypedDict, total=False):
         description: Column of short descriptions for human readers.
         prompt: Column of prompts that the submissions answer.
         reference: Column of reference answers.
-        truth: Label columns by criterion name, or the prefix that label columns have before that name.
+        truth: Label columns by criterion name, or the prefix before the criterion name in label columns.
         metadata: Columns to keep as metadata; by default, all columns that are not mapped.
     """
 
@@ -134,7 +134,7 @@ def renaming(
         names, changed = distinct([META + column for column in rest], [name for name, _ in wanted])
         wanted += zip(names, rest, strict=True)
         kept_as = [
-            f"column {given!r} repeats another and is kept as metadata {name.removeprefix(META)!r}"
+            f"column {given!r} conflicts with another and is kept as metadata {name.removeprefix(META)!r}"
             for name, given in changed.items()
         ]
         kept_as += [

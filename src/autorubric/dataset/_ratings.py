@@ -203,7 +203,7 @@ def attach_ratings(
             faults.add((row.line,), message)
         elif row.rater not in refused:
             refused.add(row.rater)
-            hint = "no value is a label. To leave it out, name the raters: --rater NAME (raters= in Python)"
+            hint = "no value is a label. To skip it, select the others: --rater NAME (raters= in Python)"
             faults.add((row.line,), f"{message}. Column or rater {row.rater!r}: {hint}")
     faults.raise_as(DatasetError)
     return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}

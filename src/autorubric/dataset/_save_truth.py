@@ -27,8 +27,8 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
     """Check that `save_truth` can write to the file.
 
     Raises:
-        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or is not a CSV file and its
-            keys differ from the dataset format.
+        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or is a file other than CSV
+            whose keys differ from the dataset format.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
@@ -41,17 +41,17 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
 def save_truth(
     dataset: RubricDataset, path: str | Path, cells: Cells, fields: FieldMap | None = None
 ) -> None:
-    """Save new labels in a dataset to the file that it was read from.
+    """Save new labels of a dataset to the file that the dataset was read from.
 
-    In a CSV or TSV file, only the cells of these labels change, and the encoding if it is not UTF-8. If a
-    criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
+    In a CSV or TSV file, only the cells of these labels change; other encodings are converted to UTF-8. If
+    a criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
     completely.
 
     Args:
         dataset: Dataset that contains the labels.
         path: Path of the file, which must not have changed since it was read.
         cells: The new labels, by item position and criterion name.
-        fields: Mapping of columns with which a CSV file in another format was read.
+        fields: Column mapping with which the CSV file was read, if it has other column names.
 
     Raises:
         DatasetError: If the number of rows in the CSV file differs from the number of items.

@@ -18,7 +18,7 @@ _MOST_POINTS: Final = 101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationCurve:
-    """A cascade's results at all thresholds that lead to different decisions.
+    """The results of a cascade of two panels at all thresholds that lead to different decisions.
 
     All thresholds are evaluated on the same data, so the accuracy of a threshold chosen from them is slightly
     optimistic. Replay the threshold on other data, or choose it with `sure=True`.
@@ -92,7 +92,7 @@ class EscalationCurve:
 def calibrate_escalation(
     result: EvalResult, dataset: RubricDataset | None = None, *, judges: Sequence[str] | None = None
 ) -> EscalationCurve:
-    """Compute a cascade's accuracy–cost curve from a stored run, without calling models.
+    """Compute the accuracy–cost curve of a cascade of two panels from a stored run, without calling models.
 
     Args:
         result: A run in which all judges of both panels voted on every criterion.

@@ -165,7 +165,7 @@ def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
             f"unknown judge {', '.join(missing)}; judges of the run: {', '.join(sorted(voted))}"
         )
     if not set(voted) - set(strong):
-        raise ArgumentError("all judges of the run are in the strong panel, so none is left to grade first")
+        raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
 
 
 Threshold = Callable[[Cell], float]
@@ -173,7 +173,7 @@ Threshold = Callable[[Cell], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationPoint:
-    """A cascade's results at one threshold, or at one threshold per criterion.
+    """The results of a cascade of two panels at one threshold, or at one threshold per criterion.
 
     Attributes:
         threshold: Threshold of all criteria that have no separate threshold.
@@ -203,14 +203,14 @@ class EscalationPoint:
         return self.escalated / self.cells if self.cells else None
 
     def blocks(self) -> list[Block]:
-        """Return the figures as renderable blocks."""
+        """Return the results as renderable blocks."""
         figures = (
             ("threshold", self.threshold),
             ("criteria judged", self.cells),
             ("escalated", self.escalated),
             ("votes", self.votes),
             ("US dollars", self.cost),
-            ("US dollars of the strong panel only", self.full_cost),
+            ("US dollars if the strong panel judged all", self.full_cost),
             ("accuracy", self.accuracy.value),
             ("… from", self.accuracy.low),
             ("… to", self.accuracy.high),
@@ -219,14 +219,14 @@ class EscalationPoint:
         return [ScalarBlock(title="Cascade", figures=figures)]
 
     def summary(self) -> str:
-        """Return the figures as plain text."""
+        """Return the results as plain text."""
         return render_text(self.blocks())
 
 
 def replay_escalation(
     result: EvalResult, config: EscalationConfig, *, dataset: RubricDataset | None = None
 ) -> EscalationPoint:
-    """Compute a cascade's results from a stored run, without calling models.
+    """Compute the results of a cascade of two panels from a stored run, without calling models.
 
     Args:
         result: A run in which all judges of both panels voted on every criterion.

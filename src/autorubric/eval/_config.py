@@ -39,19 +39,19 @@ class EvalConfig(BaseModel):
             `LLMConfig`.
         experiment_name: Name of the run folder; None generates a name.
         experiments_dir: Folder that contains the run folders.
-        resume: Whether to resume an existing run folder with that name. If False, the folder must not exist.
+        resume: Whether to resume the run folder `experiment_name` if it exists. If False, it must not exist.
         on_mismatch: What to do if a stored run's dependencies have changed: `refuse` raises an error that
             lists the changes, `rejudge` requests the affected votes again, `fork` starts a new folder.
         store_prompts: Whether to store the prompt and the raw reply of each vote.
         executor: Where items are graded: `local` means this process; others are registered in the entry
             point group `autorubric.executors`.
-        max_calls: Maximum number of calls in this run: requests to models, including retries and repeated
-            questions, and calls to judges that are functions or objects. Checks and the built-in offline
-            judges do not count. Items are started in order while the budget suffices to finish them. A
-            stopped run can be resumed under the same name. None for no limit.
+        max_calls: Maximum number of calls in this run: requests to models, including retries and repeats
+            after unreadable replies, and calls to judges that are functions or objects. Checks and the
+            built-in offline judges do not count. Items are started in order while the budget suffices to
+            finish them. A stopped run can be resumed under the same name. None for no limit.
         max_cost: Maximum cost in US dollars, enforced like `max_calls`; the price of every model must be
             known. None for no limit.
-        shard: The part of another dataset that this run grades; set by `run_shard`.
+        shard: Shard that this run grades, with the digest of the whole dataset; set by `run_shard`.
         run_file: Text of the run file, stored in the run folder without affecting the run; set by `load_run`.
     """
 

@@ -50,7 +50,7 @@ class GradedItem:
         score: Score of the item; None if it could not be scored.
         error: Reason for a missing score; None if there is a score.
         raised: Whether grading raised an exception, so that there is no report.
-        partial: Description of what could not be judged in an item that has a score; otherwise None.
+        partial: If the item has a score, what could not be judged; None if everything was judged.
         lost: Whether a vote received no reply, so that it is worth requesting again.
         votes_cast: Number of votes cast in this run, excluding stored votes.
         duration_seconds: Grading time in seconds.
@@ -100,12 +100,12 @@ class GradedItem:
 
     @property
     def partly_scored(self) -> bool:
-        """Whether the item has a score although a verdict behind it was lost."""
+        """Whether the item has a score although at least one of its verdicts was lost."""
         return is_partly_scored(self.score, self.verdicts, self.partial)
 
 
 def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
-    """Return whether an item has a score although a verdict behind it was lost.
+    """Return whether an item has a score although at least one of its verdicts was lost.
 
     `partial`, the description of what could not be judged, is used if the verdicts were not counted.
     """
@@ -120,7 +120,7 @@ class Tally:
         scores: Sum of the scores.
         scored: Number of items with a score.
         failed: Number of items without a score.
-        partly_scored: Number of items with a score although a verdict behind it was lost.
+        partly_scored: Number of items that have a score although one of their verdicts was lost.
         tokens: Tokens used; None if no tokens were counted.
         cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
         calls_saved: Number of votes not requested because they could no longer change the result.

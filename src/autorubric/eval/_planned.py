@@ -164,13 +164,13 @@ def _notes(
     if any(judge.calls for judge in judges):
         yield (
             f"Tokens are estimated at {CHARACTERS_PER_TOKEN} characters of prompt and schema per token, and "
-            f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries and repeated questions are "
-            "not included."
+            f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries, and repeats after "
+            "unreadable replies, are not included."
         )
     if at_most:
-        yield "The run may need less, if votes are skipped or criteria are not escalated."
+        yield "The actual figures may be lower if votes are skipped or criteria are not escalated."
     if stored:
-        yield f"The {stored} votes of the stored run are reused and not counted."
+        yield f"The estimate excludes {stored} votes that are reused from the stored run."
     if any(model.cache_enabled for model in grader.models):
         yield "Cached replies are free, but they are counted here because the cache was not checked."
     yield from (f"{judge.judge_id}: {judge.reason}" for judge in judges if judge.reason)

@@ -70,7 +70,7 @@ def _unasked(path: Path, rubric: Rubric) -> list[str]:
     shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
         raise ArgumentError(
-            f"{path}: each item has its own rubric; rubric= replaces a rubric that items share"
+            f"{path}: each item has its own rubric, but rubric= can replace only a shared rubric"
         )
     asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
     unasked = [

@@ -79,7 +79,7 @@ class EvalResult:
 
     @property
     def partly_scored_items(self) -> int:
-        """Number of items that have a score although a verdict behind it was lost."""
+        """Number of items that have a score although one of their verdicts was lost."""
         return self.item_results.partly_scored
 
     @property
@@ -89,12 +89,12 @@ class EvalResult:
 
     @property
     def n_verdicts_lost(self) -> int:
-        """Number of verdicts without a usable reply; they are excluded from all scores."""
+        """Number of verdicts excluded from all scores because there was no usable reply."""
         return self.verdicts.lost
 
     @property
     def n_verdicts_assumed(self) -> int:
-        """Number of verdicts whose reply could not be read; they count as the conservative answer."""
+        """Number of verdicts counted as the conservative answer because the reply was unreadable."""
         return self.verdicts.assumed
 
     @property
@@ -283,12 +283,12 @@ class EvalResult:
         Args:
             path: Path of the file; an existing file is replaced.
             baseline: Another run of the same items to compare with.
-            critique: A result of `critique_evaluate` to show as a view of the page.
+            critique: A result of `critique_evaluate` to show on the page.
             max_chars: Maximum number of characters of a submission, prompt or reference; truncated texts
                 are marked. None means 20,000, and 0 omits the texts. Votes and reasons are always shown.
 
         Raises:
-            ArgumentError: If the baseline run graded other items, or `max_chars` is negative.
+            ArgumentError: If the baseline run graded different items, or `max_chars` is negative.
             FileError: If the file cannot be written.
         """
         # Imported late, like metrics.
@@ -356,13 +356,13 @@ class EvalResult:
         return cls._of(folder, reopen(folder))
 
     def rescored(self, rubric: Rubric | None = None, **policies: Unpack[Policies]) -> EvalResult:
-        """Return the run with scores recomputed from its stored votes under other weights or policies.
+        """Return the run with scores recomputed from its stored votes with different weights or policies.
 
         No judge is called, and the run folder is not changed.
 
         Args:
-            rubric: Replacement for the shared rubric, with other weights, option values, gates, groups or
-                conditions. Criteria whose question has changed have no votes; a notice lists them.
+            rubric: Replacement for the shared rubric, with different weights, option values, gates, groups
+                or conditions. Criteria whose question has changed have no votes; a notice lists them.
             **policies: See `Policies`; omitted options keep their values.
 
         Raises:

@@ -142,7 +142,7 @@ class StoredResults(View[ItemResult]):
 
     @property
     def partly_scored(self) -> int:
-        """Number of items with a score although a verdict behind it was lost."""
+        """Number of items that have a score although one of their verdicts was lost."""
         return self._counted.partly_scored
 
     @cached_property

@@ -17,7 +17,7 @@ class JudgeEstimate:
         judge_id: Id of the judge.
         model: The judge's model; None if the judge has no model or its model is unknown.
         votes: Number of votes that the judge would cast.
-        calls: Number of requests to the model, without retries and repeated questions; None if unknown.
+        calls: Number of requests to the model if no request is repeated; None if unknown.
         prompt_tokens: Estimated tokens sent, at four characters per token; None if unknown.
         completion_tokens: Estimated tokens received, at 80 tokens per criterion; None if unknown.
         cost: Estimated cost in US dollars; None if unknown.
@@ -42,7 +42,7 @@ class RunEstimate:
         items: Number of items in the dataset.
         judges: One estimate per judge, in panel order.
         stored_votes: Number of votes reused from a stored run with the same name; the estimate excludes them.
-        at_most: Whether the figures are upper limits: some votes might be skipped or never escalated.
+        at_most: Whether the figures are upper limits, because votes may be skipped or never escalated.
         notes: Assumptions and limitations of the estimate.
     """
 

@@ -91,7 +91,7 @@ async def cast_all(
     raises: bool,
     gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
-    """Make all calls and return their votes.
+    """Make all calls and return the votes by key.
 
     Args:
         calls: The calls to make.

@@ -26,7 +26,7 @@ class JudgeCall(NamedTuple):
     """One vote to request.
 
     Attributes:
-        seat: Seat of the judge that casts the vote.
+        seat: The judge that casts the vote, with its settings in the panel.
         request: The request to the judge.
         key: Key of the vote within the task.
     """

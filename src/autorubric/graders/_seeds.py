@@ -26,7 +26,7 @@ class Seeds:
 
 
 def derive_seed(*parts: int | str) -> int:
-    """Derive a 64-bit seed from the parts."""
+    """Derive a 64-bit seed from integers and strings."""
     return Seeds(*parts).of()
 
 

@@ -63,7 +63,7 @@ class CriterionGrader(Grader):
         normalize: Whether to scale the score to [0, 1].
         cannot_assess_config: How to score criteria that have no judgment.
         shuffle_options: Whether to show options in a random order that differs between judges and calls.
-        llm_calls: One request per criterion, one per item, or one per given number of an item's criteria.
+        llm_calls: Whether to send one request per criterion, per item, or per `n` criteria (pass `n`).
         on_failure: What to do with an unreadable reply: count it as the conservative answer, exclude it, or
             raise an error.
         seed: Seed for all random choices; None means 0.
@@ -273,7 +273,7 @@ def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> 
 
         return ExamplePool(training_data, config or FewShotConfig())
     if config is not None:
-        raise ArgumentError("few_shot_config requires training_data; pass the labelled items to draw from")
+        raise ArgumentError("few_shot_config requires training_data; pass the labelled items to select from")
     return None
 
 

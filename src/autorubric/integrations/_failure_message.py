@@ -30,7 +30,7 @@ def failure_message(report: EvaluationReport, min_score: float, text: str) -> st
     ordered = sorted(report.report, key=_lost, reverse=True)
     for place, criterion in enumerate(ordered):
         if sum(map(len, lines)) > _LONGEST:
-            lines.append(f"  … and {len(ordered) - place} more criteria with equal or smaller losses")
+            lines.append(f"  … and {len(ordered) - place} more criteria with no greater effect on the score")
             break
         lines += _criterion_lines(criterion)
     lines.append(f"text: {shown(text, _TEXT)}")

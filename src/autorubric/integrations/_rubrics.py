@@ -45,7 +45,7 @@ def rubric_of_row(given: RubricLike | str) -> Rubric:
     try:
         criteria: Any = json.loads(given)
     except ValueError as error:
-        told = f"invalid JSON ({error}); the rubric must be a mapping, a list of criteria, or JSON of these"
+        told = f"invalid JSON ({error}); the rubric must be a mapping or a list of criteria, or JSON text"
         raise RubricError("rubric of a row", [Fault(path="", message=told)]) from None
     return Rubric.from_dict(criteria) if isinstance(criteria, Mapping) else Rubric(criteria)
 

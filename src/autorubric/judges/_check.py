@@ -21,7 +21,7 @@ class CheckJudge:
         """Run the check on the submission's text and return its answer.
 
         Raises:
-            ArgumentError: If no check with that name is registered.
+            ArgumentError: If the criterion names a check that is not registered.
             JudgeError: If there is no text, the criterion has no check, or the check raised an exception.
             ReplyError: If the check returned a value that is not a valid answer to the criterion.
         """

@@ -18,7 +18,7 @@ _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError,
 
 
 async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
-    """Return the judge's reply; any other returned value becomes an answer, and None an abstention.
+    """Return the judge's reply; a value that is not a `JudgeReply` is the answer, and None an abstention.
 
     Args:
         judge: The judge to ask.
@@ -26,7 +26,7 @@ async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> Ju
         judge_id: The judge's id in the panel.
 
     Raises:
-        JudgeError: If the judge raised this or another exception; the message names judge and exception.
+        JudgeError: If the judge raised this or another exception; the message names both.
         ArgumentError: If a check is not registered.
         BudgetError: If the run's budget is used up.
         MissingDependencyError: If the judge needs a package that is not installed.
@@ -58,7 +58,7 @@ def reply_of(returned: Any) -> JudgeReply:
 
 
 def failure_of(judge_id: str, error: Exception) -> JudgeError:
-    """Convert an exception raised by a judge's code to an error; a bug becomes a `JudgeCodeError`."""
+    """Convert an exception raised by a judge's code to a `JudgeError`, or for a bug a `JudgeCodeError`."""
     message = f"judge {judge_id!r} raised {type(error).__name__}: {_text_of(error)}"
     if not isinstance(error, _PROGRAMMING_ERRORS):
         return JudgeError(message)

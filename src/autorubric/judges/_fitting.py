@@ -38,9 +38,9 @@ async def ask_fitting(
     """Send a request, shortening texts until they fit; return the exchange and whether any was shortened.
 
     Args:
-        ask: Sends the request for the submissions, which can be shortened versions.
+        ask: Function that sends the request with the submissions, shortened if necessary.
         submissions: The submissions in one request.
-        policy: The part of a text to remove; None to remove nothing.
+        policy: Which part of a text to remove; None if texts must not be shortened.
         compared: Whether the submissions' candidates are shown instead of their text.
 
     Raises:

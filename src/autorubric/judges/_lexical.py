@@ -118,8 +118,8 @@ class LexicalJudge:
     the requirement: word stems, similar spellings, quoted phrases, and patterns for things that a requirement
     names (a date, a price, a link). On an ordered scale, the answer depends on the strength of this match and
     on the words that distinguish the options; an NA option is chosen if almost nothing matches. For unordered
-    options, the judge abstains if no word distinguishes them. The confidence is the probability of the chosen
-    answer on a fixed curve; it ranks answers but is not calibrated.
+    options, the judge abstains if no word distinguishes them. The confidence is computed with a
+    fixed formula, not fitted to data; it ranks answers but is not calibrated.
 
     Use it as a baseline that a real judge must beat. It does not recognise synonyms or irony, accepts claims
     as facts, detects negation only near a word, and is fooled by text that repeats the requirement.

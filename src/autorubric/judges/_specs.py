@@ -120,7 +120,7 @@ def seat_judges(
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
 ) -> tuple[Seat, ...]:
-    """Return the panel's seats, in order.
+    """Return one `Seat` per judge of the panel, in order.
 
     Args:
         judges: The judges of the panel.

@@ -66,7 +66,7 @@ class ThinkingConfig(Spec):
 
     Attributes:
         level: Amount of reasoning; `none` requests no reasoning.
-        budget_tokens: Maximum number of reasoning tokens, sent instead of the level unless that is `none`.
+        budget_tokens: Maximum number of reasoning tokens; sent instead of `level`, unless `level` is `none`.
     """
 
     level: ThinkingLevel = ThinkingLevel.MEDIUM
@@ -126,7 +126,7 @@ class LLMConfig(Spec):
         api_key_env: Name of the environment variable with the key; read when the model is first used.
         api_base: Address of the API, such as `http://localhost:8000/v1`.
         transport: `litellm`, `openai_compatible` (direct; requires `api_base`), or `auto`, which is direct if
-            `api_base` is set and the model's prefix is OpenAI-compatible or no provider, otherwise `litellm`.
+            `api_base` is set and the model's prefix is OpenAI-compatible, unknown or missing; else `litellm`.
         fallbacks: Models to try, in order, if this model fails permanently. A plain name inherits this config
             except its prices; it inherits address, key and headers only if its provider prefix is the same.
         thinking: Reasoning options; the name of a level is also accepted.
@@ -264,12 +264,12 @@ class LLMConfig(Spec):
         if reserved:
             raise ValueError(
                 f"extra_params must not contain {', '.join(reserved)}, which the library sets itself; "
-                "use the config's own parameter if it has one"
+                "use the LLMConfig parameter for it, if there is one"
             )
         digests = sorted(name for name, value in params.items() if is_digest(value))
         if digests:
             raise ValueError(
-                f"extra_params has manifest digests as {', '.join(digests)}; pass the values themselves"
+                f"{', '.join(digests)} in extra_params is a digest from a manifest; pass the value itself"
             )
         try:
             json.dumps(params, allow_nan=False)

@@ -153,7 +153,7 @@ class LiteLLMTransport:
                 return failed(RequestRefusedError, model, MOVED, mask)
             if guard.withheld:
                 message = (
-                    f"no request was sent: it has the key in {guard.withheld}, which does not belong to "
+                    f"no request was sent: it contains the key in {guard.withheld}, which does not belong to "
                     f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
                 )
                 return failed(AuthenticationError, model, message, mask)

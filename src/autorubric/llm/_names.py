@@ -82,6 +82,6 @@ def unset_variable(option: str, name: str) -> str:
     if name.isupper() and len(name) <= _LONGEST_NAME and not name.startswith("SK"):
         return f"{option} {name}: the environment variable is not set or is empty"
     return (
-        f"{option} takes the NAME of an environment variable, such as MY_API_KEY, and the given one is not "
-        "set. If you gave the key itself, set a variable to it and give the variable's name"
+        f"{option} must be the NAME of an environment variable that is set, such as MY_API_KEY. If you "
+        "passed the key itself, store it in a variable and pass the variable's name"
     )

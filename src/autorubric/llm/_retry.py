@@ -121,7 +121,7 @@ _ONCE: ContextVar[bool] = ContextVar("_ONCE", default=False)
 
 @contextmanager
 def without_retries() -> Iterator[None]:
-    """Let requests inside the block fail at their first failure, unless the provider asks to wait."""
+    """Do not retry failed requests inside the block, unless the provider asks to wait."""
     token = _ONCE.set(True)
     try:
         yield

@@ -63,13 +63,13 @@ class SpendingLimit:
     """A run's budget, kept in this process.
 
     A request that does not fit the budget waits, in case requests in flight cost less than estimated. The
-    budget is used up if none is in flight and the next one does not fit. Estimates are scaled by the ratio of
-    actual to estimated cost so far. The budget can therefore be exceeded only if requests in flight cost more
-    than these estimates. Requests can be sent from several threads, each with its own event loop.
+    budget is used up if no request is in flight and the next one does not fit. Estimates are scaled by the
+    ratio of actual to estimated cost so far. The budget can therefore be exceeded only if requests in flight
+    cost more than these estimates. Requests can be sent from several threads, each with its own event loop.
 
     Args:
-        max_calls: Maximum number of calls: requests to models, including repeated questions and retries, and
-            calls to judges that are functions or objects; None for no limit.
+        max_calls: Maximum number of calls: requests to models, including retries and repeats after unreadable
+            replies, and calls to judges that are functions or objects; None for no limit.
         max_cost: Maximum cost in US dollars; None for no limit.
 
     Raises:
@@ -320,7 +320,7 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 @asynccontextmanager
 async def one_call() -> AsyncIterator[None]:
-    """Count the block as one call in the current budget; requests sent inside it are counted instead.
+    """Count the block as one call in the current budget or, if it sends requests, count these instead.
 
     Raises:
         BudgetError: If the budget is used up or was stopped; the block is not entered.

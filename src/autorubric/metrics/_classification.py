@@ -85,8 +85,8 @@ def macro_f1(
 ) -> Estimate:
     """Compute the mean one-vs-rest F1 over the classes that occur in truth or pred.
 
-    Classes of the scale that do not occur are skipped, and `method` reports how many occur. Macro F1 is
-    undefined if there are no pairs (`no_pairs`). See `accuracy` for the arguments.
+    Classes of the scale that do not occur are skipped; the estimate's `method` reports how many occur. Macro
+    F1 is undefined if there are no pairs (`no_pairs`). See `accuracy` for the arguments.
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
@@ -154,8 +154,8 @@ def adjacent_accuracy(
 ) -> Estimate:
     """Compute the proportion of pairs whose labels are at most k categories apart on an ordinal scale.
 
-    With three categories, a high proportion is easy to reach by chance, so `method` reports the proportion
-    expected by chance from the two margins.
+    With three categories, a high proportion is easy to reach by chance, so the estimate's `method` reports
+    the proportion expected by chance from the two margins.
 
     Args:
         truth: Ground-truth labels; pairs with None or NaN are dropped.

@@ -40,7 +40,7 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
         return _unmasked(table) if isinstance(table, np.ma.MaskedArray) else table
     if isinstance(table, str | bytes | Mapping) or not isinstance(table, Iterable):
         raise ArgumentError(
-            f"{what} must be a table {shape} (a DataFrame, 2-D array or rows); got a {type(table).__name__}"
+            f"{what} must be a table of shape {shape} (DataFrame, array or rows); got {type(table).__name__}"
         )
     rows: list[Sequence[Any]] = [_row(row, what, shape) for row in table]
     widths = sorted({len(row) for row in rows})
@@ -57,9 +57,9 @@ def _unmasked(table: Any) -> npt.NDArray[Any]:
 
 def _row(row: Any, what: str, shape: str) -> Any:
     if isinstance(row, str | bytes | Mapping) or not isinstance(row, Iterable):
-        raise ArgumentError(f"{what} must be a table {shape} in which each row is a list; got row {row!r}")
+        raise ArgumentError(f"{what} must be a table of shape {shape} with lists as rows; got row {row!r}")
     if isinstance(row, np.ndarray) and row.ndim != 1:
-        raise ArgumentError(f"{what} must be a table {shape}; got a row of shape {row.shape}")
+        raise ArgumentError(f"{what} must be a table of shape {shape}; got a row of shape {row.shape}")
     return row if isinstance(row, list | tuple | np.ndarray) else list(row)
 
 

@@ -216,7 +216,7 @@ def metrics_of_table(
     compared = [one.name for one in cells.criteria if one.level == "ranking"]
     if compared:
         warnings.append(
-            f"means over criteria exclude comparison criteria ({listed(compared)}); see judge_report for them"
+            f"means over criteria exclude comparisons ({listed(compared)}); judge_report includes them"
         )
     n_tied = table.n_tied_labels if table.n_people > 1 else None
     if n_tied:

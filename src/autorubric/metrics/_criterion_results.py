@@ -53,7 +53,7 @@ class OptionMetrics:
     Attributes:
         label: Label of the option.
         precision: Proportion of the judge's choices of the option that are correct; None if never chosen.
-        recall: Proportion of items with this label that the judge labelled correctly; None if there are none.
+        recall: Proportion of items with this label that the judge labelled correctly; None if no item has it.
         f1: Harmonic mean of precision and recall; None if the option is neither a label nor an answer.
         support_true: Number of pairs with this option in truth.
         support_pred: Number of pairs with this option in the judge's answers.
@@ -223,7 +223,7 @@ class IntervalCriterionMetrics(CriterionCoverage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingCriterionMetrics(CriterionCoverage):
-    """Metrics of a rater on a comparison of candidates, based on outcomes rather than margins.
+    """Metrics of a rater on a comparison of candidates, based on who wins rather than by how much.
 
     Means over criteria exclude these metrics: candidates may swap places, so there is no positive class.
 

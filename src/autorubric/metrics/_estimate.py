@@ -228,7 +228,7 @@ class TestStatistic:
     """A test statistic with its reference distribution.
 
     Attributes:
-        name: Distribution of the statistic under the null hypothesis.
+        name: Name of the distribution of the statistic under the null hypothesis, such as `"t"`.
         value: Value of the statistic; signed for t and z.
         df: Degrees of freedom (numerator degrees of freedom for F); None for z.
         df_denominator: Denominator degrees of freedom for F; None for other statistics.

@@ -158,7 +158,7 @@ def _estimate(
             f"{options.n_resamples} resamples"
         )
     if undefined:
-        text += f", {undefined} of them undefined"
+        text += f"; undefined resamples: {undefined}"
     if method == "smoothed" and units.clustered and units.size < FEWEST_CLUSTERS:
         text += f"; warning: with fewer than {FEWEST_CLUSTERS} clusters, coverage may be below nominal"
     reason = None

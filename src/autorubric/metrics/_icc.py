@@ -58,7 +58,7 @@ class _Squares(NamedTuple):
 
 
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Compute an intraclass correlation, the proportion of variance that is between units [1, 2].
+    """Compute an intraclass correlation, the proportion of variance that is between units.
 
     - `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW): each unit is rated by different raters.
     - `ICC(2,1)` = (MSR - MSE) / (MSR + (k-1) MSE + k/n (MSC - MSE)): the same raters, a random sample of
@@ -66,19 +66,19 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     - `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE): the same fixed raters rate all units, and differences
       between rater means are ignored (consistency, `ICC(C,1)`).
 
-    These forms are for one rating. The `…,k)` forms, k ρ / (1 + (k-1) ρ), are for the mean of all k ratings.
-    Values may be negative. Units with a missing rating are dropped and counted in `n_missing`.
+    These forms (Shrout and Fleiss 1979) are for one rating. The `…,k)` forms, k ρ / (1 + (k-1) ρ), are for
+    the mean of all k ratings. Values may be negative. Units with a missing rating are dropped (`n_missing`).
 
     The correlation is undefined if there are no ratings (`no_ratings`), one rater (`no_pairs`), fewer than
-    two complete units (`too_few_units`) or no variance (`no_variance`). The interval is the one in [2, table
-    7] or, with clusters, a percentile bootstrap. It is omitted if the raters agree perfectly.
+    two complete units (`too_few_units`) or no variance (`no_variance`). The interval is McGraw and Wong's
+    (1996, table 7) or, with clusters, a percentile bootstrap. It is omitted if the raters agree perfectly.
 
-    `test` is the F test of ρ = 0 [2, table 8], or None with clusters or perfect agreement. F is MSR / MSW
-    with n - 1 and n (k-1) degrees of freedom for one-way forms, or MSR / MSE with n - 1 and (n-1)(k-1).
+    `test` is the F test of ρ = 0 (table 8), or None with clusters or perfect agreement. It is MSR / MSW with
+    n - 1 and n (k-1) degrees of freedom for one-way forms, and otherwise MSR / MSE with n - 1 and (n-1)(k-1).
 
     Args:
         ratings: Numbers, shape `(n_units, n_raters)`; None and NaN count as missing.
-        form: One of the six forms, named as in [1] or [2].
+        form: One of the six forms, such as `"ICC(2,1)"`, or its other name, such as `"ICC(A,1)"`.
         **interval: See `IntervalArguments`; `cluster` has one id per unit.
 
     Raises:

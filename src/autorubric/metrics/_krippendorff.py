@@ -148,7 +148,7 @@ def krippendorff_alpha(
     scale: Scale | None = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Compute Krippendorff's alpha, 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck [1, 2, 3].
+    """Compute Krippendorff's alpha, 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck (Krippendorff 2011).
 
     The sums include only pairable ratings: units (rated items) with one rating are ignored. δ² depends on the
     level: 1 for different values (nominal); the squared number of ratings between the midpoints of the two

@@ -109,7 +109,7 @@ def _demand_known(
     for row in rows:
         if row.item_id not in known:
             raise ArgumentError(
-                f"item {row.item_id!r} of the table is not in the dataset; its items are {list(ids[:3])!r} …"
+                f"item {row.item_id!r} of the table is not in the dataset, which has {list(ids[:3])!r} …"
             )
         if (row.item_id, row.criterion) not in homes:
             names = [name for item_id, name in homes if item_id == row.item_id]

@@ -190,7 +190,7 @@ def _kappa_ends(
         return None
     n_criteria = int(np.count_nonzero(~np.isnan(kappas)))
     ends = kappa_ends(value, drawn, n_items, n_criteria, resampling.confidence_level)
-    return _ends(ends, "smoothed resamples of items, around the value", resampling)
+    return _ends(ends, "smoothed bootstrap over items, around the value", resampling)
 
 
 def _defined(figures: Array) -> Array | None:

@@ -34,7 +34,7 @@ def run_warnings(
     found += _thin_classes(panel.per_criterion)
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
-        found.append(f"scales differ between items for {listed(repeated)}; each is reported separately")
+        found.append(f"scales differ between items for {listed(repeated)}; each scale is reported separately")
     figured = {one.name for one in panel.per_criterion}
     without = [
         one.name
@@ -42,7 +42,7 @@ def run_warnings(
         if one.level == "text" or (one.level == "ranking" and one.name not in figured)
     ]
     if without:
-        found.append(f"{listed(without)}: no metrics are computed for criteria of these levels")
+        found.append(f"no metrics are computed for these criteria (free text or rankings): {listed(without)}")
     if modes.cannot_assess != "exclude":
         found.append(f"CANNOT_ASSESS is counted {modes.cannot_assess.replace('_', ' ')}")
     if modes.na != "exclude":

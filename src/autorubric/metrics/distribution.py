@@ -48,7 +48,7 @@ class EMDResult(_Result):
 
     Attributes:
         emd: Distance, in the units of the scores; None if either sample is empty.
-        mean_difference: Mean of b minus mean of a, at most `emd` in size; None if either sample is empty.
+        mean_difference: Mean of b - mean of a, at most `emd` in absolute value; None if a sample is empty.
         n_a: Number of non-missing scores in a.
         n_b: Number of non-missing scores in b.
         reason: Reason why the distance is undefined; None if it is defined.

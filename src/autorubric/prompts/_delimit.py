@@ -27,7 +27,7 @@ _LOOKALIKE = (
 
 
 def item_tag(*texts: str | None) -> str:
-    """Return 16 hex digits of the texts' SHA-256 digest; a missing text changes the digest."""
+    """Return 16 hex digits of the texts' SHA-256 digest; None and empty text give different digests."""
     digest = hashlib.sha256()
     for text in texts:
         # Lone surrogates occur in scraped texts, which can be judged nevertheless.

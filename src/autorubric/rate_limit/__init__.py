@@ -42,14 +42,14 @@ _authority: Authority | None = None
 
 
 def set_authority(authority: Authority | None) -> Authority | None:
-    """Set the authority (or None) that grants slots to this process, and return the previous one."""
+    """Set the authority that limits this process's requests, or None, and return the previous one."""
     global _authority
     before, _authority = _authority, authority
     return before
 
 
 def limiter_for(provider: str, limits: Limits) -> Gate:
-    """Return a provider's gate from the process's authority or, if there is none, the local limiter."""
+    """Return the gate of the process's authority for a provider or, without an authority, a local limiter."""
     return local_limiter(provider, limits) if _authority is None else _authority.gate(provider, limits)
 
 

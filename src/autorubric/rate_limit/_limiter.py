@@ -27,11 +27,11 @@ class Limits:
     """Limits on requests to a provider.
 
     Attributes:
-        parallel: Maximum number of concurrent requests. None means no limit here and for the next two.
+        parallel: Maximum number of concurrent requests. For this and the next two, None means no limit.
         requests_per_minute: Maximum number of requests started in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        patience: Longest time in seconds that a request waits because the provider asked another request to
-            wait; if the pause would end later, the request does not wait for it.
+        patience: Maximum number of seconds that a request waits because the provider asked another request
+            to wait; a pause that would end later is ignored.
     """
 
     parallel: int | None = None
@@ -171,7 +171,7 @@ class Limiter:
         limits: The limits.
         traffic: The counted traffic; limiters that pass the same object share it.
         clock: A monotonic clock, in seconds.
-        sleep: Waits for a number of seconds.
+        sleep: Async function that waits for a number of seconds.
     """
 
     __slots__ = ("_sleep", "clock", "limits", "traffic")
@@ -192,7 +192,7 @@ class Limiter:
 
     @property
     def running(self) -> int:
-        """Return the number of requests in flight to the provider, whatever limits they are subject to."""
+        """Return the number of requests in flight to the provider, including those under other limits."""
         return self.traffic.running
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:

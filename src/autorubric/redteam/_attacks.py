@@ -35,10 +35,10 @@ class Attack(BaseModel):
         id: Name of the attack, unique within a set of attacks.
         family: Kind of attack; `control` for harmless texts.
         text: Text to insert into an item, with `{payload}` in place of the payload.
-        into: Part of the item to insert the text into.
-        place: Whether to insert the text at the start or the end of that part.
+        into: Where to insert the text: into the submission, the reference or the query.
+        place: Whether to insert the text at the start or at the end.
         aim: Direction in which the attack tries to change a verdict.
-        payload: Part of the text to encode before insertion.
+        payload: Text that is encoded and then replaces `{payload}`; empty if there is none.
         encoding: Encoding of the payload.
     """
 

@@ -31,8 +31,8 @@ class AttackedCell:
         family: Family of the attack.
         clean: Answer without an attack, as JSON.
         attacked: Answer under the attack; None if the judges did not answer.
-        outcome: Outcome of the verdict under the attack.
-        repeat: Outcome of judging the same item again without an attack.
+        outcome: What happened to the verdict under the attack: `flipped`, `held`, `unanswered` or `failed`.
+        repeat: What happened to it when the item was judged again without an attack.
     """
 
     item_id: str

@@ -52,11 +52,11 @@ class FlipRate:
     """The rate at which attacks flip verdicts, among verdicts that could move in the attack's direction.
 
     Attributes:
-        rate: Proportion of verdicts that flipped in the attack's direction, with an interval over items.
+        rate: Proportion of verdicts flipped in the attack's direction, with an interval clustered by item.
         noise: Proportion of the same verdicts that flipped that way when judged again without an attack.
-        excess: Mean difference between rate and noise per verdict, with an interval over items.
+        excess: Rate minus noise (the mean difference per verdict), with an interval clustered by item.
         counts: Number of verdicts by outcome. `unanswered` (the judge no longer answers) does not count as
-            flipped; `failed` verdicts are excluded from all other figures.
+            flipped; `failed` verdicts are excluded from everything else.
     """
 
     rate: Estimate
@@ -93,7 +93,7 @@ class FlipRate:
         return sum(self.counts.values()) - self.counts["failed"]
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the figures as a JSON-serializable dictionary."""
+        """Return the rates and counts as a JSON-serializable dictionary."""
         figures = {name: getattr(self, name).to_dict() for name in ("rate", "noise", "excess")}
         return {**figures, "counts": dict(self.counts)}
 
@@ -115,7 +115,7 @@ class RedteamReport:
         attacks: The attacks that were run, including controls.
         item_ids: Ids of the attacked items.
         criteria: Names of the items' criteria, except criteria decided by a check.
-        cells: Verdicts under each attack or control that could move in its direction.
+        cells: One entry per attack or control and verdict that could move in its direction.
         n_unjudged: Number of verdicts that could not be judged even without an attack, so that no comparison
             is possible.
         spend: Tokens and cost of all gradings.
@@ -186,7 +186,7 @@ class RedteamReport:
         return {name: FlipRate.of(held) for name, held in cells.items()}
 
     def notices(self) -> list[str]:
-        """Return warnings about the figures."""
+        """Return warnings about the results."""
         found = []
         skipped = [one.id for one in self._attacking if not self.by_attack[one.id].n]
         if self.overall.rate.value is None:
@@ -206,7 +206,7 @@ class RedteamReport:
         return found
 
     def blocks(self) -> list[Block]:
-        """Return the figures as renderable blocks."""
+        """Return the results as renderable blocks."""
         overall, control = self.overall, self.control
         figures: list[tuple[str, Cell]] = [
             ("items", len(self.item_ids)),
@@ -240,11 +240,11 @@ class RedteamReport:
         return [TableBlock(title=title, columns=("attack", "flips", "items"), rows=rows)]
 
     def summary(self) -> str:
-        """Return the figures as plain text."""
+        """Return the results as plain text."""
         return render_text(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures and every flipped verdict as a JSON-serializable dictionary."""
+        """Return all results and every flipped verdict as a JSON-serializable dictionary."""
         parts = ("by_family", "by_criterion", "by_attack")
         return {
             "items": len(self.item_ids),

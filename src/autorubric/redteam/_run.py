@@ -37,7 +37,7 @@ async def red_team(
     limit: int | None = None,
     max_concurrent: int = _AT_A_TIME,
 ) -> RedteamReport:
-    """Measure how often attacks flip a grader's verdicts, compared with how often they change by chance.
+    """Measure how often attacks flip a grader's verdicts, compared with how often verdicts flip by chance.
 
     Each item is graded twice unchanged, the second time with fresh votes, and once under each attack. Items
     without text are skipped. An attack on a reference or a query skips items that have none. Criteria decided

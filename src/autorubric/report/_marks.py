@@ -17,12 +17,12 @@ FLAGS: Final = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed
 
 @dataclass(frozen=True)
 class Marks:
-    """A run's marked items and cells, where a cell is one criterion of one item.
+    """A run's items and cells by mark (see `FLAGS`), where a cell is one criterion of one item.
 
     Attributes:
         items: By mark, the dataset positions of items with a marked cell; items that have no score also
             count as failed.
-        cells: By mark, the item position and the name of the criterion or criterion part of marked cells.
+        cells: By mark, the position of the item and the name of the criterion (or its part) of each cell.
     """
 
     items: Mapping[str, frozenset[int]]
@@ -30,7 +30,7 @@ class Marks:
 
 
 def marks_of(run: RunView) -> Marks:
-    """Compute a run's marks."""
+    """Return the marked items and cells of a run."""
     read = ReadRun.of(run)
     cells = Cells.of(read)
     names = [one.name for one in read.table.criteria]

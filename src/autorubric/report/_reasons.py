@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _WORDS: Final[dict[str, str]] = {
-    "no_pairs": "no criterion was answered by both sides",
+    "no_pairs": "no criterion has two answers to compare",
     "no_ratings": "no ratings to compare",
     "no_values": "no answer has a value",
     "single_class": "all answers are the same",
@@ -14,13 +14,13 @@ _WORDS: Final[dict[str, str]] = {
     "too_few_units": "too few items",
     "no_positive_in_truth": "no label is positive",
     "no_positive_in_pred": "no answer is positive",
-    "no_positive": "neither side has a positive answer",
-    "no_negative": "neither side has a negative answer",
+    "no_positive": "there are no positive answers or labels",
+    "no_negative": "there are no negative answers or labels",
     "no_negative_in_truth": "no label is negative",
     "degenerate_resamples": "undefined in most resamples",
     "na_as_category": "abstentions count as a category, so the categories have no order",
     "no_criterion_defined": "not defined for any criterion",
-    "not_comparable": "the two sides cannot be compared",
+    "not_comparable": "the values cannot be compared",
     "infinite_loss": "the loss is infinite",
     "no_confidence": "the judges reported no confidence",
     "in_sample": "it would be measured on the data used for fitting",

@@ -17,7 +17,7 @@ class GradingPolicy(BaseModel):
         cannot_assess: How criteria that have no judgment count in the score.
         length_penalty: Penalty for length; None for no penalty.
         normalize: Whether the score is normalized to [0, 1].
-        escalation: Rule for escalating uncertain criteria to other judges; None if all decide together.
+        escalation: Rule for escalating uncertain criteria to other judges; None for no escalation.
         stop_when_decided: Whether votes that can no longer change a verdict are skipped.
     """
 

@@ -264,7 +264,7 @@ def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -
     around = ", and so the rubric," if scored.score is None else ""
     return [
         f"{f'the group {gate.group!r}{around}' if gate.group else 'the rubric'} has no score: its gate "
-        f"{gate.criterion!r} is {statuses[gate.criterion]}"
+        f"{gate.criterion!r} could not be judged ({statuses[gate.criterion]})"
         for gate in scored.open_gates
     ]
 

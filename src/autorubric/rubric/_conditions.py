@@ -67,13 +67,13 @@ def check_conditions(
             check_target(one.path, one.when)
     for path, criterion in found.values():
         if criterion.gate is not None and not criterion.measures:
-            faults.add((*path, "gate"), "the criterion measures nothing, so it cannot be a gate")
+            faults.add((*path, "gate"), "the criterion has no value in [0, 1], so it cannot be a gate")
         if criterion.when is None:
             continue
         other = criterion.when.criterion
         check_target(path, other)
         if other in found and not found[other].criterion.measures:
-            message = f"{other!r} measures nothing, so no condition can depend on it"
+            message = f"{other!r} has no value in [0, 1], so no condition can use it"
             faults.add((*path, "when"), message)
     conditions = {name: one.criterion.when for name, one in found.items()}
     for circle in _circles({name: when.criterion for name, when in conditions.items() if when is not None}):

@@ -254,7 +254,7 @@ class _Reader:
                 part = one.criterion.part_fields[key].name or ""
                 row = f"{name}{part[part.rindex('/') :]}"
                 if row in by_name:
-                    message = f"the name {row!r} is already used by a part of {name!r}"
+                    message = f"the name {row!r} is already used for a metrics row of {name!r}"
                     self._faults.add((*by_name[row].path, "name"), message)
 
     def _take(self, name: str | None, what: str, path: FilePath) -> None:
@@ -269,7 +269,7 @@ class _Reader:
         if isinstance(given, BaseCriterion):
             return given
         if not isinstance(given, Mapping):
-            hint = "a criterion must be a mapping with 'requirement' and, unless it is 10, 'weight'"
+            hint = "a criterion must be a mapping with 'requirement' and optionally 'weight' (default 10)"
             self._faults.add(path, f"{hint}; got {shortened(given)}")
             return None
         given = in_house_words(given, self._tables, self._faults, path)

@@ -113,7 +113,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """Read a rubric from JSON text or from a file, passed as a `Path` or as one line ending in `.json`.
+        """Read a rubric from JSON text or a file (a `Path` or a one-line string ending in `.json`).
 
         Raises:
             RubricError: If the rubric is invalid; the message lists all errors.
@@ -122,7 +122,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_yaml(cls, given: str | Path) -> Self:
-        """Read a rubric from YAML text or a file, passed as a `Path` or one line ending in `.yaml` or `.yml`.
+        """Read a rubric from YAML text or a file (a `Path` or a one-line string ending in `.yaml` or `.yml`).
 
         Raises:
             RubricError: If the rubric is invalid; the message lists all errors.
@@ -131,7 +131,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_toml(cls, given: str | Path) -> Self:
-        """Read a rubric from TOML text or from a file, passed as a `Path` or as one line ending in `.toml`.
+        """Read a rubric from TOML text or a file (a `Path` or a one-line string ending in `.toml`).
 
         Raises:
             RubricError: If the rubric is invalid; the message lists all errors.
@@ -170,7 +170,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """Restore a rubric from the output of `snapshot`, even if its checks are not registered here."""
+        """Restore a rubric from the output of `snapshot`, even if its checks are not registered."""
         return cls._of(_read(given, Faults("stored rubric"), demand_checks=False))
 
     def to_dict(self) -> dict[str, Json]:
@@ -225,7 +225,7 @@ class Rubric(Sequence[BaseCriterion]):
     def sections(self) -> dict[str, tuple[BaseCriterion, ...]]:
         """Criteria by section, in order; empty if the rubric has no sections.
 
-        Groups in a section are replaced by their leaves. Sections do not affect the score.
+        Groups in a section are replaced by the criteria they contain. Sections do not affect the score.
         """
         return {name: RubricGroup(name, members).leaves for name, members in self._by_section()}
 

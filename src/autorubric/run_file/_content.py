@@ -231,7 +231,7 @@ class RunFile(_Part):
         return self._text
 
     def read_from(self, folder: Path, text: str) -> RunFile:
-        """Return a copy with its file's folder and raw text."""
+        """Return a copy that records the folder and raw text of the file that it was read from."""
         file = self.model_copy()
         file._folder, file._text = folder, text
         return file

@@ -47,8 +47,8 @@ class Score(NamedTuple):
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
     """Combine several terms into a score.
 
-    If the denominator would be empty or zero, the score is 0 if the cap is 0, so that missing a gate with cap
-    0 still counts when nothing else was judged. With any other cap, the score is then None.
+    If the denominator is empty or zero, the score is 0 if the cap is 0 and None otherwise, so that missing a
+    gate with cap 0 counts even if nothing else was judged.
 
     If the sum of the weights exceeds the largest float (1.8e308) or is so small that products would
     underflow, exact fractions keep the normalized score correct.
@@ -177,7 +177,7 @@ def _penalty_of(units: int, config: LengthPenalty) -> float:
 
 
 def submission_length_penalty(submission: Submission, config: LengthPenalty | None) -> float:
-    """Compute the length penalty of a submission from the parts that the policy counts."""
+    """Compute the length penalty of a submission; only the part selected by `penalty_type` is counted."""
     if config is None:
         return 0.0
     parts = {

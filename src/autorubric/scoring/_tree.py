@@ -44,7 +44,7 @@ def entering_value(
     """Return the value in [0, 1] that a decision contributes to the score; None if it is excluded.
 
     A missing judgment is scored by `policy`. A criterion that failed, was not asked, does not apply
-    or measures nothing is excluded from numerator and denominator.
+    or has no values is excluded from numerator and denominator.
     """
     if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):
         return None
@@ -77,7 +77,7 @@ def apply_conditions(
     *,
     elsewhere: Mapping[str, Decision] | None = None,
 ) -> dict[str, Decision]:
-    """Mark decisions as `not_applicable` if the criterion's condition is not met.
+    """Return the decisions, with `not_applicable` for criteria whose condition is not met.
 
     A condition is met if the criterion it names reaches the required value. It is not met if that criterion
     was not judged or does not apply.

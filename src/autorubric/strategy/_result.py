@@ -42,8 +42,8 @@ class StrategyCandidate:
         iteration: Number of the round, starting at 1.
         prompt: The prompt used to generate the candidate, including hints from the previous round.
         content: The generated content; None if the generator raised an error.
-        verified: Whether the candidate passed: True if there is no `verify`, None if it did not run or
-            failed.
+        verified: Whether the candidate passed: True if there is no `verify`, None if `verify` did not run or
+            raised an error.
         cost: Cost of the candidate; None if it did not pass or the cost could not be computed.
         verification: The evaluations that `verified` is based on.
         costing: The evaluations that `cost` is based on.
@@ -193,7 +193,7 @@ class StrategyResult:
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the result as JSON-compatible data, converting any other content with `str`."""
+        """Return the result as JSON-compatible data; content of other types is converted with `str`."""
         return {
             "winner": _json(self.winner),
             "winner_number": self.winner_number,

@@ -144,7 +144,7 @@ class Strategy:
                 generator returned by a function is used the same way. A sync or async generator object yields
                 the candidates for all rounds and is not closed.
             prompt: The task. After a failed round, hints are appended if the prompt is a string.
-            context: An object passed to `verify` and `cost`. Criteria show strings and data to their judge.
+            context: Passed to `verify` and `cost`. Criteria show it to their judge if it is text or data.
             reevaluate: Number of fresh votes with which `verify` and `cost` criteria judge the winner again;
                 a rubric is graded this many times. If the candidate fails `verify` with these votes, the
                 result has no winner. 0 skips the reevaluation.

@@ -118,7 +118,7 @@ class CritiqueRequest(BaseModel):
         provider: The evaluator: `auto`, or the name of a provider in the table.
         evaluation_mode: Level of detail of the response: `detailed`, `summary` (no issues or suggestions) or
             `score_only` (also no summary).
-        scoring_scale: The scale in which scores are reported.
+        scoring_scale: The scale on which scores are reported.
         context: Further information, such as goals, concerns and related files.
         workspace_root: The folder that must contain the rubric file and all issue locations.
         max_issues: Maximum number of issues per criterion, from 1 to 50.

@@ -74,8 +74,8 @@ class CriterionScore(BaseModel):
         score: The score on the requested scale, where higher is better, even for penalties. None if the
             criterion could not be assessed.
         label: The score in words; None if the criterion could not be assessed.
-        explanation: The critic's reason for the score, or why there is none; None if no reason is available
-            and in `score_only` mode.
+        explanation: The critic's reason for the score, or why there is no score; None if no reason is
+            available or the mode is `score_only`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -262,7 +262,7 @@ class Workspace:
 
     @classmethod
     def at(cls, given: str, name: str = "workspace_root") -> Workspace:
-        """Return the workspace at a path; error messages call the argument `name`.
+        """Return the workspace at a path; `name` is the name of the argument in error messages.
 
         Raises:
             ArgumentError: If the path is not an existing folder.
@@ -331,7 +331,7 @@ class Workspace:
         return (self.root / given).resolve()
 
     def confined(self, location: str | None) -> str | None:
-        """Return the location unchanged, or `outside workspace_root` if it contains a path to the outside."""
+        """Return the location, or `outside workspace_root` if it contains a path outside the workspace."""
         if location is None:
             return None
         # Paths in URLs do not belong to the workspace.

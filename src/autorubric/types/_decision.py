@@ -22,7 +22,7 @@ class Decision:
     Attributes:
         status: Outcome of the criterion.
         answer: The chosen answer; None unless `status` is answered, or abstained with an answer.
-        mean_value: Aggregate in [0, 1] before an option was selected; None if there is no value.
+        mean_value: Aggregated value of the votes in [0, 1] before an answer is chosen; None if there is none.
         tie: Whether the votes were tied, so that the conservative answer was used.
         agreement: Fraction of answered votes equal to the answer, in [0, 1]; None if no vote was answered.
         assumed: Whether no vote was answered, so that the answer is based only on unreadable replies.

@@ -24,7 +24,7 @@ PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 def _function(given: Any) -> Any:
     if not callable(given):
         raise ValueError(
-            f"{given!r} is not a function; pass a function that returns the number of units of a text"
+            f"{given!r} is not a function; pass a function that returns the number of units in a text"
         )
     return given
 

@@ -51,7 +51,7 @@ class EnsembleCriterionReport:
         confidence: The first panel's confidence, in [0, 1]; None if escalation is not configured or the
             judges report no confidence.
         escalated: Whether the criterion was escalated to a second panel, which alone decides it.
-        verdicts: Counts of requested, answered, abstained, lost and assumed verdicts.
+        verdicts: Counts of verdicts by outcome; see `VerdictCounts`.
     """
 
     criterion: BaseCriterion
@@ -209,7 +209,7 @@ class EvaluationReport:
         token_usage: Total token usage of all votes; None if no usage was reported.
         completion_cost: Total known cost of the votes in US dollars; None if no cost is known.
         error: Criteria that could not be judged and why; None if everything was judged.
-        verdicts: Counts of requested, answered, abstained, lost and assumed verdicts.
+        verdicts: Counts of verdicts by outcome; see `VerdictCounts`.
     """
 
     score: float | None

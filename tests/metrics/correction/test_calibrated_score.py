@@ -186,7 +186,7 @@ def test_stored_runs_of_one_judge_belong_together(tmp_path: Path) -> None:
     assert brackets(found.score)
     with pytest.raises(ArgumentError, match=r"judge 'judge' differs \(function"):
         corrected_score(tested, calibration=made("other", lenient, labels=True))
-    with pytest.raises(ArgumentError, match="the guidelines of the rubric differ"):
+    with pytest.raises(ArgumentError, match="the rubrics have different guidelines"):
         corrected_score(tested, calibration=made("guided", strict, labels=True, guidelines="Be strict."))
 
 
@@ -214,6 +214,6 @@ def test_items_without_a_decision_are_counted(on: Any, tmp_path: Path) -> None:
     found = corrected_score(tested, calibration=calibration, method="ppi++", on=on)
     assert (found.n_items, found.n_unjudged) == (48, 12)
     assert (found.n_labelled, found.n_labelled_unjudged) == (64, 16)
-    assert "excluded labelled items without a decision" in found.summary()
+    assert "labelled items excluded because they have no decision" in found.summary()
     alone = corrected_score(calibration, method="ppi++", on=on)
     assert (alone.n_unjudged, alone.n_labelled_unjudged) == (16, 16)

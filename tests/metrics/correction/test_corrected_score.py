@@ -165,11 +165,11 @@ def few_options(seed: int) -> tuple[Any, RubricDataset]:
 def test_no_interval_where_resamples_are_undefined() -> None:
     """Above a tenth of the resamples without a figure the others say too much: the value stands alone."""
     found = corrected_score(*few_options(seed=0))
-    assert "209 of them undefined" in found.score.method
+    assert "undefined resamples: 209" in found.score.method
     assert (found.score.low, found.score.high, found.score.reason) == (None, None, "degenerate_resamples")
     assert found.per_criterion["depth"].value.reason == "degenerate_resamples"
     kept = corrected_score(*few_options(seed=15))
-    assert "60 of them undefined" in kept.score.method
+    assert "undefined resamples: 60" in kept.score.method
     assert brackets(kept.score)
 
 

@@ -80,13 +80,13 @@ def test_criteria_of_few_items_are_warned_of() -> None:
     kappa = found.macro.kappa
     assert brackets(kappa)
     assert "smoothed bootstrap around the value" in kappa.method
-    warned = [one for one in found.warnings if "few items each (median 3)" in one]
+    warned = [one for one in found.warnings if "few items per criterion (median 3)" in one]
     assert len(warned) == 1 and "panel, judge (2 raters)" in warned[0] and "see by_scale" in warned[0]
     pooled = found.panel.by_scale["low | some | high"].kappa
     assert brackets(pooled) and "other items" in pooled.method
     text = found.summary()
     assert "Cells pooled by scale" in text
-    assert "few items each (median 3)" in text.splitlines()[1]
+    assert "few items per criterion (median 3)" in text.splitlines()[1]
     assert f"{pooled:.3f} on low | some | high" in text.splitlines()[1]
 
 

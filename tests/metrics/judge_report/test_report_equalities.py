@@ -196,7 +196,7 @@ def test_pooled_kappa_does_not_rise_from_base_rates() -> None:
     assert number(found.micro.kappa.value) == pytest.approx(0.0, abs=1e-12)
     pooled = found.panel.by_scale["UNMET | MET"].kappa
     assert number(pooled.value) == pytest.approx(0.0, abs=1e-12)
-    assert "chance within criteria" in pooled.method
+    assert "chance agreement within criteria" in pooled.method
 
 
 def test_every_criterion_is_the_agreement_of_its_labels() -> None:

@@ -66,7 +66,7 @@ def test_drawn_exchanges_come_close_to_all_of_them() -> None:
     gold = rng.normal(size=(3, 14)) + np.array([[0.0], [0.3], [0.5]])
     pred = gold + rng.normal(size=(3, 14))
     found = soft_pairwise_accuracy(gold, pred)
-    assert "14 segments, 10000 drawn permutations" in found.method
+    assert "14 segments, 10000 random permutations" in found.method
     assert found == pytest.approx(soft_accuracy(gold, pred), abs=0.01)
     assert soft_pairwise_accuracy(gold, pred) == found
     assert soft_pairwise_accuracy(gold, pred, rng=1) != found
@@ -159,5 +159,5 @@ def test_it_takes_the_interval_arguments_and_says_that_there_is_no_interval() ->
     assert found.value is not None
     assert (found.low, found.se, found.reason) == (None, None, "no_interval")
     assert soft_pairwise_accuracy(gold, pred, ci=None).reason is None
-    with pytest.raises(ArgumentError, match="no interval; ci must be None"):
+    with pytest.raises(ArgumentError, match="no interval; pass ci=None"):
         soft_pairwise_accuracy(gold, pred, ci="percentile")

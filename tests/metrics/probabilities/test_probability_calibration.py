@@ -59,7 +59,7 @@ def test_edges_belong_to_the_bin_below():
     """0.3 lies in (0.2, 0.3], 0 in the first bin; the method says so."""
     found = reliability_curve([1, 0, 1, 1], [0.0, 0.1, 0.3, 1.0])
     assert [(one.low, one.high, one.n) for one in found.bins] == [(0.0, 0.1, 2), (0.2, 0.3, 1), (0.9, 1.0, 1)]
-    assert "closed above" in found.method
+    assert "including upper edges" in found.method
     for k in range(1, 15):
         assert reliability_curve([1], [k / 14], bins=14).bins[0].high == k / 14
 

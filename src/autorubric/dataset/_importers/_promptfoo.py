@@ -24,7 +24,7 @@ from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
-_NOTHING_LEFT: Final = "without an assertion for judges"
+_NOTHING_LEFT: Final = "without a supported assertion"
 
 
 def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:

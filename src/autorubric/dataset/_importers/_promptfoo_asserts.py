@@ -150,7 +150,7 @@ class _Given:
         read: list[str] = []
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                message = f"value must be a non-empty text for the judge; got {shortened(text)}"
+                message = f"value must be a non-empty string; got {shortened(text)}"
                 self.faults.add((*self.at, "value"), message)
                 return []
             read.append(filled(text, self.test.values))
@@ -256,7 +256,7 @@ def _context(needed: Sequence[str], ask: str) -> Callable[[_Given], Imported | s
                 continue
             text = given.variable(name)
             if text is None:
-                return f"requires the variable {name!r} as a text in the file"
+                return f"requires the variable {name!r} as a string in the file"
             parts.append(f"{name.capitalize()}: {text}")
         return Imported([given.rating("\n".join(parts))], given.threshold(), is_approximated=True)
 

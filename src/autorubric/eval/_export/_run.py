@@ -41,7 +41,7 @@ class ExportedRun(Protocol):
 
     @property
     def partly_scored_items(self) -> int:
-        """Number of items with a score although a verdict behind it was lost."""
+        """Number of items that have a score although one of their verdicts was lost."""
         ...
 
     def votes_table(self) -> pd.DataFrame:

@@ -30,7 +30,7 @@ class AltTests(Findings):
     per_criterion: Mapping[str, AltTestResult]
 
     def blocks(self) -> list[Block]:
-        """Return the tests as blocks, starting with the most important finding."""
+        """Return the tests as content blocks for the text, HTML and LaTeX renderers, main finding first."""
         tested = [one for one in self.per_criterion.values() if one.passed is not None]
         opening = "No criterion could be tested: no annotator labelled 30 items that others also labelled."
         if tested:

@@ -45,8 +45,8 @@ from autorubric.metrics._scales import Codes
 from autorubric.metrics._votes_table import VotesTable
 from autorubric.values import Submission
 
-_PREFERENCE = "judge minus judges of other families, on own family's texts minus on other texts"
-_ERROR = "judge minus truth, on own family's texts minus on other texts"
+_PREFERENCE = "judge minus judges of other families: mean on own family's texts - mean on other texts"
+_ERROR = "judge minus truth: mean on own family's texts - mean on other texts"
 
 
 def self_preference(
@@ -99,7 +99,7 @@ def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float
     return TestedBias.by_t(effect, df)
 
 
-_LENGTH_BIAS = "partial Spearman of error and length, given truth"
+_LENGTH_BIAS = "partial Spearman correlation of error and length, given the truth"
 
 
 def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampling) -> TestedBias:
@@ -229,11 +229,11 @@ def bias_report(
       uses t with n - 3 degrees of freedom.
     - Position: the fraction of decided comparisons won by the candidate shown first, minus ½, over single
       votes with a known order. Use both orders; otherwise, showing better candidates first looks like a bias.
-    - Self-preference [2]: for each cell, the judge's value minus the mean value of judges from other
-      families. The bias is the mean of this difference on texts from the judge's own family minus its mean on
-      other texts [1], so neither a good generator nor a lenient judge affects it. No labels are needed,
-      because the truth cancels out. The test is Welch's t test with items as observations.
-      `own_error_difference` is the same contrast of judge minus truth, without the other judges.
+    - Self-preference (Panickssery et al. 2024): for each cell, the judge's value minus the mean value of
+      judges from other families. The bias is the mean of this difference on texts from the judge's own family
+      minus its mean on other texts (difference in differences), so neither a good generator nor a lenient
+      judge affects it. The truth cancels out, so no labels are needed. The test is Welch's t test with items
+      as observations. `own_error_difference` is the same contrast of judge minus truth.
 
     An undefined bias has a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons with a
     known order), `no_generator` (no item names a generator), `single_class` (leniency only: the truth does
@@ -331,5 +331,5 @@ def _notes(
         notes.append("penalties are reversed (1 - value), so a positive bias favours the text")
     kin = {families.get(one, one) for one in valued.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
-        notes.append("no judge belongs to a generator's family; pass families={name: family} to declare them")
+        notes.append("no judge belongs to a generator's family; pass families={name: family} if any do")
     return tuple(notes)

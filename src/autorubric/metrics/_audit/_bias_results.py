@@ -75,7 +75,7 @@ class JudgeBias:
 
 BIASES = {
     "leniency": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)",
-    "length_lean": "length (partial Spearman of error and length, given truth)",
+    "length_lean": "length (partial Spearman correlation of error and length, given the truth)",
     "position_lean": "position (win rate of the candidate shown first − ½)",
     "self_preference": "self-preference (own family's texts − other texts, relative to other judges)",
     "own_error_difference": "own-family error (mean error on own family's texts − on other texts)",
@@ -106,7 +106,7 @@ class BiasReport(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the results as blocks, starting with the most important finding."""
+        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
         blocks: list[Block] = [TextBlock(text=leaning_sentence(self, BIASES))]
         blocks += [
             TableBlock(

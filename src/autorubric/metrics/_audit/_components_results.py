@@ -89,7 +89,7 @@ class VarianceComponents(Findings):
     left_out: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the results as blocks, starting with the most important finding."""
+        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
         blocks: list[Block] = [
             TextBlock(text=variance_sentence(self)),
             _components_table(self.score),
@@ -118,8 +118,8 @@ def _components_table(study: GeneralisabilityStudy) -> TableBlock:
 
 def _reliability_table(study: GeneralisabilityStudy) -> TableBlock:
     figures = {
-        "G, order of items (design of the run)": study.g,
-        "Φ, values (design of the run)": study.phi,
+        "G, ranking of items (the run's votes)": study.g,
+        "Φ, item scores (the run's votes)": study.phi,
         "Φ of a single vote": study.single,
     }
     return TableBlock(
@@ -145,7 +145,7 @@ def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) ->
         for one in (study.plan,)
     ]
     return TableBlock(
-        title=f"Fewest votes that reach Φ = {target:g}",
+        title=f"Fewest votes needed to reach Φ = {target:g}",
         columns=("figure", "current Φ", "judges", "samples", "reached Φ", "reason"),
         rows=tuple(rows),
     )

@@ -77,7 +77,7 @@ def error_correlations(decided: Decided, resampling: Resampling) -> ErrorsTogeth
         for at, pair in enumerate(pairs)
     )
     done = sum(one.value is not None for one in pooled)
-    over = f"mean over pairs, {done} of {len(pairs)} pairs defined; {mean.method}"
+    over = f"mean over pairs of judges, {done} of {len(pairs)} pairs defined; {mean.method}"
     occupied = np.count_nonzero(sums.any(axis=1))
     mean = _on_z(replace(mean, method=over), k, int(occupied), resampling.confidence_level)
     return ErrorsTogether(pairs=named, mean=mean, effective=_effective(mean, k))
@@ -105,7 +105,7 @@ def _on_z(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Esti
 
 def _effective(mean: Estimate, k: int) -> Estimate:
     """Apply k / (1 + (k - 1) r) to the mean and its bounds, which swaps the bounds."""
-    method = f"k / (1 + (k - 1) r); {mean.method}"
+    method = f"k / (1 + (k - 1) r), where r is the {mean.method}"
     if mean.value is None:
         return Estimate.undefined(mean.reason or "no_variance", n=mean.n, method=method)
 

@@ -38,7 +38,7 @@ from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._votes_table import VotesTable
 
-_TAU = "Kendall's tau-b between scores under original and"
+_TAU = "Kendall's tau-b between scores with original and perturbed weights"
 _TIED = 1e-12
 
 
@@ -61,7 +61,7 @@ def weight_sensitivity(
 
 def _summary(taus: Array, scores: Array, resampling: Resampling) -> Estimate:
     tail = (1 - resampling.confidence_level) / 2
-    method = f"{_TAU} perturbed weights; quantiles of draws, {resampling.confidence_level:.0%}"
+    method = f"{_TAU}; quantiles over random weight sets, {resampling.confidence_level:.0%}"
     n, defined = int(np.count_nonzero(~np.isnan(scores))), taus[~np.isnan(taus)]
     if not len(defined):
         return Estimate.undefined("too_few_units" if n < 2 else "no_variance", n=n, method=method)
@@ -73,7 +73,7 @@ def _top_kept(scores: Array, perturbed: Array) -> Estimate:
     there = ~np.isnan(scores)
     if np.count_nonzero(there) < 2 or not perturbed.shape[1]:
         return Estimate.undefined(
-            "too_few_units", n=int(np.count_nonzero(there)), method="first item stays first"
+            "too_few_units", n=int(np.count_nonzero(there)), method="weight sets that keep the best item"
         )
     first = scores[there] >= scores[there].max() - _TIED
     still = perturbed[there] >= perturbed[there].max(0) - _TIED
@@ -94,7 +94,7 @@ def _tau(scores: Array, others: Array) -> Estimate:
     return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)
 
 
-_STRATIFIED_ALPHA = "stratified alpha, rubric groups as strata"
+_STRATIFIED_ALPHA = "Cronbach's alpha, stratified by the rubric's groups"
 
 
 def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
@@ -178,7 +178,7 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
 
     Items tied at the cut-off are included with equal fractional weight.
     """
-    method = f"mean of the upper {TAIL:.0%} of items - mean of the lower {TAIL:.0%}"
+    method = f"mean among the best {TAIL:.0%} of items - mean among the worst {TAIL:.0%}"
     kept = ~(np.isnan(values) | np.isnan(totals))
     n = int(np.count_nonzero(kept))
     # Identical items form one unit with a count, because few distinct values occur.
@@ -256,16 +256,16 @@ def item_analysis(
     All results use one rater's decisions as values in [0, 1]; criteria that have no values are listed in
     `dead`. Penalty values (negative weights) are reversed to 1 - value wherever criteria are combined.
 
-    - Discrimination is the correlation between a criterion and the mean of the item's other criteria [1], and
-      the criterion's mean among the best 27 % of items minus its mean among the worst 27 %, by mean value
-      [2]. Items tied at the cut-off are included in part.
+    - Discrimination is the correlation between a criterion and the mean of the item's other criteria (Lord
+      and Novick 1968), and the criterion's mean among the best 27 % of items minus its mean among the worst
+      27 % (Kelley 1939). Items are ordered by mean value; ties at the cut-off are included in part.
     - A pair of criteria is redundant if they have at least ten items in common and |r| is at least
       `redundant_from`.
     - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight
       is multiplied by e^(spread z), where z is standard normal.
-    - Reliability is Cronbach's alpha [3] over items that have every value, unweighted and weighted as in the
-      score, and alpha stratified by the rubric's groups [4]. Cronbach's alpha is undefined if fewer than two
-      items have every value (`too_few_units`), for example because rubrics differ between items.
+    - Reliability is Cronbach's alpha over items that have every value, unweighted and weighted as in the
+      score, and alpha stratified by the rubric's groups (Cronbach, Schönemann and McKie 1965). Alpha is
+      undefined if fewer than two items have every value (`too_few_units`), e.g. because rubrics differ.
 
     Scores are Σ w v / Σ positive w, with nested weights multiplied out. Gates, conditions and bonuses, which
     weights cannot express, are ignored and reported in `notes`. If a label table has no dataset, all criteria

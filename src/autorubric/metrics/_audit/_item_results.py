@@ -105,13 +105,13 @@ class ItemAnalysis(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """Return the results as blocks, starting with the most important finding."""
+        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
         figures: Mapping[str, Estimate] = {
             "Cronbach's alpha": self.alpha,
             "Cronbach's alpha, weighted": self.weighted_alpha,
             "stratified alpha": self.stratified_alpha,
-            f"Kendall's tau, weights perturbed (spread {self.weights.spread:g})": self.weights.tau,
-            "first item stays first": self.weights.top_kept,
+            f"Kendall's tau under perturbed weights (spread {self.weights.spread:g})": self.weights.tau,
+            "probability that the best item stays best": self.weights.top_kept,
         }
         pairs: tuple[tuple[Cell, ...], ...] = tuple(
             (one.first, one.second, *figure_cells(one.correlation)) for one in self.redundant

@@ -35,7 +35,7 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Nominal
 from autorubric.metrics._votes_to_truth._dawid_skene import dawid_skene
 
-_MODELLING = "accuracy, mean over categorical criteria; model fitted once"
+_MODELLING = "accuracy, mean over categorical criteria; Dawid–Skene model fitted once"
 
 
 def compare_aggregators(decided: Decided, resampling: Resampling, reason: Reason) -> AggregatorComparison:
@@ -88,10 +88,10 @@ def panel_audit(
     Two judges' errors are correlated within each criterion. To combine criteria, the sums of squares and
     products around each criterion's own means are pooled, so that differences in difficulty between criteria
     do not make judges look correlated. An error is 0 or 1 for categories, and judge minus truth for values.
-    The effective number of judges is k / (1 + (k - 1) r̄) [1, 2], where r̄ is the mean over the pairs whose
-    correlation is defined (see `n_pairs_defined`). Both figures have t intervals based on the bootstrap
-    standard error of Fisher's z = ½ log((1 + (k - 1) r) / (1 - r)); in simulations with 30 items, their
-    coverage is .91 to .97 (percentile intervals: .84 to .92).
+    The effective number of judges is k / (1 + (k - 1) r̄) (Clemen and Winkler 1985), where r̄ is the mean
+    over the pairs whose correlation is defined (see `n_pairs_defined`). Both r̄ and this number have t
+    intervals based on the bootstrap standard error of Fisher's z = ½ log((1 + (k - 1) r) / (1 - r)); in
+    simulations with 30 items, their coverage is .91 to .97 (percentile intervals: .84 to .92).
 
     A smaller panel's decision is recomputed from its judges' decisions, as the most frequent answer or the
     mean value. A tie counts as the average result of breaking it at random, so panels with an even number of
@@ -99,7 +99,7 @@ def panel_audit(
     them. Panels are compared on the cells (one criterion of one item) that every judge answered. The best
     single judge and the smallest panel within `epsilon` are chosen on a random half of the items and
     evaluated on the other half. With more than 10 judges, the smallest panel is built by adding one judge at
-    a time. Dawid–Skene [3] is fitted once per categorical criterion and not refitted in the resamples.
+    a time. Dawid–Skene is fitted once per categorical criterion and not refitted in the resamples.
 
     Results are undefined if there are no labels (`no_truth`), only one judge (`one_judge`), or no cell that
     all judges answered (`no_pairs`). Errors that do not vary have no correlation (`no_variance`). If r̄ <= -1
@@ -109,7 +109,7 @@ def panel_audit(
     Args:
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the labels; the run's own dataset by default.
-        epsilon: Maximum accuracy that the smallest panel may lose compared with all judges; at least 0.
+        epsilon: Largest accuracy loss allowed for the smallest panel, compared with all judges; at least 0.
         confidence_level: Confidence level of the intervals, computed by resampling items.
         n_resamples: Number of resamples.
         rng: Seed or NumPy generator for the resampling and the split of the items.

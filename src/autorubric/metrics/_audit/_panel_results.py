@@ -95,12 +95,12 @@ class PanelAudit(Findings):
 
     Attributes:
         judges: Names of the judges.
-        n_items: Number of items with at least one of the cells in `n_cells`.
+        n_items: Number of items with at least one cell counted in `n_cells`.
         n_cells: Number of cells that have a label and at least one judge's answer.
         n_complete: Number of those cells that every judge answered; all panels are compared on them.
         left_out: Criteria whose answers cannot be compared with a label: numbers without a range, or text.
         coverage: Fraction of labelled cells that every judge answered; None if there are no labelled cells.
-        epsilon: Maximum accuracy that the smallest panel may lose compared with all judges.
+        epsilon: Largest loss of accuracy allowed for the smallest panel, compared with all judges.
         panel: Accuracy of the panel of all judges.
         per_judge: Each judge's contribution to the panel, by name.
         correlations: Error correlation of each pair of judges.
@@ -131,7 +131,7 @@ class PanelAudit(Findings):
     aggregators: AggregatorComparison
 
     def blocks(self) -> list[Block]:
-        """Return the results as blocks, starting with the most important finding."""
+        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
         defined = f"{self.n_pairs_defined} of {len(self.correlations)} pairs"
         blocks: list[Block] = [
             TextBlock(text=panel_sentence(self)),

@@ -107,7 +107,7 @@ def estimate_of(
         return Estimate(value, n=n, method=method, reason="degenerate_resamples")
     tail = (1 - resampling.confidence_level) / 2
     low, high = np.quantile(defined, (tail, 1 - tail))
-    text = f"{method}, {undefined} of them undefined" if undefined else method
+    text = f"{method}; undefined resamples: {undefined}" if undefined else method
     if is_rounding(float(high - low), max(abs(value), 1.0)):
         # Identical items do not show how unseen items vary.
         return Estimate(value, n=n, method=text, reason="no_variance")
@@ -175,5 +175,5 @@ def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estim
         return share
     low, high = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))
     return replace(
-        share, low=low, high=high, method=f"{share.method}; score interval at the boundary", reason=None
+        share, low=low, high=high, method=f"{share.method}; score interval (value 0 or 1)", reason=None
     )

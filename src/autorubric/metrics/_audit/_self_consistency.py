@@ -56,10 +56,11 @@ class SelfConsistency(Findings):
         alpha: Krippendorff's alpha over the repeated answers.
         majority_share: Fraction of a unit's answers that equal its most common answer, averaged over units.
         within_sd: Standard deviation within units (root of the mean variance); only for numbers.
-        position_consistency: Fraction of equal pairs of answers in different orders, averaged over units.
-        order_effect: The same fraction for answers in one order, minus `position_consistency`: the agreement
-            lost because the order changes.
-        majority_shares: Pairs of a majority share and the number of units with it, sorted by share.
+        position_consistency: Fraction of pairs of answers given in different orders that are equal, averaged
+            over units.
+        order_effect: The same fraction for pairs given in the same order, minus `position_consistency`: the
+            agreement lost because the order changes.
+        majority_shares: Majority shares, each paired with the number of units that have it; sorted by share.
         n_units: Number of units with at least two answers.
         n_repeats: Largest number of answers in a unit.
         per_criterion: Results of each criterion; filled only in the entries of `per_judge`.
@@ -81,7 +82,7 @@ class SelfConsistency(Findings):
     per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
 
     def blocks(self) -> list[Block]:
-        """Return the results as blocks, starting with the most important finding."""
+        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
         rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
         blocks: list[Block] = [
             TextBlock(text=consistency_sentence(self)),
@@ -91,7 +92,7 @@ class SelfConsistency(Findings):
                 rows=rows,
             ),
             TableBlock(
-                title="Units by the share of their most common answer",
+                title="Number of units by share of the most common answer",
                 columns=("majority share", "units"),
                 rows=self.majority_shares,
             ),
@@ -119,14 +120,14 @@ def self_consistency(
     cluster: Iterable[Any] | None = None,
     **intervals: Unpack[ResamplingArguments],
 ) -> SelfConsistency:
-    """Measure how consistently a judge repeats its answers: flips, alpha [1] and order effect [2].
+    """Measure how consistently a judge repeats its answers: flip rate, alpha and order effect.
 
     Reliability is not validity: a judge may repeat the same wrong answer, and a judge that always prefers the
     candidate shown first is perfectly consistent within one order. Abstentions and failures count as missing,
     and units with fewer than two answers are excluded (`no_repeats` if no unit remains).
-    `position_consistency` and `order_effect` are undefined if orders are unknown or all the same
-    (`no_order`); `order_effect` also requires answers in the same order. `within_sd` requires numbers
-    (`not_comparable`), and alpha requires answers that vary (`single_class`).
+    `position_consistency` and `order_effect` (Wang et al. 2024) are undefined if orders are unknown or all
+    the same (`no_order`); `order_effect` also requires answers in the same order. `within_sd` requires
+    numbers (`not_comparable`), and alpha (Krippendorff 2004) requires answers that vary (`single_class`).
 
     Args:
         ratings: One judge's labels or numbers, shape `(n_units, n_repeats)`, where None and NaN are missing;
@@ -140,7 +141,7 @@ def self_consistency(
         **intervals: `confidence_level`, `n_resamples` (number of item resamples) and `rng`.
 
     Raises:
-        ArgumentError: If `ratings` has another form, or options for a table of ratings are passed with a run.
+        ArgumentError: If `ratings` has none of these forms, or a run is passed with options for a table.
     """
     resampling = Resampling(**intervals).fixed()
     ratings = _held(ratings)

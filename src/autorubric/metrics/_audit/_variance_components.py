@@ -43,15 +43,15 @@ def variance_components(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> VarianceComponents:
-    """Split vote variance by item, judge, order and sample, and plan votes for a target reliability [1].
+    """Split the variance of votes by item, judge, order and sample; find the votes for a target reliability.
 
-    The design is item × judge (× order, if the votes record it), with all facets random and crossed. A
-    judge's samples are independent draws with no common effect across items, so they are nested in item ×
-    judge × order, and their variance is the remainder (`sample`). If no question was asked repeatedly, this
-    variance cannot be separated from the highest-order interaction, and the two are reported together as
+    The design is item × judge (× order, if the votes record it), with all facets random and crossed (Brennan
+    2001). A judge's samples are independent draws with no common effect across items, so they are nested in
+    item × judge × order, and their variance is the remainder (`sample`). If no question was asked repeatedly,
+    this variance cannot be separated from the highest-order interaction, and both are reported as one,
     `residual`. With a single judge, `item` includes that judge's own view of an item. Estimates are MIVQUE(0)
-    [2]: they equal the ANOVA estimates in a balanced design and remain unbiased if votes are missing; no vote
-    is dropped. Negative estimates are set to 0 and flagged; `raw` keeps the original value.
+    (Hartley et al. 1978): they equal the ANOVA estimates in a balanced design and remain unbiased if votes
+    are missing; no vote is dropped. Negative estimates are set to 0 and flagged; `raw` keeps the original.
 
     Values are in [0, 1]; numbers without a range are used unchanged. Item scores are computed for each judge
     and sample with the rubric's weights, if the judge answered everything asked about the item. G is the

@@ -99,7 +99,7 @@ class AltTestResult:
         return asdict(self)
 
     def blocks(self) -> list[Block]:
-        """Return blocks: a sentence with the outcome and a table of the tests against each annotator."""
+        """Return content blocks: a sentence with the outcome and a table of the tests by annotator."""
         rows: list[tuple[Cell, ...]] = [
             (
                 one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),

@@ -47,9 +47,9 @@ class DecisionResult:
         hard_low: Lower bound with every open criterion (see `n_open`) at its worst; if there is no source of
             spread, the score of the votes with these criteria at their worst.
         hard_high: Upper bound with every open criterion at its best, defined in the same way.
-        sources: Sources of spread in the interval: repeated `samples` and several `judges`, or only
-            `judge_error`, the differences between the true and judged scores of labelled items, which include
-            the other two.
+        sources: Sources of spread in the interval: `samples` (repeated samples), `judges` (several judges),
+            or only `judge_error` (the differences between the true and judged scores of labelled items, which
+            include both).
         n_open: Number of open criteria, whose decision is CANNOT_ASSESS, failed, assumed or not asked.
         confidence_level: Confidence level of the interval.
         reason: Reason why there is no interval: `no_spread` (one vote per criterion and no labelled items),
@@ -75,7 +75,7 @@ class DecisionResult:
         return {**asdict(self), "score": self.score.to_dict(), "sources": list(self.sources)}
 
     def blocks(self) -> list[Block]:
-        """Return blocks: a sentence with the verdict, and its figures."""
+        """Return content blocks: a sentence with the verdict, and its figures."""
         figures: tuple[tuple[str, Cell], ...] = (
             ("score", self.score.value),
             (f"interval, {self.confidence_level:.0%}", ends_text(self.low, self.high) or "none"),

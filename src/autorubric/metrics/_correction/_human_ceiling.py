@@ -49,7 +49,7 @@ class HumanCeiling(Estimate):
         return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
 
     def blocks(self) -> list[Block]:
-        """Return blocks: a sentence with the mean, and a table of each annotator's metric."""
+        """Return content blocks: a sentence with the mean, and a table of each annotator's metric."""
         text = f"Each annotator against the others: mean {self.stat} {figure_text(self)}."
         if self.n_tied:
             text += f" Labels excluded because the other annotators were tied: {self.n_tied}."
@@ -217,7 +217,7 @@ def _mean(
 ) -> Estimate:
     defined = [one.value for one in single if one.value is not None]
     n = int(np.count_nonzero(np.any([one.there for one in pairs], axis=0))) if pairs else 0
-    method = f"{name}, mean of {len(defined)} of {len(single)} annotators against the others"
+    method = f"{name} against the other annotators, mean over {len(defined)} of {len(single)} annotators"
     if not defined:
         reason: Reason = single[0].reason or "no_pairs" if single else "no_pairs"
         return Estimate.undefined(reason, n=n, method=method)

@@ -33,7 +33,7 @@ def share_estimate(
     members = np.unique(cluster, return_inverse=True)[1].reshape(-1)
     n_clusters = int(members.max()) + 1
     se = mean_ends(hits, members, level).se
-    method = f"{name}; logit-t, {level:.0%}, {n_clusters} clusters"
+    method = f"{name}; logit-t interval, {level:.0%}, {n_clusters} clusters"
     if se is None:
         return Estimate(share, n=n, method=method, reason="too_few_units")
     return Estimate(share, *logit_t_ends(share, se, n_clusters, level), se, n, method)

@@ -64,9 +64,9 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
         # Identical labels show no spread and few labels too little; adding 1/4 per cell compensates for this.
         table = ppi.smoothed(units)
         if options.ci == "bootstrap-t":
-            return _score_t(table, options), "bootstrap-t on the smoothed table" + resampled
+            return _score_t(table, options), "bootstrap-t, 1/4 added to each table cell" + resampled
         quantile = t_quantile(options.confidence_level, units.n_labelled - 1)
-        return _score(table, quantile, quantile, options.lam), "score interval, smoothed table"
+        return _score(table, quantile, quantile, options.lam), "score interval, 1/4 added to each table cell"
     if options.ci == "bootstrap-t":
         return _bootstrap_t(units, options), "bootstrap-t" + resampled
     df = units.n_labelled - 1 if units.df is None else units.df

@@ -64,7 +64,7 @@ class CorrectedRate(Estimate):
         return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
 
     def blocks(self) -> list[Block]:
-        """Return blocks: a sentence with the rate, and the figures behind it."""
+        """Return content blocks: a sentence with the rate, and the figures behind it."""
         raw = figure_text(self.raw)
         text = f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
         if self.value is not None:
@@ -239,7 +239,7 @@ def _rogan_gladen(seen: _Verdicts, options: CorrectionOptions) -> Estimate:
         ends, undefined = percentile_ends(units, rogan_gladen.rate_of, options)
         reason: Reason = "degenerate_resamples" if undefined else "too_few_units"
         text = f"{name}; percentile bootstrap, {about}, {options.n_resamples} resamples"
-        text += f", {undefined} of them undefined" if undefined else ""
+        text += f"; undefined resamples: {undefined}" if undefined else ""
     else:
         ends, reason = rogan_gladen.analytic_ends(units, options.confidence_level), "too_few_units"
         text = f"{name}; Lang and Reiczigel, {about}"

@@ -61,8 +61,8 @@ def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedR
     ]
     if differences:
         raise ArgumentError(
-            f"calibration was not judged in the same way as result: {'; '.join(differences)}. The judges may "
-            "make different errors there; pass a labelled run with the same judges, prompts and criteria"
+            f"calibration was not judged in the same way as result: {'; '.join(differences)}. Pass a "
+            "labelled run with the same judges, prompts and criteria; otherwise, judges' errors may differ"
         )
     return calibration
 
@@ -114,7 +114,7 @@ def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
 def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]:
     """Yield a message if the rubrics' guidelines, which are in every prompt, differ."""
     if {rubric.guidelines for rubric in own} != {rubric.guidelines for rubric in other}:
-        yield "the guidelines of the rubric differ"
+        yield "the rubrics have different guidelines"
 
 
 def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
@@ -360,7 +360,7 @@ def _with_ends(
     kept = drawn[~np.isnan(drawn)]
     undefined = len(drawn) - len(kept)
     text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
-    text += f", {undefined} of them undefined" if undefined else ""
+    text += f"; undefined resamples: {undefined}" if undefined else ""
     if undefined > MOST_UNDEFINED * len(drawn):
         return Estimate(value, n=n, method=text, reason="degenerate_resamples")
     tail = (1 - options.confidence_level) / 2 if df is None else expanded_tail(options.confidence_level, df)

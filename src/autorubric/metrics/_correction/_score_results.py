@@ -83,12 +83,12 @@ class CorrectedScore:
         return {**asdict(self), "bends": list(self.bends)}
 
     def blocks(self) -> list[Block]:
-        """Return blocks: a sentence with the score, its figures and a table of the criteria."""
+        """Return content blocks: a sentence with the score, its figures and a table of the criteria."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("items", self.n_items),
             ("labelled items", self.n_labelled),
-            ("excluded items without a decision", self.n_unjudged),
-            ("excluded labelled items without a decision", self.n_labelled_unjudged),
+            ("items excluded because they have no decision", self.n_unjudged),
+            ("labelled items excluded because they have no decision", self.n_labelled_unjudged),
         )
         if self.on == "criteria":
             counts += (

@@ -234,7 +234,7 @@ def difference_estimate(
     analytic: Analytic = adjusted_wald_ends if shares else delta if contest.smooth else no_analytic
     bound = math.inf if contest.name == "MAE" or not contest.smooth else 1.0 if shares else 2.0
     figure = Figure(
-        name=f"difference of {contest.name}, a - b",
+        name=f"difference in {contest.name}, judge a - judge b",
         compute=contest.difference,
         reason=contest.reason,
         bounds=(-bound, bound),

@@ -47,9 +47,8 @@ def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator)
     defined = drawn[~np.isnan(drawn)]
     words = f"bootstrap, {n_resamples} resamples"
     if len(defined) < (1 - DEGENERATE_SHARE) * n_resamples:
-        return PValue(
-            None, f"{words}, {n_resamples - len(defined)} of them undefined", "degenerate_resamples"
-        )
+        undefined = n_resamples - len(defined)
+        return PValue(None, f"{words}; undefined resamples: {undefined}", "degenerate_resamples")
     slack = RELATIVE_ZERO * max(_scale(contest), float(np.abs(defined).max(initial=0.0)))
     tail = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
     return PValue(min(1.0, 2 * (1 + int(tail)) / (len(defined) + 1)), words)
@@ -70,13 +69,13 @@ def permutation_test(contest: Contest, observed: float, n: int, rng: np.random.G
     if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
         exchanged, weight = _all_exchanges(counts, outcomes)
         far = _far(contest.swapped(exchanged), observed, _scale(contest))
-        return PValue(min(1.0, float(weight[far].sum())), f"permutation, exact over {outcomes} outcomes")
+        return PValue(min(1.0, float(weight[far].sum())), f"exact permutation test, {outcomes} outcomes")
     step = max(1, _CHUNK_CELLS // max(len(counts), 1))
     extreme, scale = 0, _scale(contest)
     for start in range(0, n, step):
         exchanged = _random_exchanges(counts, min(step, n - start), rng)
         extreme += int(np.count_nonzero(_far(contest.swapped(exchanged), observed, scale)))
-    return PValue((1 + extreme) / (n + 1), f"permutation, {n} random exchanges")
+    return PValue((1 + extreme) / (n + 1), f"permutation test, {n} random swaps")
 
 
 def _scale(contest: Contest) -> float:

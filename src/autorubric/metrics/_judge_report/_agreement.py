@@ -231,7 +231,7 @@ def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
 
 def _adjacent_by_chance(table: Array, n: int, n_missing: int) -> Estimate:
     chance = classification.adjacent_by_chance(table)
-    method = "adjacent accuracy expected from the margins"
+    method = "adjacent accuracy expected by chance, given the margins"
     if math.isnan(chance):
         return Estimate.undefined("no_pairs", method=method, n_missing=n_missing)
     return Estimate(chance, n=n, method=method, n_missing=n_missing)

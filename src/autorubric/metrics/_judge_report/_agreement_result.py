@@ -45,7 +45,7 @@ class Abstentions:
         n_failed: Number of labelled units on which the judge failed.
         truth_rate: Proportion of abstentions in the truth, `n_truth / n_labelled`.
         pred_rate: Proportion of abstentions by the judge, `n_pred / n_labelled`.
-        kappa: Cohen's kappa for whether each abstains, over units with a label and a vote.
+        kappa: Cohen's kappa for whether truth and judge abstain, over units with a label and a vote.
     """
 
     n_labelled: int

@@ -31,12 +31,12 @@ def first_looks(
     n_items, n_cells = size
     found = []
     if len(raters) == 1:
-        found = [f"There are no judges to compare with the labels of {n_cells} cells."]
+        found = [f"There are no judges to compare with the {n_cells} labels."]
     elif not n_cells:
         found = ["There are no labels, so this report only describes how the judges agree with each other."]
     else:
         found = _headline(raters, ceiling, compared, n_items) or [
-            f"No metric is defined on any criterion ({n_items} items, {n_cells} labelled cells)."
+            f"No metric is defined on any criterion ({n_items} items, {n_cells} labels)."
         ]
         found += _without_answer(raters)
     found += _in_both_orders(raters["panel"])
@@ -107,7 +107,7 @@ def _caveat(rater: RaterReport) -> str:
     ]
     instead = f"; pooling the cells of each scale gives {', '.join(pooled)}" if pooled else ""
     return (
-        f"; criteria have few items each (median {median:g}), which biases their kappas and therefore the "
+        f"; there are few items per criterion (median {median:g}), which biases the kappas and therefore the "
         f"mean{instead}"
     )
 

@@ -133,7 +133,7 @@ def one_table(layout: Layout) -> Sequence[ScaleGroup]:
     return [group for group in layout.groups if group.level == "binary"]
 
 
-CHANCES = ("mixes base rates", "chance of a criterion's other items", "chance within criteria")
+CHANCES = ("mixes base rates", "chance agreement from other items", "chance agreement within criteria")
 """Source of the chance agreement in a scale's kappa if criteria have one, few or many pairs each."""
 
 

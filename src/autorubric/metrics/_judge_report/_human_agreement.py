@@ -39,7 +39,7 @@ class HumanAgreement(Findings):
         n_items: Number of items with a rating.
         n_shared: Number of items on which two or more annotators rated the same criterion.
         n_tied_labels: Number of cells (pairs of item and criterion) that have no label because ratings tie.
-        reliability: Reliability on each criterion and criterion part, by name. Excludes Kendall's W.
+        reliability: Reliability on each criterion, by name (numbered if repeated). Excludes Kendall's W.
         ceiling: Agreement of each annotator with the others, and means over criteria and annotators; None if
             no two annotators rated the same cell.
     """

@@ -107,7 +107,7 @@ class Resampled:
             n = self._pairs(total, name, pooled=True)
             reason = _REASONS[name] if groups or name in ("accuracy", "kappa") else "not_comparable"
             words = "all cells pooled (mixes base rates)" + (
-                ", chance within criteria" if name == "kappa" else ""
+                ", chance agreement within criteria" if name == "kappa" else ""
             )
             weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=groups))
             what = _What("micro", (rater, at), words, n, reason if n else "no_pairs", weights)
@@ -135,9 +135,9 @@ class Resampled:
         The gap is the mean of rater minus annotator, both compared with the other annotators.
         """
         words = {
-            "gap": "rater minus annotator, both against the other annotators, mean over annotators",
-            "ceiling": "mean over annotators of means over criteria",
-            "ceiling_micro": "mean over annotators of pooled cells",
+            "gap": "rater minus annotator, both compared with the other annotators, mean over annotators",
+            "ceiling": "mean over annotators of each annotator's mean over criteria",
+            "ceiling_micro": "mean over annotators of each annotator's value on all cells pooled",
             "ceiling_pooled": "mean over criteria, all annotators' pairs pooled",
         }[part]
         pooled = headlines.one_table(self.layout) if part == "ceiling_micro" else None
@@ -215,7 +215,7 @@ class Resampled:
         drawn = np.moveaxis(self.draws.drawn[what.part], 0, -1)[what.at]
         ends, how = self._ends(value, drawn, what, n_criteria)
         undefined = int(np.count_nonzero(np.isnan(drawn)))
-        text = f"{name}; {self._how(how)}" + (f", {undefined} of them undefined" if undefined else "")
+        text = f"{name}; {self._how(how)}" + (f"; undefined resamples: {undefined}" if undefined else "")
         if ends.low is None or ends.high is None:
             lost = undefined > DEGENERATE_SHARE * len(drawn)
             reason: Reason = "degenerate_resamples" if lost else "too_few_units"

@@ -89,7 +89,7 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
         scales: Scale for a label table that has no dataset, or a mapping from criterion name to scale.
         truth: Rule that combines several annotators' labels: `"mode"`, `"majority"` (more than half of them),
             `"median"` or `"mean"`. None uses the median for ordinal scales, so that every cell gets a label,
-            the mean for numbers, and the mode otherwise. Labels in the dataset are kept.
+            the mean for numbers, and the mode otherwise. Labels in `ground_truth` take precedence.
         abstain: How abstentions are counted; see `agreement`. `"as_category"` treats NA and CANNOT_ASSESS,
             from judges and in labels, as one additional category. `"as_negative"` corresponds to `as_unmet`
             and `as_worst` in `compute_metrics`.
@@ -380,7 +380,7 @@ def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
     """Warn about criteria with so few items that their kappas and the mean kappa are biased."""
     medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
     return [
-        f"{who}: criteria have few items each (median {median:g}), which biases their kappas and therefore "
+        f"{who}: there are few items per criterion (median {median:g}), which biases kappas and therefore "
         "the mean; see by_scale instead"
         for who, median in medians
         if median is not None

@@ -133,8 +133,8 @@ class RaterReport:
         rater: Name of the rater.
         kind: Kind of rater. A `"human"` rater is compared with the other annotators.
         macro: Means over criteria, the headline metrics.
-        micro: Metrics over all cells pooled. Because pooling mixes base rates, a rater that knows only these
-            scores well; kappa therefore computes chance agreement within each criterion.
+        micro: Metrics over all cells pooled. Pooling mixes base rates, so a rater that knows only the base
+            rates scores well; kappa therefore computes chance agreement within each criterion.
         by_scale: Metrics over the pooled cells of all criteria with the same scale, keyed by its labels;
             useful if each item has its own rubric. Kappa computes chance agreement within each criterion. If
             criteria have few pairs (median below 10), it computes each pair's chance agreement from the
@@ -174,7 +174,7 @@ def names_of(raters: Sequence[RaterReport]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanCeilings:
-    """Agreement between each annotator and the majority (mean of numbers) of the others, with means.
+    """Agreement between each annotator and the majority (for numbers, the mean) of the others.
 
     Cells on which the other annotators are tied are excluded, which slightly favours each annotator. A
     judge's metrics against the truth are therefore not directly comparable with an annotator's metrics

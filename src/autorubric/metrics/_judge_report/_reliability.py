@@ -171,7 +171,7 @@ def _columns(ratings: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
     if isinstance(rows, np.ndarray) and rows.ndim != 2:
         raise ArgumentError(f"ratings must have shape (n_units, n_raters); got {rows.shape}")
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        raise ArgumentError(f"ratings must be a table (n_units, n_raters); got {rows!r}")
+        raise ArgumentError(f"ratings must be a table of shape (n_units, n_raters); got {rows!r}")
     listed = [list(as_sequence(row, "a row of ratings")) for row in rows]
     widths = {len(row) for row in listed}
     if len(widths) > 1:

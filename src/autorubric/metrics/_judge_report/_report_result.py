@@ -90,7 +90,7 @@ class JudgeReport(Findings):
         return {name: one.failures for name, one in self.raters().items()}
 
     def raters(self) -> dict[str, RaterReport]:
-        """Return the reports by `"panel"` or judge id; a judge named `panel` has the key `"judge panel"`."""
+        """Return the reports keyed by `"panel"` and judge id; a judge named `panel` is `"judge panel"`."""
         everyone = [self.panel, *self.per_judge.values()]
         return dict(zip(names_of(everyone), everyone, strict=True))
 

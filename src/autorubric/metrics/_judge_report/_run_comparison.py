@@ -37,7 +37,7 @@ class JudgePair:
         b: Name of the second rater.
         comparison: Result of `compare_judges`, with the cells of each item as a cluster.
         adjusted_p: P-value adjusted for all comparisons of the run.
-        coverage: Fraction in [0, 1] of comparable labelled cells (item-criterion pairs) that both answered.
+        coverage: Fraction of labelled cells (item-criterion pairs) suited to the metric that both answered.
     """
 
     a: str
@@ -61,7 +61,7 @@ class RunComparison(Findings):
         panel: Comparison of the panel (a) with the best single judge (b), which is selected on the same
             items; this overstates its quality. Cells on which the judges' votes tie are excluded. None if
             there are fewer than two judges, or if the metric is undefined for all judges.
-        n_ties: Number of comparable labelled cells on which the judges' votes tie.
+        n_ties: Number of labelled cells suited to `stat` on which the judges' votes tie.
         n_ties_answered: Number of tied cells that the panel still answers.
     """
 

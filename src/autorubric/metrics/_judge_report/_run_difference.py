@@ -71,7 +71,7 @@ class RunDifference(Findings):
 
     @property
     def regressed(self) -> bool | None:
-        """Whether scores fell, that is, the whole interval of the mean difference is below 0.
+        """Whether scores fell, that is, whether the whole interval of the mean difference is below 0.
 
         If all items changed by the same amount, there is no interval, and the sign of the change decides. The
         value is None if fewer than two items have a score in both runs.

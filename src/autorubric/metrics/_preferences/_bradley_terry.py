@@ -30,12 +30,12 @@ def checked(comparison: Any) -> Comparison:
         ) from None
     if left == right or winner not in (left, right, None):
         raise ArgumentError(
-            f"a comparison needs two different players, and one of them or None as winner: {comparison!r}"
+            f"a comparison needs two different players and one of them or None as winner; got {comparison!r}"
         )
     return left, right, winner
 
 
-_ELO = "Elo, legacy: depends on the order of the comparisons"
+_ELO = "Elo (legacy method; depends on the order of the comparisons)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,11 +62,11 @@ def soft_pairwise_accuracy(
         raise ArgumentError(f"n_permutations must be at least {_LEAST}; got {n_permutations!r}")
     options = IntervalOptions(**interval)
     if options.ci not in ("auto", None):
-        raise ArgumentError(f"soft pairwise accuracy has no interval; ci must be None, got {options.ci!r}")
+        raise ArgumentError(f"soft pairwise accuracy has no interval; pass ci=None; got {options.ci!r}")
     sides, n_missing = _read(gold, pred, options)
     n_systems, n_units = sides[0].shape
     exact = n_units <= _EXACT_SEGMENTS
-    ways = f"all {2**n_units}" if exact else f"{n_permutations} drawn"
+    ways = f"all {2**n_units}" if exact else f"{n_permutations} random"
     what = "segments" if options.cluster is None else "clusters of segments"
     method = f"soft pairwise accuracy ({n_units} {what}, {ways} permutations)"
     if n_systems < 2 or not n_units:

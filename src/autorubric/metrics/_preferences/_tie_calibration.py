@@ -116,7 +116,7 @@ def tie_calibrated_pairwise_accuracy(
     gains = _gains(items, rng)
     fold = _deal(items, folds, rng)
     chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
-    note = "in-sample optimum, optimistic: report cross_validated"
+    note = "in-sample optimum (optimistic; report cross_validated instead)"
     every = Part(
         items=np.arange(items.n),
         counts=count_pairs(items.gold, items.pred, items.groups, ties="credit", epsilon=chosen),

@@ -102,7 +102,7 @@ def describe_bins(bins: int | None, strategy: Strategy) -> str:
     if bins is None:
         return "one bin per distinct forecast"
     kind = "equal width" if strategy == "width" else "equal mass (quantiles of the sample)"
-    return f"{bins} bins of {kind}, closed above (the first also below)"
+    return f"{bins} bins of {kind}, including upper edges (the first bin also its lower edge)"
 
 
 def stated_forecasts(given: Forecasts) -> tuple[Array, Array, str]:

@@ -19,7 +19,7 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Scale
 
 _MOST_POINTS = 100
-_NAME = "area under the risk-coverage curve, equal confidences as one step"
+_NAME = "area under the risk-coverage curve, with equal confidences as one step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
