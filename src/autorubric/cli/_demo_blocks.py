@@ -72,8 +72,8 @@ def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
     return TextBlock(
         title="autorubric demo",
         text=f"{result.total_items} replies from a support desk, graded on "
-        f"{len(result.dataset.criterion_names)} weighted criteria and compared with manual labels. "
-        "The replies and labels are synthetic, so the figures do not apply to real texts.\n"
+        f"{len(result.dataset.criterion_names)} weighted criteria and compared with labels written by hand. "
+        "The replies are synthetic, so the figures do not apply to real text.\n"
         f"{judges}",
     )
 
@@ -235,7 +235,7 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
         TextBlock(
             title="Real judges",
             text="200 summaries from SummHay (Apache-2.0): how well do they cover 1,419 insights? The "
-            "recorded verdicts of six models from 2024 are compared with a human annotator's.",
+            "recorded verdicts of six LLM judges from 2024 are compared with a human annotator's.",
         ),
         table,
         TextBlock(text="\n".join(_sentences(found, judges))),

@@ -80,7 +80,7 @@ def _gate(value: str) -> Gate:
     known = "sensitivity" if low and known == "recall" else known
     if low and known not in _WITH_ENDS:
         raise ArgumentError(
-            f"--fail-under {value!r}: {name} has no interval; .low is available for: tpr, tnr, recall, "
+            f"--fail-under {value!r}: .low is not available for {name}, but for: tpr, tnr, recall, "
             f"{', '.join(_WITH_ENDS)}"
         )
     if least > 1:

@@ -51,7 +51,7 @@ def run_resumable(
     if preflight and grader.models:
         # Before the run, since a server that does not answer keeps it waiting.
         longest = max(model.timeout for model in grader.models)
-        notice(f"sending a test request to each model first (up to {longest:g} s; --no-preflight skips it) …")
+        notice(f"each model gets a test request first (up to {longest:g} s; --no-preflight skips it) …")
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
         runner = autorubric.EvalRunner(
             dataset, grader, config, preflight=_report_check if preflight else None

@@ -78,7 +78,7 @@ def demo(  # noqa: PLR0913
 
     The first has 72 synthetic replies from a support desk, labelled by hand. Of these, 40 train one of two
     offline judges; both judges, as a baseline panel, grade the other 32. The second has 200 summaries with
-    recorded verdicts from six language models and one human annotator.
+    recorded verdicts from six LLM judges and one human annotator.
 
     With --json, prints an object with the keys experiment_dir, judges, n_train, n_test, mean_score, items
     (id, score, label_score and judge_scores of each), metrics (as in `autorubric metrics`) and real_judges

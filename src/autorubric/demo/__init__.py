@@ -53,7 +53,7 @@ def summary_dataset() -> RubricDataset:
 
 
 def summary_judges() -> list[RecordedJudge]:
-    """Return judges for `summary_dataset` with the recorded verdicts of six language models from 2024."""
+    """Return judges for `summary_dataset` with the recorded verdicts of six LLM judges from 2024."""
     content = _summhay()
     judges = [rater for rater in content["summaries"][0]["labels"] if rater != _HUMAN]
     return [

@@ -62,6 +62,7 @@ class Failure:
         retry_after: Seconds to wait, if the provider specifies them.
         had_schema: Whether the request included a JSON schema.
         key: Description of the key that was sent, for errors about keys; empty if unknown.
+        address: Address that the request was sent to; empty if unknown.
     """
 
     model: str
@@ -70,6 +71,13 @@ class Failure:
     retry_after: float | None = None
     had_schema: bool = False
     key: str = ""
+    address: str = ""
+
+    @property
+    def not_found(self) -> str:
+        """Message for a model or an address that does not exist."""
+        where = f" at {self.address}" if self.address else ""
+        return f"no such model or endpoint{where}; check the model's name and the address"
 
 
 def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
@@ -128,7 +136,7 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
         401: (AuthenticationError, failure.key or _CHECK_KEY),
         402: (RequestRefusedError, "the account's credit is used up; add credit or use another model"),
         403: (AuthenticationError, failure.key or "the key has no permission to use this model"),
-        404: (ModelNotFoundError, "no such model or endpoint; check model and api_base"),
+        404: (ModelNotFoundError, failure.not_found),
         405: (ModelNotFoundError, "the address does not accept POST requests; check api_base"),
         408: (ProviderTimeoutError, "the provider timed out waiting for the request"),
         409: (TransientError, "the provider reports a conflict"),
@@ -157,7 +165,7 @@ def _refused(failure: Failure) -> tuple[type[ProviderError], str]:
     if says_key_is_wrong(text):
         return AuthenticationError, failure.key or _CHECK_KEY
     if _NO_MODEL.search(text):
-        return ModelNotFoundError, "no such model or endpoint; check model and api_base"
+        return ModelNotFoundError, failure.not_found
     return RequestRefusedError, "the provider rejects the request"
 
 

@@ -164,6 +164,7 @@ class OpenAITransport:
             retry_after=retry_after,
             had_schema=request.schema is not None,
             key=self._key_note,
+            address=self._url,
         )
         if is_filtered(failure):
             return refusal_of(failure, self._mask)

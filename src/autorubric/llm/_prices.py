@@ -17,7 +17,7 @@ CHARACTERS_PER_TOKEN: Final = 4
 """Approximation for English text; the models' own tokenizers differ from it by about a quarter."""
 REPLY_TOKENS: Final = 200
 """Assumed number of tokens in a reply if nothing is known about it."""
-PRICE_IT: Final = "set input_cost_per_token and output_cost_per_token in its LLMConfig"
+PRICE_IT: Final = "set input_cost_per_token and output_cost_per_token in the run file or its LLMConfig"
 """Advice for an unknown price."""
 
 
