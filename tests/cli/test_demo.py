@@ -25,7 +25,7 @@ def test_the_packaged_dataset_is_complete() -> None:
     dataset = demo_dataset()
     assert len(dataset) == 72
     assert dataset.num_criteria == 9
-    assert "made up" in str(demo_dataset.__doc__) and dataset.metadata["synthetic"]
+    assert "invented" in str(demo_dataset.__doc__) and dataset.metadata["synthetic"]
 
 
 def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
@@ -161,7 +161,7 @@ def test_a_model_that_refuses_exits_with_three(cli: Cli, openai_server: OpenAISe
     openai_server.script({"do": "status", "status": 401, "message": "bad key"}, repeat="last")
     done = asked(cli, openai_server)
     assert (done.code, done.out) == (3, "")
-    assert "did not answer its test request" in done.err and "bad key" in done.err
+    assert "failed its test request" in done.err and "bad key" in done.err
 
 
 def test_a_reply_that_fails_is_told(cli: Cli, openai_server: OpenAIServer) -> None:

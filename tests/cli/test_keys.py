@@ -285,7 +285,7 @@ def test_a_wrong_setting_costs_one_request(
     }[command]
     done = cli(*call, "--api-base", openai_server.api_base)
     assert (done.code, done.out) == (3, "")
-    assert "did not answer its test request" in done.err and said in done.err
+    assert "failed its test request" in done.err and said in done.err
     assert done.err.count("Error: ") == 1
     models = sorted(one["body"]["model"] for one in openai_server.log())
     assert models == (["m"] if command == "demo" else ["m", "other"])

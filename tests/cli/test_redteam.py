@@ -77,7 +77,7 @@ def test_a_model_that_is_down_is_not_robust(
     )  # fmt: skip
     assert done.code == 3
     assert done.out == ""
-    assert "did not answer its test request" in done.err and "401" in done.err
+    assert "failed its test request" in done.err and "401" in done.err
     assert len(openai_server.log()) == 1
 
 

@@ -128,7 +128,7 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
         # An unreadable reply may be caused by this item, and a late one by a model that is being loaded.
         hint = "; --no-preflight skips this request" if kind in ("ReplyError", "ProviderTimeoutError") else ""
         raise JudgeError(
-            f"judge {judge_id!r} failed its test request, so the run was not started: {said or kind}{hint}"
+            f"judge {judge_id!r} failed its test request, so grading was not started: {said or kind}{hint}"
         )
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
     seconds = [vote.latency_seconds for vote in votes if vote.latency_seconds is not None]
