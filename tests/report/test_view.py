@@ -376,3 +376,43 @@ def test_a_person_labels_in_the_page(tmp_path: Path, browser: Browser) -> None:
 
     with viewing(tmp_path / "run") as url:
         browser.look(f"{url}#item/1", look, served=True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
+def test_only_the_new_label_is_saved(suffix: str, tmp_path: Path) -> None:
+    """A correction made in the file between two views stays, and the last of two raters decides."""
+    file = tmp_path / f"texts{suffix}"
+    texts().to_file(file)
+    data = RubricDataset.from_file(file, rubric=None if suffix == ".json" else RUBRIC)
+    graded(tmp_path, data)
+    for rater, place, value in (("ada", 1, "MET"), ("bob", 2, "UNMET"), ("ada", 2, "MET")):
+        if (rater, place) == ("bob", 2):
+            content = file.read_text(encoding="utf-8")
+            assert content.count('"MET"') + content.count(",MET") >= 1
+            corrected = content.replace(",MET", ",UNMET").replace('"polite": "MET"', '"polite": "UNMET"')
+            assert corrected != content
+            file.write_text(corrected, encoding="utf-8", newline="")
+        with viewing(tmp_path / "run", "--dataset", file, "--rater", rater) as url:
+            label = {"item": data.item_id(place), "criterion": "polite", "value": value}
+            assert ask(url, "labels", label)[0] == 200
+    found = RubricDataset.from_file(file, rubric=None if suffix == ".json" else RUBRIC)
+    assert [found.item_truth(at)["polite"] for at in (1, 2)] == ["UNMET", "MET"]
+
+
+def test_labels_of_other_criteria_keep_their_columns(tmp_path: Path) -> None:
+    """`--truth` for one criterion does not move the labels of another to a new column."""
+    file = tmp_path / "replies.csv"
+    rubric = Rubric([*RUBRIC, PassFailCriterion(name="refund", requirement="It offers a refund.")])
+    file.write_text("reply,right,human_refund\na,yes,true\nb,no,false\n", encoding="utf-8")
+    columns = {"submission": "reply", "truth": {"polite": "right"}}
+    data = RubricDataset.from_file(file, rubric=rubric, **columns)
+    evaluate_sync(
+        data, CriterionGrader(judges=[lambda request: request.criterion.conservative()]),
+        experiments_dir=tmp_path, experiment_name="run", show_progress=False,
+    )  # fmt: skip
+    with viewing(
+        tmp_path / "run", "--dataset", file, "--submission", "reply", "--truth", "polite=right"
+    ) as url:
+        label = {"item": data.item_id(1), "criterion": "refund", "value": True}
+        assert ask(url, "labels", label)[0] == 200
+    assert file.read_text(encoding="utf-8") == "reply,right,human_refund\na,yes,true\nb,no,true\n"

@@ -71,7 +71,9 @@ class RunPage:
             self._refresh()
             if self._page is None:
                 started = time.monotonic()
-                result = replace(self._result, dataset=self._labelled())
+                # A dataset file has the labels; those of a run alone are in its folder.
+                labelled = self._given if self._file is not None else self._labelled(self._named())
+                result = replace(self._result, dataset=labelled)
                 self._page = report_html(result, live={"version": self._version, "saved": self.n_saved})
                 self._took += time.monotonic() - started
             return self._page
@@ -121,8 +123,9 @@ class RunPage:
             self._page = None
             if self._file is not None:
                 self._check_unchanged(self._file)
-                save_truth(self._labelled(), self._file, {place: {name: value}}, self._fields)
-                self._content = self._file.read_bytes()
+                labelled = self._labelled({item_id: {name}})
+                save_truth(labelled, self._file, {place: {name: value}}, self._fields)
+                self._given, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
             return {"saved": self.n_saved, "label": value}
 
@@ -176,7 +179,7 @@ class RunPage:
         if not same:
             raise ArgumentError(f"{file} does not match {self._run}; pass the dataset that was graded")
         self._content = content
-        self._fields = {**(found.field_map or {}), **fields}
+        self._fields = {**fields, **(found.field_map or {})}
         if file.suffix.lower() in (".csv", ".tsv"):
             # The ids of a table depend on the chosen columns, whereas the ids of the run are known.
             labels = ({"ground_truth": one.ground_truth} if one.ground_truth else {} for one in found)
@@ -184,12 +187,16 @@ class RunPage:
             found = graded.with_items(items)
         self._given = found
 
-    def _labelled(self) -> RubricDataset:
-        """Return the dataset with the labels entered on the page as its ground truth."""
+    def _named(self) -> dict[str, set[str]]:
+        """Return the criteria with labels in the run's folder, by item id."""
         path = self._run / LABELS
         named: dict[str, set[str]] = {}
         for label in _lines(path) if path.is_file() else ():
             named.setdefault(label["item_id"], set()).add(label["criterion"])
+        return named
+
+    def _labelled(self, named: Mapping[str, set[str]]) -> RubricDataset:
+        """Return the dataset with the last label entered on the page for each of these criteria."""
         places = [at for at, item_id in enumerate(self._given.item_ids()) if item_id in named]
         if not places:
             return self._given
@@ -198,7 +205,8 @@ class RunPage:
             item.model_copy(update={"metadata": {DISPUTED: self._answers(place, named[part.item_id(at)])}})
             for at, (place, item) in enumerate(zip(places, part, strict=True))
         ]
-        return merge_labels(self._given, [path], disputed=part.with_items(decided)).dataset
+        path, disputed = self._run / LABELS, part.with_items(decided)
+        return merge_labels(self._given, [path], disputed=disputed, latest=True).dataset
 
     def _answers(self, place: int, names: set[str]) -> dict[str, Any]:
         """Return the panel's answers on some criteria of an item."""

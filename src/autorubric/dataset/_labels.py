@@ -121,7 +121,11 @@ class _Cell(NamedTuple):
 
 
 def merge_labels(
-    dataset: RubricDataset, paths: Sequence[str | Path], *, disputed: RubricDataset | None = None
+    dataset: RubricDataset,
+    paths: Sequence[str | Path],
+    *,
+    disputed: RubricDataset | None = None,
+    latest: bool = False,
 ) -> MergedLabels:
     """Merge labels that annotators saved on annotation pages into a dataset.
 
@@ -133,12 +137,13 @@ def merge_labels(
     With `disputed`, the labels become the ground truth of the disputed criteria. The item's metadata records
     under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file (`source`), why
     (`reason`), based on which votes (`votes`), and which label was replaced (`before`). If adjudicators
-    disagree, no label is set, and a notice is added.
+    disagree, no label is set, and a notice is added, unless `latest` is True.
 
     Args:
         dataset: Dataset that the labels belong to.
         paths: Label files (JSON lines).
         disputed: Items labelled for adjudication, as returned by `disputed_items`.
+        latest: Whether the latest label is used if adjudicators disagree.
 
     Raises:
         DatasetError: If a file has errors, labels do not match their criteria, or no label belongs to the
@@ -151,7 +156,7 @@ def merge_labels(
         items = merging.rated(kept)
     else:
         said = {disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)}
-        kept = merging.in_dispute(kept, said)
+        kept = merging.in_dispute(kept, said, latest=latest)
         items = merging.decided(kept, said)
     raters = tuple(dict.fromkeys(label.rater for label in kept))
     return MergedLabels(
@@ -260,8 +265,10 @@ class _Merging:
             return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
         return dict(given or {})
 
-    def in_dispute(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[Label]:
-        """Return one label for each disputed criterion of an item; contradictory labels are skipped."""
+    def in_dispute(
+        self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]], *, latest: bool
+    ) -> list[Label]:
+        """Return one label for each disputed criterion of an item: the latest, or none if they differ."""
         cells: dict[_Cell, list[Label]] = {}
         outside = 0
         for label in labels:
@@ -273,11 +280,11 @@ class _Merging:
             self.notices.append(f"skipped {outside} labels of criteria that were not in dispute")
         kept = []
         for cell, given in cells.items():
-            if any(one.value != given[0].value for one in given):
+            if not latest and any(one.value != given[0].value for one in given):
                 told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
                 self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {told}")
             else:
-                kept.append(given[-1])
+                kept.append(max(enumerate(given), key=lambda one: (one[1].time, one[0]))[1])
         return kept
 
     def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
