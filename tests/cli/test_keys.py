@@ -149,16 +149,55 @@ def test_an_unset_variable_is_an_error_before_anything_is_sent(
 def test_one_key_is_not_for_two_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address, models of several providers would all get the key."""
     monkeypatch.setenv("MY_KEY", _KEY)
-    with pytest.raises(ArgumentError, match="a key is sent to one provider only"):
-        parse_judges(["gpt-6-luna", "anthropic/claude-sonnet-5-5"], api_key_env="MY_KEY")
+    for other in ("anthropic/claude-sonnet-5-5", "claude-sonnet-5-5"):
+        with pytest.raises(ArgumentError, match="a key is sent to one provider only"):
+            parse_judges(["gpt-6-luna", other], api_key_env="MY_KEY")
     judges = parse_judges(["gpt-6-luna", "openai/other"], api_key_env="MY_KEY")
     assert [judge.api_key_env for judge in judges if isinstance(judge, LLMConfig)] == ["MY_KEY", "MY_KEY"]
 
 
 def test_a_fallback_of_another_provider_does_not_get_the_key() -> None:
     """Neither the key nor the name of its variable."""
-    config = LLMConfig(model="openai/a", api_key_env="MY_KEY", fallbacks=("openai/b", "anthropic/c"))
-    assert [one.api_key_env for one in config.fallback_configs()] == ["MY_KEY", None]
+    others = ("openai/b", "anthropic/c", "gpt-6-luna", "claude-sonnet-5-5")
+    config = LLMConfig(model="openai/a", api_key_env="MY_KEY", fallbacks=others)
+    assert [one.api_key_env for one in config.fallback_configs()] == ["MY_KEY", None, "MY_KEY", None]
+    bare = LLMConfig(model="gpt-6-luna", api_key_env="MY_KEY", fallbacks=("claude-sonnet-5-5",))
+    assert bare.fallback_configs()[0].api_key_env is None
+    own = LLMConfig(model="a", api_base="http://h/v1", api_key_env="MY_KEY", fallbacks=("b",))
+    assert (own.fallback_configs()[0].api_base, own.fallback_configs()[0].api_key_env) == (
+        "http://h/v1",
+        "MY_KEY",
+    )
+
+
+@pytest.mark.parametrize("model", ["vllm/Qwen/Qwen3-8B", "hosted_vllm/m", "sglang/m", "custom_openai/m"])
+def test_a_model_on_an_own_server_needs_an_address(
+    model: str, cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No text is sent to OpenAI, whose address litellm would use."""
+    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, openai_server.api_base)
+    monkeypatch.setenv("OPENAI_API_KEY", _KEY)
+    monkeypatch.delenv("HOSTED_VLLM_API_BASE", raising=False)
+    done = cli("eval", dataset, "--judge", model)
+    assert done.code == 3 and "the address of your server is not set; use --api-base" in done.err
+    assert openai_server.log() == []
+
+
+@pytest.mark.parametrize("base", ["http://user:pass-word@h:abc/v1", "user:pass-word@h/v1", "sk-pass-word"])
+def test_an_address_with_a_secret_is_not_shown(base: str) -> None:
+    """Neither a password in it nor a key in its place."""
+    with pytest.raises(ArgumentError, match=r"is not an http|must not have a user") as caught:
+        parse_judges(["m"], api_base=base)
+    assert "pass-word" not in str(caught.value)
+
+
+def test_a_rate_limit_costs_seconds(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """A provider that asks for a longer wait ends the command with the reason."""
+    openai_server.script({"do": "status", "status": 429, "headers": {"Retry-After": "30"}})
+    done = cli(*_call(dataset, openai_server))
+    assert done.code == 3 and "--no-preflight skips this request" in done.err
+    assert len(openai_server.log()) == 1
 
 
 def test_the_variable_is_neither_secret_nor_in_a_manifest() -> None:

@@ -73,7 +73,7 @@ def override(
         settings: Model settings by field of `JudgeEntry`; None for flags that were not set.
     """
     from autorubric.judges import demand_models
-    from autorubric.llm import prefix_of
+    from autorubric.llm import owner_of
     from autorubric.run_file import set_up
 
     given = {key: value for key, value in changes.items() if value is not None}
@@ -91,7 +91,7 @@ def override(
     models = [entry.model for entry in file.judges if entry.is_model]
     demand_models(models, **chosen)
     variable = chosen.get("api_key_env")
-    bases = {entry.api_base or prefix_of(entry.model) for entry in file.judges if entry.is_model}
+    bases = {entry.api_base or owner_of(entry.model) for entry in file.judges if entry.is_model}
     if variable is not None and len(bases) > 1 and "api_base" not in chosen:
         raise ArgumentError(
             f"--api-key-env {variable}: the judges use several addresses or providers, and a key is sent to "

@@ -123,7 +123,7 @@ class RunPage:
             self._page = None
             if self._file is not None:
                 self._check_unchanged(self._file)
-                labelled = self._labelled({item_id: {name}})
+                labelled = self._labelled({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
                 self._given, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1

@@ -368,8 +368,11 @@ def completed_for_rows(
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
     own = list(DataItem.model_fields)
     missing = [name for name in own if name not in keys]
-    if not fields and any(difflib.get_close_matches(key, missing, n=1, cutoff=0.85) for key in keys):
-        return None
+    for key in () if fields else keys:
+        near = difflib.get_close_matches(key, missing, n=1, cutoff=0.85)
+        # `rating` and `prompts` are likely columns of the user's own, not misspelled keys.
+        if near and near[0].rstrip("s") != key.rstrip("s"):
+            return None
     return completed(fields, keys, own, rubric, lambda key: [row.get(key) for row in mappings])
 
 

@@ -120,13 +120,16 @@ async def _tested(
     return {name: [*stored.get(name, ()), *cast.get(name, ())] for name in {**stored, **cast}}
 
 
+_MAY_PASS = ("ReplyError", "ProviderTimeoutError", "RateLimitError")
+
+
 def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
     errors = [vote.error for vote in votes if vote.error]
     if errors and len(errors) == len(votes):
         # The error's message is more informative than its class.
         kind, _, said = errors[0].partition(": ")
-        # An unreadable reply may be caused by this item, and a late one by a model that is being loaded.
-        hint = "; --no-preflight skips this request" if kind in ("ReplyError", "ProviderTimeoutError") else ""
+        # This item may cause an unreadable reply, a model that is being loaded a late one.
+        hint = "; --no-preflight skips this request" if kind in _MAY_PASS else ""
         raise JudgeError(
             f"judge {judge_id!r} failed its test request, so grading was not started: {said or kind}{hint}"
         )

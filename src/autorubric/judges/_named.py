@@ -16,7 +16,7 @@ from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._recorded import RecordedJudge
 from autorubric.judges._specs import JudgeLike, JudgeSpec
 from autorubric.judges._supervised import SupervisedJudge
-from autorubric.llm import LLMConfig, prefix_of, unset_variable
+from autorubric.llm import LLMConfig, owner_of, unset_variable
 
 _OWN: Final = ("lexical", "supervised", "recorded")
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
@@ -55,7 +55,7 @@ def named_judges(
     judges = [_judge(text, settings, samples, option) for text in given]
     models = [who for _, who in map(split_name, given) if names_model(who)]
     demand_models(models, samples=samples, temperature=temperature, api_key_env=api_key_env)
-    providers = {prefix_of(model) or "openai" for model in models}
+    providers = {owner_of(model) for model in models}
     if api_key_env is not None and api_base is None and len(providers) > 1:
         raise ArgumentError(
             f"--api-key-env {api_key_env}: the models belong to several providers ({', '.join(models)}), but "

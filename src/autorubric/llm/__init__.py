@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
     from autorubric.llm._exchange import Exchange
     from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
-    from autorubric.llm._names import prefix_of, unset_variable
+    from autorubric.llm._names import owner_of, prefix_of, unset_variable
     from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
     from autorubric.llm._retry import listen_to_retries, without_retries
     from autorubric.llm._route import pricings_of
@@ -38,7 +38,7 @@ __all__ = [
     "LLMConfig", "Message", "ModelReply", "ModelRequest", "Price", "Pricing", "ReplyCache",
     "ReplySchema", "Role", "Spending", "SpendingLimit", "SpendingLimitName", "ThinkingConfig",
     "ThinkingLevel", "Transport", "TransportName", "TruncatePolicy", "budget_in_force", "generate",
-    "generate_sync", "holds_secret", "listen_to_retries", "one_call", "parse_json",
+    "generate_sync", "holds_secret", "listen_to_retries", "one_call", "owner_of", "parse_json",
     "parse_json_list", "parse_reply", "prefix_of", "pricings_of", "prompt_tokens",
     "spending_within", "unset_variable", "without_retries", "without_thinking",
 ]  # fmt: skip
@@ -57,7 +57,7 @@ _HOMES = {
     "_secrets": ("holds_secret",),
     "_retry": ("listen_to_retries", "without_retries"),
     "_json": ("parse_json", "parse_json_list", "parse_reply", "without_thinking"),
-    "_names": ("prefix_of", "unset_variable"),
+    "_names": ("owner_of", "prefix_of", "unset_variable"),
     "_route": ("pricings_of",),
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from pydantic import (
 
 from autorubric.criteria import REASON_LENGTH
 from autorubric.errors import AuthenticationError
-from autorubric.llm._names import prefix_of, unset_variable
+from autorubric.llm._names import owner_of, prefix_of, unset_variable
 from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
 from autorubric.values import Json
@@ -411,7 +411,9 @@ class LLMConfig(Spec):
         update: dict[str, Any] = {"model": model, "fallbacks": ()}
         # Another model has another price.
         update |= {"input_cost_per_token": None, "output_cost_per_token": None}
-        if prefix_of(model) != prefix_of(self.model):
+        # Names without a prefix can belong to several providers, but not at one address.
+        is_same = prefix_of(model) == prefix_of(self.model) if self.api_base else False
+        if not is_same and owner_of(model) != owner_of(self.model):
             update |= {
                 "api_base": None,
                 "api_key": None,
@@ -441,7 +443,9 @@ def _address(base: str) -> str:
             "api_base must not have a user, query or fragment; pass credentials as api_key or extra_headers"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-        raise ValueError(f"{base!r} is not an http(s) URL; use a URL such as 'http://localhost:8000/v1'")
+        # A text without a colon or slash may be a key, and one with an @ may have a password.
+        shown = repr(base) if re.search("[:/]", base) and "@" not in base else "api_base"
+        raise ValueError(f"{shown} is not an http(s) URL; use a URL such as 'http://localhost:8000/v1'")
     if _CONTROL.search(base.strip()) or " " in base.strip():
         raise ValueError(f"{base!r} contains spaces or control characters")
     return base.strip().rstrip("/")

@@ -48,7 +48,7 @@ from autorubric.llm._litellm_keys import (
     says_key_is_missing,
     was_sent,
 )
-from autorubric.llm._names import OPENAI_COMPATIBLE, prefix_of, wire_name
+from autorubric.llm._names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
 from autorubric.llm._openai import key_of, rejected_key
 from autorubric.llm._secrets import Mask, environment_secrets
 from autorubric.llm._transport import LARGEST_ANSWER, Message, ModelReply, ModelRequest
@@ -67,7 +67,6 @@ _DROPPABLE: Final = frozenset(
     }
 )
 """Parameters with the same meaning for all providers; omitted for providers that do not support them."""
-_UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai_like", "sglang", "vllm"})
 _MOST_MARKS: Final = 4
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
@@ -100,6 +99,8 @@ class LiteLLMTransport:
         """
         if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
             self._fail(AuthenticationError, advice_before_import(self._config.model))
+        if self._config.api_base is None and needs_address(self._config.model):
+            self._fail(ModelNotFoundError, "the address of your server is not set; use --api-base (api_base)")
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
         await close_with_loop(litellm)
         if self._fixed is None:
@@ -218,7 +219,7 @@ class LiteLLMTransport:
 
     def _name_and_provider(self, litellm: Any) -> tuple[str, str]:
         model, base = self._config.model, self._config.api_base
-        if prefix_of(model) in _UNKNOWN_TO_LITELLM:
+        if prefix_of(model) in UNKNOWN_TO_LITELLM:
             return f"openai/{wire_name(model)}", "openai"
         try:
             provider: str = litellm.get_llm_provider(model=model, api_base=base)[1]
@@ -231,7 +232,7 @@ class LiteLLMTransport:
         return self._fail_unknown_name()
 
     def _fail_unknown_name(self) -> NoReturn:
-        prefixes = ", ".join(sorted(OPENAI_COMPATIBLE - _UNKNOWN_TO_LITELLM))
+        prefixes = ", ".join(sorted(OPENAI_COMPATIBLE - UNKNOWN_TO_LITELLM))
         self._fail(
             ModelNotFoundError,
             "the name has no known provider; add a prefix, such as 'anthropic/…', "

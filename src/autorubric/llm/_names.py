@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -29,6 +31,13 @@ _OTHER_PROVIDERS: Final = frozenset({
 })  # fmt: skip
 """Prefixes of the other providers that litellm calls; a list, because importing litellm takes seconds."""
 
+_FAMILIES: Final = {"chatgpt": "openai", "claude": "anthropic", "gpt": "openai", "o": "openai"}
+"""Providers of models without a prefix, by the letters that their names begin with."""
+
+UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai_like", "sglang", "vllm"})
+"""Prefixes of servers that litellm has another name for, or none."""
+
+_OWN_SERVERS: Final = OPENAI_COMPATIBLE - {"llamafile", "ollama", "ollama_chat", "openai"} | {"xinference"}
 _BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
 _OPENAI_HOST: Final = "api.openai.com"
 _LONGEST_NAME: Final = 40
@@ -38,6 +47,22 @@ def prefix_of(model: str) -> str:
     """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`), or an empty string."""
     prefix, slash, _ = model.partition("/")
     return prefix if slash else ""
+
+
+def owner_of(model: str) -> str:
+    """Return the provider that a model's key belongs to; for unknown names without a prefix, their family."""
+    family = re.match(r"[a-z]*", model)
+    return prefix_of(model) or _FAMILIES.get(family[0], family[0]) if family else ""
+
+
+def needs_address(model: str) -> bool:
+    """Return whether the model is on the user's own server and litellm knows no address of it.
+
+    litellm would send the request to OpenAI.
+    """
+    prefix = prefix_of(model)
+    is_set = bool(os.environ.get(f"{prefix.upper()}_API_BASE")) and prefix not in UNKNOWN_TO_LITELLM
+    return prefix in _OWN_SERVERS and not is_set
 
 
 def wire_name(model: str) -> str:

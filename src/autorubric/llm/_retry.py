@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autorubric.errors import ProviderConnectionError, TransientError
 from autorubric.llm._faults import asks_to_wait
@@ -117,11 +117,12 @@ def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[No
 
 
 _ONCE: ContextVar[bool] = ContextVar("_ONCE", default=False)
+_LONGEST_FIRST_WAIT = 4.0
 
 
 @contextmanager
 def without_retries() -> Iterator[None]:
-    """Do not retry failed requests inside the block, unless the provider asks to wait."""
+    """Do not retry failed requests inside the block, unless the provider asks for a wait of a few seconds."""
     token = _ONCE.set(True)
     try:
         yield
@@ -167,6 +168,9 @@ class Retry:
             ProviderError: If an error cannot be retried, or the retries are used up (the last error).
         """
         tries: _Tries | None = None
+        policy = self._policy
+        if _ONCE.get():
+            policy = replace(policy, max_wait=min(policy.max_wait, _LONGEST_FIRST_WAIT))
         while True:
             try:
                 reply = await self._inner.send(request)
@@ -175,14 +179,14 @@ class Retry:
                 tries = tries or _Tries(self._clock())
                 self._was_reached = self._was_reached or _is_reached(error)
                 is_final = not self._was_reached or (_ONCE.get() and not asks_to_wait(error))
-                if is_final or not tries.allows_another(error, self._policy, self._clock()):
+                if is_final or not tries.allows_another(error, policy, self._clock()):
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):
                     wait = asked_seconds(error.retry_after, self._rng)
                 else:
                     attempt = tries.failed[type(error)]
-                    wait = wait_seconds(attempt, error.retry_after, self._policy, self._rng)
+                    wait = wait_seconds(attempt, error.retry_after, policy, self._rng)
             else:
                 self._was_reached = True
                 return reply
