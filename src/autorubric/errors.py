@@ -67,10 +67,9 @@ class Fault:
     count: int = 1
 
     def __str__(self) -> str:
-        places = [f"{self.count} cells"] if self.count > 1 else []
-        if self.line:
-            places.append(f"{'first in ' * (self.count > 1)}line {self.line}")
-        where = f"{self.path} ({', '.join(places)})".lstrip() if places else self.path or "(top level)"
+        cells = f"{self.count} cells" if self.count > 1 else ""
+        line = f"{cells and ', first in '}line {self.line}" if self.line else ""
+        where = f"{self.path} ({cells}{line})".lstrip() if cells or line else self.path or "(top level)"
         return f"{where}: {self.message}"
 
 

@@ -75,12 +75,8 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
     reason, confidence`; other columns are ignored. A wide table has `item_id`, optionally `criterion`, and
     not both `rater` and `value`; each remaining column contains one annotator's labels, and empty cells are
-    skipped. Usual names of these columns, such as `Coder` for `rater`, are recognised. If there is no `criterion` column, rows have an empty criterion, which is valid
-    for rubrics with a single criterion.
-
-    Args:
-        path: The file.
-        tell: Function that receives a line with the recognised columns, if they have other names.
+    skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
+    single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
 
     Raises:
         DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
@@ -109,10 +105,7 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
             if cells[rater].strip()
         ]
     if missing := [name for name in _NAMES if name not in chosen]:
-        several = [
-            f". Rename one of the candidates for {k}: {', '.join(v)}" for k, v in found.items() if v[1:]
-        ]
-        told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}{''.join(several)}"
+        told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
         faults.add((), f"not a table of labels: {told}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
     rows = [
@@ -210,8 +203,8 @@ def attach_ratings(
             break
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
-            what = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
-            faults.add((row.line,), what, group=row.criterion)
+            told = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
+            faults.add((row.line,), told, group=row.criterion)
             continue
         rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
         if row.criterion in rated:
