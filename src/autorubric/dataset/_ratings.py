@@ -217,12 +217,12 @@ def attach_ratings(
                 valid.add(row.rater)
         except ReplyError as error:
             invalid.append((row, error))
-    for row, error in invalid:
-        reason, hint = str(error).replace(shortened(row.value), ""), ""
+    for row, why in invalid:
+        reason, hint = str(why).replace(shortened(row.value), ""), ""
         if row.rater not in valid:
             others = "Select the others with --rater NAME (raters= in Python). " if valid else ""
             reason, hint = "", f"no value is a label. {others}First value: "
-        message = f"{hint}item {row.item_id!r}: {error}. To map it, use labels={{{row.value!r}: …}} in Python"
+        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
         faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
         faults.add((row.line, row.rater), message, group=(row.rater, reason))
     faults.raise_as(DatasetError)
