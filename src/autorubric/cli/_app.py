@@ -37,7 +37,7 @@ from autorubric.cli.view import view
 
 
 class _Commands(TyperGroup):
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run a command; an invalid choice is reported without the prefix of pydantic's messages."""
         try:
             return super().invoke(ctx)
