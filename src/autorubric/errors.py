@@ -58,15 +58,19 @@ class Fault:
         path: Location inside the file, such as `criteria[2].weight`; empty for the file as a whole.
         message: The value found, the allowed values, and how to fix the error.
         line: Line number, from 1; None if the format has no line numbers.
+        count: Number of cells with this error; the message and the line are those of the first.
     """
 
     path: str
     message: str
     line: int | None = None
+    count: int = 1
 
     def __str__(self) -> str:
-        where = self.path or "(top level)"
-        return f"{where} (line {self.line}): {self.message}" if self.line else f"{where}: {self.message}"
+        cells = f"{self.count} cells" if self.count > 1 else ""
+        line = f"{cells and ', first in '}line {self.line}" if self.line else ""
+        where = f"{self.path} ({cells}{line})".lstrip() if cells or line else self.path or "(top level)"
+        return f"{where}: {self.message}"
 
 
 class FileError(AutorubricError, ValueError):

@@ -53,7 +53,7 @@ def test_labels_come_back_with_agreement(cli: Cli, dataset: str, tmp_path: Path)
     bob = write_labels(tmp_path / "bob.jsonl", "bob", {("a", "capital"): "UNMET", ("b", "form"): "short"})
     done = cli("labels", "merge", dataset, ada, bob, "-o", "out.json")
     assert done.code == 0
-    assert "Wrote out.json with 24 labels by ada, bob" in done.err
+    assert "Wrote out.json with 24 labels from ada, bob" in done.err
     assert "Agreement among annotators" in done.out
     assert "capital" in done.out
     told = cli("labels", "merge", dataset, ada, bob, "-o", "out.json", "--json").json
@@ -255,7 +255,10 @@ def test_raters_are_selected(cli: Cli, dataset: str, votes: str, tmp_path: Path)
         refused = cli(*call)
         assert refused.code == 2
         assert "1 error" in refused.err and "'seen a' is not a verdict" in refused.err
-        assert "Column or rater 'note': no value is a label" in refused.err and "--rater NAME" in refused.err
+        told = (
+            "column or rater 'note' (4 cells, first in line 2): no value is a label. Select the others with "
+        )
+        assert f"{told}--rater NAME (raters= in Python)" in refused.err
         done = cli(*call, "--rater", "ada", "--rater", "bob", "--json")
         assert done.code == 0, done.err
         assert "labels in wide.tsv by: ada, bob" in done.err
@@ -287,6 +290,24 @@ def test_tables_of_another_layout(
     (tmp_path / name).write_text(text, encoding="utf-8")
     refused = cli("labels", "merge", dataset, name, "-o", "m.json")
     assert refused.code == 2 and told in refused.err
+
+
+def test_usual_names_of_columns_are_recognised(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """The choice is printed; with two columns for one key, nothing is chosen."""
+    rows = "Conv ID,Question,Coder,Rating\na,capital,Ada,y\nb,capital,Ada,N\n"
+    (tmp_path / "l.csv").write_text(rows, encoding="utf-8")
+    done = cli("labels", "merge", dataset, "l.csv", "-o", "m.json", "--json")
+    assert (done.json["labels"], done.json["raters"]) == (2, ["Ada"])
+    told = "columns of l.csv: item_id=Conv ID, criterion=Question, rater=Coder, value=Rating"
+    assert told in done.err
+    rows = "item,question,coder,rating,score\na,capital,Ada,y,1\n"
+    (tmp_path / "l.csv").write_text(rows, encoding="utf-8")
+    refused = cli("labels", "merge", dataset, "l.csv", "-o", "m.json")
+    assert refused.code == 2 and "column 'value' not found; use one row per label" in refused.err
+    assert "Columns: item, question, coder, rating, score" in refused.err
+    rows = "Item ID,Criteria,label\na,capital,t\n"
+    (tmp_path / "l.csv").write_text(rows, encoding="utf-8")
+    assert cli("labels", "merge", dataset, "l.csv", "-o", "m.json", "--json").json["raters"] == ["label"]
 
 
 def test_a_criterion_has_one_column_of_labels(cli: Cli, dataset: str) -> None:

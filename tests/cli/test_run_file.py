@@ -242,6 +242,14 @@ def test_init_writes_through_no_link(cli: Cli) -> None:
     assert [one.name for one in Path().iterdir()] == ["rubric.yaml"]
 
 
+def test_messages_of_init(cli: Cli) -> None:
+    """The current folder is named in words, and an invalid choice in those of the command line."""
+    assert "data.csv to the current folder.\n" in cli("init", ".").err
+    assert "Invalid value for '--template': 'nope' is not one of" in cli("init", "--template", "nope").err
+    refused = cli("labels", "export", "x.json", "--split", "nope", "-o", "y.json")
+    assert (refused.code, "Value error" in refused.err) == (2, False)
+
+
 def test_init_replaces_nothing_unasked(cli: Cli) -> None:
     """A file that exists is named; --force replaces it."""
     Path("rubric.yaml").write_text("mine", encoding="utf-8")

@@ -47,7 +47,7 @@ def test_cannot_assess_has_no_value() -> None:
 @pytest.mark.parametrize("word", ["", "maybe", "2", 2, 0.5, [], {}, "MET UNMET", "NA", "INVALID"])
 def test_other_words_are_no_verdict(word: object) -> None:
     """Everything else is refused with what was given and what is allowed."""
-    with pytest.raises(ReplyError, match="allowed: MET, UNMET, CANNOT_ASSESS") as caught:
+    with pytest.raises(ReplyError, match=r"allowed: MET.*UNMET.*CANNOT_ASSESS") as caught:
         binary().read(word)
     assert "claim" in str(caught.value)
 

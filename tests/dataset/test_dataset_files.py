@@ -338,7 +338,10 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
     [
         ("", "the file is empty"),
         ("\n", "the file is empty"),
-        ("note,year\nx,1\n", "column 'submission' not found. Columns: note, year. Use --submission NAME"),
+        (
+            "note,year\nx,1\n",
+            "\n  - (line 1): column 'submission' not found. Columns: note, year. Use --submission NAME",
+        ),
         ("submision\nx\n", "column 'submission' not found. Did you mean 'submision'?"),
         ("submission,submission\nx,y\n", "the column 'submission' appears twice"),
         ("truth.met,submission,truth.met\nMET,y,MET\n", "the column 'truth.met' appears twice"),
@@ -346,6 +349,11 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
         ("submission,id\nx\n", "(line 2): the row has 1 cells, but the header has 2"),
         ('submission\n"x\n', "(line 2): invalid CSV: unexpected end of data"),
         ("submission,truth.met\nx,yes\ny,maybe\n", "(line 3): item '1': met: 'maybe' is not a verdict"),
+        (
+            "submission,truth.met\nx,yes\ny,maybe\nz,perhaps\n",
+            ": 1 error\n  - column 'truth.met' (2 cells, first in line 3): item '1': met: 'maybe' is not a "
+            "verdict; allowed: MET (also yes, y, true, t, pass, 1), UNMET (also no, n, false, f, fail, 0), ",
+        ),
         (
             'submission,submission_json\nx,"""y"""\n',
             "(line 2): submission_json and submission both have a value",

@@ -87,8 +87,17 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
             {},
             "(line 2): item 'a' has no criterion 'mett'; did you mean 'met'?",
         ),
-        (f"{HEAD}\na,met,ann,human,Si\n", {}, "(line 2): item 'a': met: 'Si' is not a verdict"),
-        (f"{HEAD}\na,met,ann,human,Si\n", {}, "Map it with labels={'Si': …}"),
+        (
+            f"{HEAD}\na,met,ann,human,Si\n",
+            {},
+            "(line 2): no value is a label. First value: item 'a': met: 'Si' is",
+        ),
+        (f"{HEAD}\na,met,ann,human,Si\n", {}, "CANNOT_ASSESS. To map it, use labels={'Si': …} in Python"),
+        (
+            f"{HEAD}\na,met,ann,human,Si\n1,met,ann,human,Oui\na,scale,ann,human,2\n",
+            {},
+            ": 1 error\n  - column or rater 'ann' (2 cells, first in line 2): item 'a': met: 'Si' is",
+        ),
         (
             f"{HEAD}\na,met,ann,human,yes\na,met,ann,human,no\n",
             {},

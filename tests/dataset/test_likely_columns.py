@@ -139,6 +139,15 @@ def test_a_criterion_of_several_words_is_found(tmp_path: Path) -> None:
     assert dataset[0].ground_truth == {"Is clear": "yes"}
 
 
+@pytest.mark.parametrize(("yes", "no"), [("y", "N"), ("T", "f"), ("Pass", "fail"), ("1", "0")])
+def test_spellings_of_verdicts(yes: str, no: str, tmp_path: Path) -> None:
+    """In any case of letters."""
+    dataset = _csv(tmp_path, f"text,polite\nThanks,{yes}\nNo,{no}\n")
+    criterion = RUBRIC.by_name("polite")
+    answers = [criterion.parse_truth((dataset.item_truth(at) or {})["polite"]) for at in range(2)]
+    assert [answer and answer.code for answer in answers] == ["MET", "UNMET"]
+
+
 def test_labels_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     """They are not kept as metadata in silence."""
     with pytest.raises(DatasetError, match="'perhaps' is not a verdict"):
@@ -224,4 +233,5 @@ def test_ids_in_capitals_and_columns_without_a_name(tmp_path: Path) -> None:
 def test_names_that_are_a_last_resort(tmp_path: Path) -> None:
     """A comment beside a reply is metadata."""
     assert _csv(tmp_path, "diff,comment\na,b\n").field_map == {"prompt": "diff", "submission": "comment"}
+    assert _csv(tmp_path, "Bot said,comment\na,b\n").field_map == {"submission": "Bot said"}
     assert _csv(tmp_path, "bot_reply,comment\na,b\n")[0].metadata == {"comment": "b"}

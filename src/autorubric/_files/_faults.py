@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -22,12 +23,14 @@ class Faults:
 
     Attributes:
         source: The file's path, or the name of another source.
+        places: Names of places in the file, such as `column 'x'`, by the last two steps of their paths.
     """
 
     def __init__(self, source: str, line_of: Callable[[FilePath], int | None] | None = None) -> None:
         self.source = source
+        self.places: dict[FilePath, str] = {}
         self._line_of = line_of or (lambda path: None)
-        self._found: dict[Fault, None] = {}
+        self._found: dict[Hashable, Fault] = {}
         self._more = 0
 
     def __len__(self) -> int:
@@ -37,14 +40,20 @@ class Faults:
     def found(self) -> tuple[Fault, ...]:
         """The errors found so far, and a note with the number of further errors that were not kept."""
         more = Fault(path="", message=f"and {self._more} more errors; fix these first")
-        return (*self._found, more) if self._more else tuple(self._found)
+        return (*self._found.values(), more) if self._more else tuple(self._found.values())
 
-    def add(self, path: FilePath, message: str) -> None:
-        """Add one error; a repeated one counts once."""
-        if len(self._found) >= _MOST:
+    def add(self, path: FilePath, message: str, *, group: Hashable = None) -> None:
+        """Add one error; a repeated one counts once, and of a group the first is kept with their number."""
+        line = self._line_of(path)
+        place = self.places.get(path[-2:], "" if path == (line,) else path_text(path))
+        fault = Fault(path=place, message=message, line=line)
+        key = group or fault
+        if group and key in self._found:
+            self._found[key] = replace(self._found[key], count=self._found[key].count + 1)
+        elif len(self._found) >= _MOST:
             self._more += 1
-            return
-        self._found[Fault(path=path_text(path), message=message, line=self._line_of(path))] = None
+        else:
+            self._found[key] = fault
 
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()

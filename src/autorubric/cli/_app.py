@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from autorubric._version import VERSION
 from autorubric.cli._output import tolerate_narrow_encodings
@@ -34,9 +35,24 @@ from autorubric.cli.tools import tools
 from autorubric.cli.validate import validate
 from autorubric.cli.view import view
 
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an invalid choice is reported without the prefix of pydantic's messages."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
 # Without markup, Typer does not load rich, which takes longer to load than the rest of `--help`.
 app = typer.Typer(
-    name="autorubric", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+    name="autorubric",
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
 
 

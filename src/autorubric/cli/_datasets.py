@@ -95,7 +95,7 @@ def notice_labels(path: Path, labelled: RubricDataset, raters: Sequence[str] | N
     # Late, since few commands read labels.
     from autorubric.dataset import read_long_table
 
-    rows = [row for row in read_long_table(path) if not raters or row.rater in raters]
+    rows = [row for row in read_long_table(path, notice) if not raters or row.rater in raters]
     known = set(labelled.item_ids())
     people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
     notice(f"labels in {path} by: {', '.join(people)}")

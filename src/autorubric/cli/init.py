@@ -77,15 +77,16 @@ def init(
         "autorubric.yaml": run_file.substitute(submission=submission, prompt=prompt),
         "data.csv": (source / template / "data.csv").read_text(encoding="utf-8"),
     }
+    where = "the current folder" if folder == Path() else folder
     there = [name for name in texts if os.path.lexists(folder / name)]
     if there and not force:
         raise ArgumentError(
-            f"{folder} already contains {', '.join(there)}; choose another folder, or pass --force to replace"
+            f"{where} already contains {', '.join(there)}; choose another folder, or pass --force to replace"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_text_atomic(folder / name, text)
-    notice(f"Wrote {', '.join(texts)} to {folder}.")
+    notice(f"Wrote {', '.join(texts)} to {where}.")
     into = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     notice(f"Next: {into}export OPENAI_API_KEY=… && autorubric eval")
     notice("Without a key: autorubric eval --judge lexical, which only compares words.")

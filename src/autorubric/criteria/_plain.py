@@ -28,9 +28,12 @@ from autorubric.criteria._wire import object_schema, reason_schema
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.values import Answer, CriterionVerdict, Json, Level, ScaleType, Submission
 
+_MET = ("yes", "y", "true", "t", "pass", "1")
+_UNMET = ("no", "n", "false", "f", "fail", "0")
+_SPELLINGS = f"allowed: MET (also {', '.join(_MET)}), UNMET (also {', '.join(_UNMET)}), CANNOT_ASSESS"
 _VERDICT_WORDS = {
-    **dict.fromkeys(("met", "yes", "true", "pass", "1", "1.0"), CriterionVerdict.MET),
-    **dict.fromkeys(("unmet", "no", "false", "fail", "0", "0.0"), CriterionVerdict.UNMET),
+    **dict.fromkeys(("met", *_MET, "1.0"), CriterionVerdict.MET),
+    **dict.fromkeys(("unmet", *_UNMET, "0.0"), CriterionVerdict.UNMET),
     **dict.fromkeys(("cannot_assess", "cannot assess"), CriterionVerdict.CANNOT_ASSESS),
 }
 _ENUMERATOR = re.compile(r"^(?:[-*•]|\(?(?:[A-Za-z]|[0-9]{1,2})[.):])\s+")
@@ -286,7 +289,7 @@ class Criterion(BaseCriterion):
             ReplyError: If the reply does not contain a valid verdict or label.
         """
         if isinstance(reply, str):
-            return self._read_verdict(reply) if self.options is None else self._read_label(reply, False)
+            return (self._read_verdict if self.options is None else self._read_label)(reply, False)
         # Most replies are dicts, and checking for the other types is slow.
         given = reply.model_dump() if type(reply) is not dict and isinstance(reply, BaseModel) else reply
         reason, in_words = "", isinstance(given, (dict, Mapping))
@@ -298,13 +301,14 @@ class Criterion(BaseCriterion):
             if key not in given:
                 raise ReplyError(f"{self._called}: the reply must contain {key!r}; {self._allowed()}")
             given = given[key]
-        answer = self._read_verdict(given) if self.options is None else self._read_label(given, in_words)
+        answer = (self._read_verdict if self.options is None else self._read_label)(given, in_words)
         return _with_reason(answer, reason)
 
-    def _read_verdict(self, given: Json) -> Answer:
+    def _read_verdict(self, given: Json, in_words: bool) -> Answer:
         verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
         if verdict is None:
-            raise ReplyError(f"{self._called}: {shortened(given)} is not a verdict; {self._allowed()}")
+            allowed = self._allowed() if in_words else _SPELLINGS
+            raise ReplyError(f"{self._called}: {shortened(given)} is not a verdict; {allowed}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
         return self._answers[int(verdict is CriterionVerdict.MET)]

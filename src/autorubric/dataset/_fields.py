@@ -45,7 +45,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
         "submission response output actual_output completion reply generation prediction model_output "
         "model_response generated candidate assistant",
         ends="reply response output completion answer generation submission",
-        others="text full_text summary essay message content body",
+        others="text full_text summary essay message content body bot_said said_by_bot",
         last="transcript comment",
     ),
     "prompt": _Rule(
@@ -177,7 +177,7 @@ def completed(
     if not fields and not unknown:
         return None
     found: FieldMap = {**fields}
-    free = {column: _plain_name(column) for column in unknown if column not in _named_in(fields)}
+    free = {column: plain_name(column) for column in unknown if column not in _named_in(fields)}
     truth = fields.get("truth", {})
     if not isinstance(truth, str) and rubric is not None:
         criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
@@ -208,7 +208,7 @@ def _columns_of(field: str) -> tuple[str, str]:
 
 def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the columns that may hold each field that is not given; several if names do not decide."""
-    free = {one: _plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    free = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
     model = {one: name for one, name in free.items() if name in _MODEL_ANSWER}
     references = {one: n for one, n in free.items() if n.partition("_")[0] in _REFERENCE_STARTS}
     # Without a column of the assistant's messages, `user` is a person.
@@ -254,7 +254,8 @@ def _named_in(fields: FieldMap) -> set[str]:
     }
 
 
-def _plain_name(column: str) -> str:
+def plain_name(column: str) -> str:
+    """Return the name of a column in lower case, with `_` between words."""
     return "_".join(column.lower().replace("-", " ").replace("_", " ").split())
 
 
@@ -275,7 +276,7 @@ def _likely_labels(
     found = {}
     for name in reversed(criteria):
         for form in reversed(_LABEL_NAMES):
-            column = free.get(one := form.format(_plain_name(name)))
+            column = free.get(one := form.format(plain_name(name)))
             if column and (one not in texts or _are_labels(column, rubric.by_name(name), values)):
                 found[name] = column
     return dict(reversed(found.items()))

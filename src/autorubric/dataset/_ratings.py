@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, SyntaxFault, format_of, nearest_key, parse_json
+from autorubric._files import Faults, SyntaxFault, format_of, nearest_key, parse_json, shortened
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import CSV_SUFFIXES, read_csv, repeated_column
+from autorubric.dataset._fields import plain_name
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._labels import read_labels
 from autorubric.dataset._truth import facing, is_no_label
@@ -17,7 +18,13 @@ from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
-_NEEDED: Final = ("item_id", "criterion", "rater", "value")
+_NAMES: Final = {
+    "item_id": "item_id|id|item conversation_id conversation conv_id conv",
+    "criterion": "criterion|criteria question item_criterion",
+    "rater": "rater|coder annotator labeller labeler reviewer",
+    "value": "value|rating label score verdict",
+}
+"""Names of the columns of label tables; those before a bar come first."""
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, value) or one column per annotator (item_id, "
     "criterion and names)"
@@ -51,14 +58,25 @@ class LongRow(NamedTuple):
     line: int
 
 
-def read_long_table(path: str | Path) -> list[LongRow]:
+def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
+    """Return the likely columns of a label table by key; without `rater` and `value` if it is wide."""
+    found = {}
+    for key, names in _NAMES.items():
+        likely = [[one for one in columns if plain_name(one) in part.split()] for part in names.split("|")]
+        found[key] = [key] if key in columns else next(filter(None, likely), [])
+    if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
+        del found["rater"], found["value"]
+    return found
+
+
+def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None) -> list[LongRow]:
     """Read labels from a CSV or TSV file with one row per label or one column per rater.
 
     A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
-    reason, confidence`; other columns are ignored. A wide table has `item_id` (or `id`), optionally
-    `criterion`, and neither `rater` nor `value`; each remaining column contains one annotator's labels, and
-    empty cells are skipped. If there is no `criterion` column, rows have an empty criterion, which is valid
-    for rubrics with a single criterion.
+    reason, confidence`; other columns are ignored. A wide table has `item_id`, optionally `criterion`, and
+    not both `rater` and `value`; each remaining column contains one annotator's labels, and empty cells are
+    skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
+    single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
 
     Raises:
         DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
@@ -68,31 +86,32 @@ def read_long_table(path: str | Path) -> list[LongRow]:
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
         return _given_labels(path)
     table = read_csv(path)
-    is_long = bool({"rater", "value"} & set(table.columns))
+    found = _likely_columns(table.columns)
+    chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
     for column in table.repeated.values():
-        if not is_long or column in LongRow._fields:
+        if "rater" not in found or column in {*LongRow._fields, *chosen.values()}:
             faults.add((), repeated_column(column))
     faults.raise_as(DatasetError)
-    key = next((name for name in table.columns if name.strip().lower() in ("item_id", "id")), None)
-    if key is not None and not is_long:
-        people = [name for name in table.columns if name not in (key, "criterion")]
+    renamed = [f"{key}={column}" for key, column in chosen.items() if key != column]
+    if tell is not None and renamed:
+        tell(f"columns of {path}: {', '.join(renamed)}")
+    key, criterion = chosen.get("item_id"), chosen.get("criterion", "")
+    if key is not None and "rater" not in found:
+        people = [name for name in table.columns if name not in chosen.values()]
         return [
-            LongRow(cells[key], cells.get("criterion", ""), rater, "human", cells[rater], 0, "", None, line)
+            LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
             for line, cells in table.rows
             for rater in people
             if cells[rater].strip()
         ]
-    if missing := [name for name in _NEEDED if name not in table.columns]:
+    if missing := [name for name in _NAMES if name not in chosen]:
         told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
         faults.add((), f"not a table of labels: {told}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
     rows = [
         LongRow(
-            item_id=cells["item_id"],
-            criterion=cells["criterion"],
-            rater=cells["rater"],
+            **{name: cells[column] for name, column in chosen.items()},
             rater_type=cells.get("rater_type", ""),
-            value=cells["value"],
             sample=_sample(cells.get("sample") or "0", line, faults),
             reason=cells.get("reason", ""),
             confidence=_confidence(cells.get("confidence", ""), line, faults),
@@ -171,8 +190,8 @@ def attach_ratings(
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
     wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
-    valid, refused = set[str](), set[str]()
-    invalid: list[tuple[LongRow, str]] = []
+    valid = set[str]()
+    invalid: list[tuple[LongRow, ReplyError]] = []
     for row in wanted:
         rubric = items[row.item_id][1]
         if not row.criterion and len(rubric) == 1:
@@ -184,7 +203,8 @@ def attach_ratings(
             break
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
-            faults.add((row.line,), f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}")
+            told = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
+            faults.add((row.line,), told, group=row.criterion)
             continue
         rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
         if row.criterion in rated:
@@ -196,15 +216,15 @@ def attach_ratings(
             if rated[row.criterion] is not None:
                 valid.add(row.rater)
         except ReplyError as error:
-            hint = f"Map it with labels={{{row.value!r}: …}} in Python"
-            invalid.append((row, f"item {row.item_id!r}: {error}. {hint}"))
-    for row, message in invalid:
-        if row.rater in valid:
-            faults.add((row.line,), message)
-        elif row.rater not in refused:
-            refused.add(row.rater)
-            hint = "no value is a label. To skip it, select the others: --rater NAME (raters= in Python)"
-            faults.add((row.line,), f"{message}. Column or rater {row.rater!r}: {hint}")
+            invalid.append((row, error))
+    for row, why in invalid:
+        reason, hint = str(why).replace(shortened(row.value), ""), ""
+        if row.rater not in valid:
+            others = "Select the others with --rater NAME (raters= in Python). " if valid else ""
+            reason, hint = "", f"no value is a label. {others}First value: "
+        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
+        faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
+        faults.add((row.line, row.rater), message, group=(row.rater, reason))
     faults.raise_as(DatasetError)
     return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
 

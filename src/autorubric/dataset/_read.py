@@ -203,4 +203,5 @@ def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Fa
     """Report labels of an item that match neither its own rubric nor the dataset's rubric."""
     own = item.rubric or rubric
     for fault in label_faults(item, own) if own else ():
-        faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}")
+        group = fault.reason and (fault.path, fault.reason)
+        faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}", group=group)

@@ -182,6 +182,8 @@ class TableReader:
                 told = f"the column {column!r} appears twice; one is read as {new!r}"
                 warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
         self.faults.raise_as(DatasetError)
+        labels = [(own.removeprefix(TRUTH), given) for own, given in pairs if own.startswith(TRUTH)]
+        self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
         return pairs
 
     def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric._files import FilePath, nearest_key
+from autorubric._files import FilePath, nearest_key, shortened
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._item import DataItem, Labels
 from autorubric.errors import ArgumentError, ReplyError
@@ -137,10 +137,12 @@ class LabelFault(NamedTuple):
     Attributes:
         path: Path of the label inside the item.
         message: Error message.
+        reason: The message without the label; empty if no label is invalid.
     """
 
     path: FilePath
     message: str
+    reason: str = ""
 
 
 def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
@@ -271,4 +273,4 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         try:
             facing(rubric.by_name(name), item).parse_truth(label)
         except ReplyError as error:
-            yield LabelFault((*at, key), str(error))
+            yield LabelFault((*at, key), str(error), str(error).replace(shortened(label), ""))
