@@ -85,22 +85,23 @@ def test_the_audit_as_json(cli: Cli, graded: str) -> None:
     lacking = done.json["not_computed"]
     assert set(lacking) == {"self_consistency", "corrected_score", "alt_test"}
     assert all(done.json[name] is None for name in lacking)
-    assert "answered twice" in lacking["self_consistency"] and "two people" in lacking["alt_test"]
+    assert "a question twice" in lacking["self_consistency"] and "two annotators" in lacking["alt_test"]
 
 
 def test_the_audit_is_one_screen(cli: Cli, graded: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default there are brief sentences and the main figures; every table and reason is in --full."""
+    """By default there are whole sentences and the main figures; every table and reason is in --full."""
     monkeypatch.setenv("COLUMNS", "80")
     short, full = (cli("judges", "audit", graded, *more).out for more in ((), ("--full",)))
     assert short.startswith("What to look at first\n- The panel's mean kappa is ")
-    assert "Judges, mean over criteria\nrater  coverage  accuracy  kappa  interval of kappa\n" in short
-    assert short.splitlines()[-1] == (
-        "Not computed: self_consistency, corrected_score, alt_test. Use --full for all."
-    )
-    assert len(short.splitlines()) <= 24 < 60 < len(full.splitlines())
+    assert "Selecting the best of several overstates its quality." in " ".join(short.split())
+    assert "rater  coverage  accuracy  kappa  interval of kappa\n" in short
+    end = "Not computed: self_consistency, corrected_score, alt_test; use --full for the reasons."
+    left = re.search(r"All tables and (\d+) more findings with --full\.$", short.strip())
+    assert left is not None and end in " ".join(short.split())
+    assert len(short.splitlines()) <= 32 < 60 < len(full.splitlines())
     whole = " ".join(full.split())
-    for line in " ".join(short.partition("\n\n")[0].split()).split(" - ")[1:]:
-        assert re.split(r" \(|; ", line.removesuffix("."))[0][:40] in whole
+    shown = " ".join(short.partition("\n\n")[0].split()).split(" - ")[1:]
+    assert all(line.endswith(".") and line in whole for line in shown)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
@@ -143,7 +144,7 @@ def test_parts_may_be_chosen(cli: Cli, graded: str) -> None:
         "variance_components",
         "not_computed",
     ]
-    assert cli("judges", "audit", graded, "--only", "panel").out.startswith("Panel accuracy: ")
+    assert cli("judges", "audit", graded, "--only", "panel").out.startswith("Panel correctness: ")
     refused = cli("judges", "audit", graded, "--only", "everything")
     assert refused.code == 2 and "variance_components" in refused.err
 
@@ -238,18 +239,42 @@ def test_one_item_is_decided(cli: Cli, graded: str) -> None:
         assert (refused.code, refused.out) == (2, "") and "--item" in refused.err
 
 
-def test_people_stand_beside_the_judges(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
-    """Where several people labelled an item, the audit sets each against the rest."""
+@pytest.mark.parametrize("theirs", [True, False])
+def test_people_stand_beside_the_judges(
+    cli: Cli, dataset: str, votes: str, tmp_path: Path, theirs: bool
+) -> None:
+    """Several people are each set against the rest, and not beside the judges if the labels are others'."""
     content = json.loads((tmp_path / dataset).read_text(encoding="utf-8"))
     for item in content["items"]:
         item["ratings"] = dict.fromkeys(("ann", "bo", "cy"), LABELS[item["id"]])
+        if not theirs:
+            item["ground_truth"] = LABELS["abcd"["badc".index(item["id"])]]
     (tmp_path / "rated.json").write_text(json.dumps(content), encoding="utf-8")
     cli("eval", "rated.json", "--judge", f"recorded:{votes}#wrong", "--name", "rated")
     found = cli("judges", "audit", "experiments/rated", "--json").json["report"]["human_ceiling"]
-    assert found["humans"] == ["ann", "bo", "cy"]
+    assert (found["humans"], found["made_the_truth"]) == (["ann", "bo", "cy"], theirs)
     assert found["macro"]["accuracy"]["value"] == 1.0
     assert "per_human" not in found
-    assert "annotators (each against the others)" in cli("judges", "audit", "experiments/rated").out
+    shown = cli("judges", "audit", "experiments/rated").out
+    assert f"annotators ({'each against the others' if theirs else 'not comparable'})" in shown
+    caveat = "The labels are not from these annotators, so do not compare the panel with them."
+    assert (caveat in " ".join(shown.split())) is not theirs
+
+
+@pytest.mark.parametrize("label", ["CANNOT_ASSESS", "long"])
+def test_excluded_criteria_have_their_reason(cli: Cli, rubric: str, label: str) -> None:
+    """Without an answer, a criterion whose options have values is excluded for that reason."""
+    items = [{"id": name, "submission": TEXTS[name], "ground_truth": LABELS[name]} for name in TEXTS]
+    content = {"name": "capitals", "rubric": rubric, "items": items}
+    Path("texts.json").write_text(json.dumps(content), encoding="utf-8")
+    said = {name: {**LABELS[name], "form": label} for name in TEXTS}
+    write_votes(Path("says.csv"), {(who, name): said[name] for who in ("a", "b") for name in TEXTS})
+    judges = ("--judge", "recorded:says.csv#a", "--judge", "recorded:says.csv#b")
+    assert cli("eval", "texts.json", *judges, "--name", "silent").code == 0
+    shown = " ".join(cli("judges", "audit", "experiments/silent", "--full").out.split())
+    for reason in ("no judge answered them: form", "no vote has a numeric value: form"):
+        assert (f"- criteria excluded because {reason}" in shown) is (label == "CANNOT_ASSESS")
+    assert "they have no values in [0, 1]" not in shown
 
 
 def test_the_same_seed_the_same_figures(cli: Cli, graded: str) -> None:

@@ -61,8 +61,13 @@ def test_the_demo_shows_real_judges(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     """Six models are compared with a person: agreement, leniency, the panel, the corrected coverage."""
     done = cli("demo")
     monkeypatch.setenv("COLUMNS", "80")
-    audited = cli("judges", "audit", "experiments/demo-summaries").out.splitlines()
-    assert len(audited) <= 28 and audited[-8].startswith("gemini-1.5-pro")
+    audit = ("judges", "audit", "experiments/demo-summaries")
+    audited = cli(*audit).out
+    assert len(audited.splitlines()) <= 34 and "\ngemini-1.5-pro  " in audited
+    assert "The clearest bias is claude3-haiku's leniency" in audited
+    full = " ".join(cli(*audit, "--full").out.split())
+    assert "ties count as the conservative answer" in audited and "Panel accuracy" not in full
+    assert "correctness breaks ties at random and counts values as 1 - absolute error." in full
     rows = [line.split() for line in done.out.split("Real judges")[1].splitlines()]
     kappas = {row[0]: float(row[1]) for row in rows if len(row) == 4 and row[3][0] in "+−"}
     assert list(kappas) == sorted(kappas, key=lambda name: -kappas[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -66,9 +65,9 @@ Abstain = Annotated[
     ),
 ]
 
-_LEFT_OUT = ("Settings", "Not computed")
-_MAIN = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
-_REST = re.compile(r" \([^()]*\)|\.$|(?:; |\. ).*")
+_MAIN_PARTS = (Part.REPORT, Part.BIAS)
+_MAIN_FIGURES = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
+_SCREEN = 30
 
 judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -181,12 +180,11 @@ def audit(  # noqa: PLR0913 - one parameter an option
     if as_json:
         print_json({"run": str(run), **_counts_json(verdicts), **_content(told)})
     else:
-        shown = _blocks(told, verdicts)
-        print_blocks(shown if full or only is not None else _one_screen(shown, told, verdicts))
+        print_blocks((_blocks if full or only is not None else _one_screen)(told, verdicts))
     return Exit.DONE
 
 
-def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> Block:
+def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> TableBlock:
     """Return the counts over all items and criteria, with or without labels."""
     names = ("asked", "answered", "abstained", "lost", "assumed")
     rows = tuple((who, *(getattr(one, name) for name in names)) for who, one in verdicts.items())
@@ -202,7 +200,7 @@ def _counts_json(verdicts: Mapping[str, VerdictCounts]) -> dict[str, Any]:
     return {"verdicts": {who: counts.to_dict() for who, counts in verdicts.items()}} if verdicts else {}
 
 
-def _blocks(told: dict[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+def _blocks(told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
     blocks = [block for one in told.values() for block in one.blocks]
     if verdicts:
         blocks.append(_verdicts_block(verdicts))
@@ -210,29 +208,42 @@ def _blocks(told: dict[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> li
     return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
 
 
-def _one_screen(
-    blocks: list[Block], told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]
-) -> list[Block]:
-    """Return brief sentences, the main figures of the judges, and the verdicts if some are missing."""
-    texts = [one.text for one in blocks if isinstance(one, TextBlock) and one.title not in _LEFT_OUT]
-    # Of each sentence the first clause, without remarks in parentheses.
-    clauses = [_REST.sub("", line.removeprefix("- ")) for text in texts for line in text.splitlines()]
-    tables = [block for block in blocks if isinstance(block, TableBlock)]
-    judges = [_main_figures(one) for one in tables if one.title.startswith("Judges, mean")] or tables[:1]
-    lossy = any(one.lost or one.assumed for one in verdicts.values())
+def _one_screen(told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+    """Return the main findings and figures of the judges, and the verdicts if some are missing."""
+    every = [block for one in told.values() for block in one.blocks if isinstance(block, TableBlock)]
+    tables = [_main_figures(one) for one in every if one.title.startswith("Judges, mean")] or every[:1]
+    if any(one.lost or one.assumed for one in verdicts.values()):
+        tables.append(_verdicts_block(verdicts))
+    findings = [
+        (name in _MAIN_PARTS and block.title != "Notes", line)
+        for name, one in told.items()
+        for block in one.blocks
+        if isinstance(block, TextBlock)
+        for line in block.text.splitlines()
+    ]
+    findings.sort(key=lambda one: not one[0])
+    # Below and between the blocks are about five lines; a table has a title, a header and a rule.
+    room = _SCREEN - 5 - sum(len(one.rows) + 4 for one in tables)
+    shown = []
+    for is_main, line in findings:
+        room -= 1 + len(line) // 80
+        if is_main or room >= 0:
+            shown.append(f"- {line.removeprefix('- ')}")
+    left = len(findings) - len(shown)
+    more = f"All tables{f' and {left} more findings' if left else ''} with --full."
     missing = ", ".join(name for name, one in told.items() if one.reason)
-    more = f"{f'Not computed: {missing}. ' if missing else ''}Use --full for all."
-    looks = TextBlock(title="What to look at first", text="\n".join(f"- {one}" for one in clauses))
-    return [looks, *judges, *([_verdicts_block(verdicts)] if lossy else []), TextBlock(text=more)]
+    if missing:
+        more = f"Not computed: {missing}; use --full for the reasons.\n{more}"
+    looks = TextBlock(title="What to look at first", text="\n".join(shown))
+    return [looks, *tables, TextBlock(text=more)]
 
 
 def _main_figures(table: TableBlock) -> TableBlock:
     """Return the table with fewer figures if it has kappa."""
-    kept = [at for at, name in enumerate(table.columns) if name in _MAIN or "kappa" not in table.columns]
-    columns, *rows = (tuple(row[at] for at in kept) for row in (table.columns, *table.rows))
-    return TableBlock(
-        title=table.title.partition(", on")[0], columns=tuple(map(str, columns)), rows=tuple(rows)
-    )
+    names = table.columns
+    kept = [at for at, name in enumerate(names) if name in _MAIN_FIGURES or "kappa" not in names]
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    return TableBlock(title=table.title, columns=tuple(names[at] for at in kept), rows=rows)
 
 
 def _families(given: list[str]) -> dict[str, str]:

@@ -35,6 +35,7 @@ def test_error_correlations_by_hand() -> None:
     mean = 2 * (-0.5 / 0.75**0.5) / 3
     assert found.mean_correlation == pytest.approx(mean)
     assert found.effective_judges == pytest.approx(3 / (1 + 2 * mean))
+    assert "of 3 (above 3 because the judges' errors are negatively correlated)" in found.summary()
     assert [one.per_criterion["c"].value for one in found.correlations] == list(pooled.values())
 
 

@@ -322,6 +322,8 @@ def _notes(
     notes = []
     if valued.left_out:
         notes.append(f"criteria excluded because they have no values in [0, 1]: {', '.join(valued.left_out)}")
+    if valued.unanswered:
+        notes.append(f"criteria excluded because no judge answered them: {', '.join(valued.unanswered)}")
     if not weights.known:
         notes.append(
             "no rubric is available, so penalty values are not reversed and penalties count in favour of the "

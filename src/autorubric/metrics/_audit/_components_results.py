@@ -99,7 +99,8 @@ class VarianceComponents(Findings):
         blocks.append(_shares_table(studies))
         blocks.append(_plans_table(studies, self.target))
         if self.left_out:
-            blocks.append(TextBlock(title="Excluded", text=", ".join(self.left_out)))
+            text = f"- criteria excluded because no vote has a numeric value: {', '.join(self.left_out)}"
+            blocks.append(TextBlock(title="Notes", text=text))
         return blocks
 
 

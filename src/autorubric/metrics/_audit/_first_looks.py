@@ -20,6 +20,8 @@ SURE = 0.05
 WEAK = 0.2
 """A criterion is reported as weak if its correlation with the others is below this level."""
 
+_UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values as 1 - absolute error."
+
 
 def said(found: Estimate) -> str:
     """Format an estimate with its interval, if it has one."""
@@ -29,19 +31,21 @@ def said(found: Estimate) -> str:
 
 
 def panel_sentence(audit: PanelAudit) -> str:
-    """Summarise the panel's accuracy and the effective number of its judges."""
+    """Summarise the panel's correctness and the effective number of its judges."""
     k = len(audit.judges)
     if audit.panel.value is None:
-        return f"The accuracy of the panel of {k} judges is undefined ({audit.panel.reason})."
+        return f"The correctness of the panel of {k} judges is undefined ({audit.panel.reason})."
     share = "" if audit.coverage is None else f" ({audit.coverage:.1%} of the labelled cells)"
     figure = f"{said(audit.panel)}, mean over criteria, on {audit.n_complete} cells{share}"
     if k < 2:
-        return f"Accuracy of the single judge: {figure}. A panel needs at least two judges."
+        return f"Correctness of the single judge: {figure}. {_UNLIKE} A panel needs at least two judges."
     if audit.effective_judges.value is None:
         worth = f"the effective number of its {k} judges is undefined ({audit.effective_judges.reason})"
     else:
         worth = f"effective number of judges: {said(audit.effective_judges)} of {k}"
-    return f"Panel accuracy: {figure}; {worth}{_beside_best(audit)}."
+        if float(audit.effective_judges) > k:
+            worth += f" (above {k} because the judges' errors are negatively correlated)"
+    return f"Panel correctness: {figure}; {worth}{_beside_best(audit)}. {_UNLIKE}"
 
 
 def _beside_best(audit: PanelAudit) -> str:

@@ -34,7 +34,8 @@ class Valued:
         value: Each judge's value, shape `(n_cells, n_judges)`; NaN if missing.
         truth: The label's value, shape `(n_cells,)`; NaN if missing.
         n_items: Number of items in the table.
-        left_out: Names of criteria on which no judge has a value.
+        left_out: Names of criteria whose answers have no value.
+        unanswered: Names of criteria that no judge answered.
         has_penalties: Whether any values were reversed.
     """
 
@@ -46,6 +47,7 @@ class Valued:
     truth: Array
     n_items: int
     left_out: tuple[str, ...]
+    unanswered: tuple[str, ...]
     has_penalties: bool
 
     @property
@@ -62,7 +64,9 @@ def valued_of(table: VotesTable, weights: Array) -> Valued:
     columns = [cells.raters["judge", judge].value for judge in table.judges]
     value = np.column_stack(columns) if columns else np.zeros((len(cells.item), 0))
     names = distinct_names(table.criteria)
-    empty = [bool(np.isnan(value[span]).all()) for span in cells.spans]
+    empty = [bool(columns) and bool(np.isnan(value[span]).all()) for span in cells.spans]
+    by_judge = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)[table.rater]
+    answered = set(table.criterion[by_judge & (table.status == ANSWERED)].tolist())
     return Valued(
         item_ids=table.item_ids,
         item=cells.item,
@@ -71,7 +75,8 @@ def valued_of(table: VotesTable, weights: Array) -> Valued:
         value=np.where(penalty[:, None], 1 - value, value),
         truth=np.where(penalty, 1 - cells.truth.value, cells.truth.value),
         n_items=table.n_items,
-        left_out=tuple(name for name, none in zip(names, empty, strict=True) if none and columns),
+        left_out=tuple(name for at, name in enumerate(names) if empty[at] and at in answered),
+        unanswered=tuple(name for at, name in enumerate(names) if empty[at] and at not in answered),
         has_penalties=bool(penalty.any()),
     )
 

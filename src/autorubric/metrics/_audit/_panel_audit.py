@@ -109,7 +109,7 @@ def panel_audit(
     Args:
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the labels; the run's own dataset by default.
-        epsilon: Largest accuracy loss allowed for the smallest panel, compared with all judges; at least 0.
+        epsilon: Largest loss allowed for the smallest panel, compared with all judges; at least 0.
         confidence_level: Confidence level of the intervals, computed by resampling items.
         n_resamples: Number of resamples.
         rng: Seed or NumPy generator for the resampling and the split of the items.
@@ -158,7 +158,7 @@ def _reason(decided: Decided) -> Reason:
 def _leave_one_out(
     decided: Decided, resampling: Resampling, reason: Reason
 ) -> tuple[Estimate, dict[str, JudgeInPanel]]:
-    """Estimate the panel's accuracy and, for each judge, its accuracy, that of the others, and its gain."""
+    """Estimate how correct the panel is and, for each judge, the judge, the others, and its gain."""
     k = len(decided.judges)
     everyone = list(range(k))
     panels = [everyone, *([at] for at in everyone)]

@@ -59,7 +59,7 @@ def panels_by_size(n_judges: int) -> Iterator[list[tuple[int, ...]]]:
         yield list(combinations(range(n_judges), size))
 
 
-FIGURE = "accuracy of the panel, mean over criteria"
+FIGURE = "correctness of the panel (ties broken at random), mean over criteria"
 
 
 def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:

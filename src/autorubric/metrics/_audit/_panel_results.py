@@ -37,9 +37,9 @@ class JudgeInPanel:
     """The contribution of one judge to its panel.
 
     Attributes:
-        alone: Accuracy of the judge alone.
-        without: Accuracy of the panel without the judge.
-        gain: Accuracy of the panel minus `without`, paired by item: what the judge adds.
+        alone: Correctness of the judge alone.
+        without: Correctness of the panel without the judge.
+        gain: Correctness of the panel minus `without`, paired by item: what the judge adds.
     """
 
     alone: Estimate
@@ -53,8 +53,8 @@ class PanelChoice:
 
     Attributes:
         judges: The chosen judges; empty if no judge could be chosen.
-        chosen: Accuracy of the chosen judges on the items that were not used to choose them.
-        panel: Accuracy of the panel of all judges on the same items.
+        chosen: Correctness of the chosen judges on the items that were not used to choose them.
+        panel: Correctness of the panel of all judges on the same items.
         difference: `panel` minus `chosen`, paired by item.
         n_items_chosen_on: Number of items used to choose.
         n_items_reported: Number of items used to evaluate the choice.
@@ -87,11 +87,12 @@ class AggregatorComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelAudit(Findings):
-    """An audit of a panel: its accuracy, its judges' contributions, and their error correlations.
+    """An audit of a panel: its correctness, its judges' contributions, and their error correlations.
 
-    A panel's accuracy is its mean correctness over criteria, in [0, 1]. On a cell (one criterion of one
-    item), correctness is 1 if the chosen category is right, 1/t if the true category is among t categories
-    tied for the lead, and otherwise 0; for values, it is 1 - absolute error.
+    A panel's correctness is a mean over criteria, in [0, 1]. On a cell (one criterion of one item), it is 1
+    if the chosen category is right, 1/t if the true category is among t categories tied for the lead (ties
+    broken at random), and otherwise 0; for values, it is 1 - absolute error. The accuracy in a `JudgeReport`
+    differs: it counts the run's decision on ties, and values that are not equal to the label as wrong.
 
     Attributes:
         judges: Names of the judges.
@@ -100,8 +101,8 @@ class PanelAudit(Findings):
         n_complete: Number of those cells that every judge answered; all panels are compared on them.
         left_out: Criteria whose answers cannot be compared with a label: numbers without a range, or text.
         coverage: Fraction of labelled cells that every judge answered; None if there are no labelled cells.
-        epsilon: Largest loss of accuracy allowed for the smallest panel, compared with all judges.
-        panel: Accuracy of the panel of all judges.
+        epsilon: Largest loss of correctness allowed for the smallest panel, compared with all judges.
+        panel: Correctness of the panel of all judges.
         per_judge: Each judge's contribution to the panel, by name.
         correlations: Error correlation of each pair of judges.
         mean_correlation: Mean error correlation r̄ over the pairs whose correlation is defined.
@@ -146,9 +147,9 @@ class PanelAudit(Findings):
                 ),
             ),
             _figures(
-                "Panel against the truth",
+                "Panel against the truth (ties broken at random)",
                 {
-                    "panel accuracy (mean over criteria)": self.panel,
+                    "panel correctness (mean over criteria)": self.panel,
                     f"mean error correlation ({defined})": self.mean_correlation,
                     "effective number of judges": self.effective_judges,
                 },
@@ -189,7 +190,7 @@ def _judges(per_judge: Mapping[str, JudgeInPanel]) -> TableBlock:
         for name, one in per_judge.items()
     ]
     return TableBlock(
-        title="Leave one judge out",
+        title="Leave one judge out (correctness)",
         columns=("judge", "alone", "panel without", "gain from the judge", "low", "high"),
         rows=tuple(rows),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from autorubric.metrics._audit._first_looks import said
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._panel_and_best import (
@@ -60,13 +61,15 @@ def _headline(
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
-        f"The panel's mean {name} is {_said(headline)} over criteria ({done} of {of} criteria defined, "
+        f"The panel's mean {name} is {said(headline)} over criteria ({done} of {of} criteria defined, "
         f"{n_items} items, {_share(panel.coverage)} of the labelled cells)"
         f"{_mixture(panel, name)}{_caveat(panel)}."
     ]
     if ceiling is not None:
         for each in dict.fromkeys((name, "accuracy")):
             found += _beside_people(ceiling, each)
+        if not ceiling.made_the_truth:
+            found.append("The labels are not from these annotators, so do not compare the panel with them.")
     found += _best_alone(raters, name, n_items)
     found += _on_the_same_cells(compared)
     on_each = {
@@ -77,7 +80,7 @@ def _headline(
     # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
         weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
-        found.append(f"The weakest criterion is {weakest}: {name} {_said(on_each[weakest])}.")
+        found.append(f"The weakest criterion is {weakest}: {name} {said(on_each[weakest])}.")
     return found
 
 
@@ -120,7 +123,7 @@ def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
         if name is not None:
             done, of = rater.macro.defined[name]
             found.append(
-                f"{who}: mean {name} {_said(getattr(rater.macro, name))} over criteria ({done} of {of} "
+                f"{who}: mean {name} {said(getattr(rater.macro, name))} over criteria ({done} of {of} "
                 f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells){_caveat(rater)}."
             )
     return found
@@ -135,7 +138,7 @@ def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: 
     if is_rounding(float(best) - float(second)):
         return []
     return [
-        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {_said(best)} on "
+        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {said(best)} on "
         f"{_share(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
         "overstates its quality."
     ]
@@ -187,35 +190,29 @@ def _on(agreed: Agreement, name: str) -> Estimate:
     return found
 
 
-def _said(found: Estimate) -> str:
-    if found.low is None or found.high is None:
-        return f"{found:.3f}"
-    return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"
-
-
 def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
-    if people.value is None or gap.value is None:
+    if people.value is None or (ceiling.made_the_truth and gap.value is None):
         return []
-    said = f"Against the other annotators, an annotator has a mean {name} of {_said(people)}"
+    theirs = f"Against the other annotators, an annotator has a mean {name} of {said(people)}"
     if not ceiling.made_the_truth:
-        return [f"{said}. The labels are not from these annotators, so do not compare the panel with them."]
+        return [f"{theirs}."]
     if gap.low is None or gap.high is None:
         verdict = f"the panel differs from an annotator by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel outperforms an annotator by {_said(gap)}"
+        verdict = f"the panel outperforms an annotator by {said(gap)}"
     elif gap.high < 0:
-        verdict = f"the panel falls short of an annotator by {_said(gap)}"
+        verdict = f"the panel falls short of an annotator by {said(gap)}"
     else:
-        verdict = f"the panel is not distinguishable from an annotator (difference {_said(gap)})"
-    return [f"{said}. Against the same annotators, {verdict}."]
+        verdict = f"the panel is not distinguishable from an annotator (difference {said(gap)})"
+    return [f"{theirs}. Against the same annotators, {verdict}."]
 
 
 def _in_both_orders(panel: RaterReport) -> list[str]:
     """Describe how often comparisons have the same outcome in both orders of the candidates."""
     return [
         f"On {name}, the proportion of samples with the same outcome in both orders of the candidates is "
-        f"{_said(consistent)} ({consistent.n} samples)."
+        f"{said(consistent)} ({consistent.n} samples)."
         for name, one in panel.comparisons.items()
         if (consistent := one.position_consistency).value is not None
     ]

@@ -69,7 +69,7 @@ def headline_blocks(
         if any(done for done, _ in raters["panel"].macro.defined.values()):
             blocks.append(_macro_table(raters["panel"], ceiling))
         blocks += [
-            _raters_table(raters, ceiling),
+            _raters_table(raters, ceiling, compared),
             *([_same_cells_table(compared)] if compared is not None else []),
             _comparisons_table(raters),
             _failures_table(raters),
@@ -108,7 +108,9 @@ def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBloc
     )
 
 
-def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None) -> TableBlock:
+def _raters_table(
+    raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, compared: PanelAndBest | None
+) -> TableBlock:
     shown = [name for name, (_, of) in raters["panel"].macro.defined.items() if of]
 
     def row(who: str, macro: HeadlineFigures, coverage: float | None) -> tuple[Cell, ...]:
@@ -118,10 +120,12 @@ def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | No
 
     rows = [row(who, one.macro, one.coverage) for who, one in raters.items()]
     if ceiling is not None:
-        rows.append(row("annotators (each against the others)", ceiling.macro, None))
+        how = "each against the others" if ceiling.made_the_truth else "not comparable"
+        rows.append(row(f"annotators ({how})", ceiling.macro, None))
     interval = ("interval of kappa",) if "kappa" in shown else ()
+    ties = "; ties count as the conservative answer" if compared and compared.n_ties_answered else ""
     return TableBlock(
-        title="Judges, mean over criteria, on the labelled cells that each judge answered (coverage)",
+        title=f"Judges, mean over criteria, on the labelled cells that each judge answered (coverage){ties}",
         columns=("rater", "coverage", *map(_words, shown), *interval),
         rows=tuple(rows) if shown else (),
     )
