@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from autorubric import EvalResult, load_run
-from autorubric.errors import FileError
+from autorubric.errors import Fault, FileError
 from autorubric.run_file import Budget, DataSource, FewShotSource, JudgeEntry, RunFile, read_run_file
 from autorubric.run_file._content import Columns, FileLengthPenalty
 from autorubric.types import CannotAssessConfig
@@ -144,7 +144,7 @@ def test_a_value_of_another_type_is_reported_in_terms_of_the_file(
     tmp_path: Path, place: tuple[str | int, ...], key: str
 ) -> None:
     """Every key: the message has its path and line, and what is allowed, and nothing of Python."""
-    messages: list[str] = []
+    messages: list[Fault] = []
     for wrong in (1.5, "x", True, [[1]], {"a": [1]}):
         content: dict[str, Any] = {"data": {"path": "r.csv"}, "judges": [{"model": "openai/m"}]}
         inner: Any = content

@@ -396,7 +396,7 @@ def test_only_the_new_label_is_saved(suffix: str, tmp_path: Path) -> None:
             label = {"item": data.item_id(place), "criterion": "polite", "value": value}
             assert ask(url, "labels", label)[0] == 200
     found = RubricDataset.from_file(file, rubric=None if suffix == ".json" else RUBRIC)
-    assert [found.item_truth(at)["polite"] for at in (1, 2)] == ["UNMET", "MET"]
+    assert [(found.item_truth(at) or {})["polite"] for at in (1, 2)] == ["UNMET", "MET"]
 
 
 def test_labels_of_other_criteria_keep_their_columns(tmp_path: Path) -> None:
@@ -404,8 +404,7 @@ def test_labels_of_other_criteria_keep_their_columns(tmp_path: Path) -> None:
     file = tmp_path / "replies.csv"
     rubric = Rubric([*RUBRIC, PassFailCriterion(name="refund", requirement="It offers a refund.")])
     file.write_text("reply,right,human_refund\na,yes,true\nb,no,false\n", encoding="utf-8")
-    columns = {"submission": "reply", "truth": {"polite": "right"}}
-    data = RubricDataset.from_file(file, rubric=rubric, **columns)
+    data = RubricDataset.from_file(file, rubric=rubric, submission="reply", truth={"polite": "right"})
     evaluate_sync(
         data, CriterionGrader(judges=[lambda request: request.criterion.conservative()]),
         experiments_dir=tmp_path, experiment_name="run", show_progress=False,

@@ -66,6 +66,8 @@ def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
         found[key] = [key] if key in columns else next(filter(None, likely), [])
     if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
         del found["rater"], found["value"]
+        # A wide table may have the items' questions next to the labels.
+        found["criterion"] = [one for one in found["criterion"] if plain_name(one) != "question"]
     return found
 
 
