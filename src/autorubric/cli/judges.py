@@ -215,7 +215,7 @@ def _one_screen(told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]
     if any(one.lost or one.assumed for one in verdicts.values()):
         tables.append(_verdicts_block(verdicts))
     findings = [
-        (name in _MAIN_PARTS and block.title != "Notes", line)
+        (name in _MAIN_PARTS and block is one.blocks[0], line)
         for name, one in told.items()
         for block in one.blocks
         if isinstance(block, TextBlock)
