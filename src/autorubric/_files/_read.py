@@ -263,7 +263,7 @@ def _toml_document(text: str, source: str) -> Document:
         if dotted[0].count(".") > MAX_DEPTH:
             line = text.count("\n", 0, dotted.start()) + 1
             raise SyntaxFault(
-                f"the data is nested deeper than {MAX_DEPTH} levels, or has a string with as many dots", line
+                f"the data is nested deeper than {MAX_DEPTH} levels, or a dotted key has more parts", line
             )
     # Imported late, since few files are TOML and its patterns take long to compile.
     import tomllib

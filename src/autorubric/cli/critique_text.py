@@ -75,7 +75,7 @@ Root = Annotated[
     typer.Option(
         "--workspace-root",
         metavar="DIR",
-        help="Folder that must contain the rubric file and all file locations in issues.",
+        help="Workspace folder; the rubric file and all file locations of issues must be inside it.",
         show_default=False,
     ),
 ]

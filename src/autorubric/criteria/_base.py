@@ -144,7 +144,7 @@ class BaseCriterion(Declaration):
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Return the answer that ranks candidates by points, highest first; define it with `standing`."""
+        """Convert the candidates' points to a ranking, most points first. Override it with `standing`."""
         raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
 
     def render(self, shown: Shown | None = None) -> str:

@@ -87,7 +87,7 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
 
 
 def called_of(given: Any) -> Called | None:
-    """Wrap a function, or an object that has a method `forward` or `aforward`; return None for others."""
+    """Wrap a function, or an object with a `forward` or `aforward` method; None for anything else."""
     if isinstance(given, type):
         return None
     sync, later = (_method(given, name) for name in ("forward", "aforward"))

@@ -148,7 +148,7 @@ class Judge(Protocol):
         """Return the judge's answer.
 
         Raises:
-            JudgeError: If the judge cannot answer; as a `ReplyError`, if its answer cannot be read.
+            JudgeError: If the judge cannot answer. The subclass `ReplyError` means an unreadable answer.
         """
         ...
 

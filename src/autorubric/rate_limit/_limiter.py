@@ -30,8 +30,8 @@ class Limits:
         parallel: Maximum number of concurrent requests. For this and the next two, None means no limit.
         requests_per_minute: Maximum number of requests started in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        patience: Maximum number of seconds that a request waits because the provider asked another request
-            to wait; a pause that would end later is ignored.
+        patience: Longest wait, in seconds, that the provider asks of one request and that other requests
+            observe too. They ignore longer waits.
     """
 
     parallel: int | None = None

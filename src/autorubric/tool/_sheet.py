@@ -19,8 +19,8 @@ from autorubric.tool._response import Issue
 from autorubric.values import Answer, Json, Level
 
 TEMPLATE: Final = f"""\
-You are a careful, impartial critic of what agents and people make. The submission is what you evaluate. The \
-context, where there is one, says what it is for. You only read: you carry nothing out. {MATERIAL_RULE}
+You are a careful, impartial critic of work by agents and people. Evaluate the submission. The context, if \
+there is any, describes its purpose. Only read and evaluate; do not perform any actions. {MATERIAL_RULE}
 
 {{material}}
 
@@ -33,18 +33,17 @@ First look for the evidence, then decide. Reply with one JSON object and nothing
 """The prompt template for all critics, to which the sheet adds the criteria and the instruction."""
 
 _SCORES: Final = (
-    'Judge every criterion by itself. "criteria_scores" has one object for each criterion, with its name as '
+    'Judge each criterion separately. "criteria_scores" has one object for each criterion, with its name as '
     '"criterion" and these fields.'
 )
 _ISSUES: Final = (
-    '"issues" lists what is wrong, at most {most} for each criterion, the worst first: the "criterion" that '
-    'it counts against, its "severity" (low, medium, high or critical), its "location" (a line, a range, a '
-    'file of the submission; empty where it has none), a "description" that can be checked, and a '
-    '"suggestion" of '
-    "what to do. List nothing that you cannot point at; no issue is a good answer."
+    '"issues" lists what is wrong, at most {most} per criterion, worst first. Each issue has a "criterion" '
+    '(the one it counts against), a "severity" (low, medium, high or critical), a "location" (a line, a '
+    'range or a file in the submission; empty if there is none), a "description" that can be checked, and a '
+    '"suggestion" for a fix. List only problems that you can point to. An empty list is a valid answer.'
 )
-_SUMMARY: Final = '"summary" says in one or two sentences what matters most.'
-_SUGGESTIONS: Final = '"suggestions" lists what to do next, the most useful first; it may be empty.'
+_SUMMARY: Final = '"summary" states in one or two sentences what matters most.'
+_SUGGESTIONS: Final = '"suggestions" lists what to do next, most useful first; it can be empty.'
 
 
 def instruction_text(

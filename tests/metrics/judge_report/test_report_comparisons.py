@@ -87,7 +87,7 @@ def test_the_opening_says_what_the_mean_mixes_and_looks_at_accuracy_too() -> Non
     summary = judge_report(drawn_table(), scales=SCALES, n_resamples=100).summary()
     assert "the mean combines 1 binary and 1 ordinal criteria; kappa uses quadratic weights" in summary
     for name in ("kappa", "accuracy"):
-        assert f"an annotator has a mean {name} of" in summary
+        assert f"The mean {name} between an annotator and the others is" in summary
 
 
 OUTCOMES = ["x", "x", "x", "x", "y", "y", "y", "y", "y", "y"]

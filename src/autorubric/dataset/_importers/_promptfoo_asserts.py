@@ -22,7 +22,7 @@ _FACTUALITY: Final = (
     ("superset", "consistent with the reference, with more facts", 1.0),
     ("agree", "the same facts as the reference", 1.0),
     ("disagree", "contradicts the reference", 0.0),
-    ("differButFactual", "differs from the reference, but in no fact that matters", 1.0),
+    ("differButFactual", "differs from the reference, but not in any fact that matters", 1.0),
 )
 
 _OTHER_FILE: Final = "the text is in another file, which is not imported"

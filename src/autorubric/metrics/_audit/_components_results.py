@@ -119,8 +119,8 @@ def _components_table(study: GeneralisabilityStudy) -> TableBlock:
 
 def _reliability_table(study: GeneralisabilityStudy) -> TableBlock:
     figures = {
-        "G, ranking of items (the run's votes)": study.g,
-        "Φ, item scores (the run's votes)": study.phi,
+        "G coefficient, ranking of items (run)": study.g,
+        "Φ coefficient, item scores (run)": study.phi,
         "Φ of a single vote": study.single,
     }
     return TableBlock(

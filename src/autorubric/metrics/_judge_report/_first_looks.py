@@ -194,7 +194,7 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or (ceiling.made_the_truth and gap.value is None):
         return []
-    theirs = f"Against the other annotators, an annotator has a mean {name} of {said(people)}"
+    theirs = f"The mean {name} between an annotator and the others is {said(people)}"
     if not ceiling.made_the_truth:
         return [f"{theirs}."]
     if gap.low is None or gap.high is None:
