@@ -154,10 +154,11 @@ def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
         f"panel and {_number(compared.best)} for {compared.judge}{_gap(compared.difference)}."
     ]
     if compared.n_ties:
+        tied = "all" if compared.n_ties_answered == compared.n_ties else str(compared.n_ties_answered)
         found.append(
             f"The judges' votes tie on {compared.n_ties} labelled cells, which this comparison excludes"
             + (
-                f"; on {compared.n_ties_answered} of them the panel gives the conservative answer, which "
+                f"; on {tied} of them the panel gives the conservative answer, which "
                 "counts in its other metrics."
                 if compared.n_ties_answered
                 else "; the panel has no answer on these cells."

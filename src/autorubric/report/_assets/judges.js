@@ -84,7 +84,7 @@ function samePlaces(found) {
     found.ties ? h("p", { class: "soft" }, tiesText(found.ties, found.ties_answered)) : null);
 }
 function tiesText(n, answered) {
-  return `Tied votes on ${plural(n, "labelled cell", "labelled cells")} are excluded${answered ? `; the other metrics of the panel count its conservative answer on ${count(answered)} of them` : ", since the panel has no answer there"}.`;
+  return `Tied votes on ${plural(n, "labelled cell", "labelled cells")} are excluded${answered ? `; the other metrics of the panel count its conservative answer on ${answered === n ? "all" : count(answered)} of them` : ", since the panel has no answer there"}.`;
 }
 function contests(pairs, stat, ties) {
   if (data.judges.too_many) return section("Judges in pairs", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared for at most ${data.judges.too_many}. Use autorubric judges compare instead.`));
