@@ -29,7 +29,7 @@ def run_resumable(
     preflight: bool = False,
     **options: Any,
 ) -> EvalResult:
-    """Run an evaluation and return its result; an interrupt states how to resume the run.
+    """Run an evaluation and return its result; if it is interrupted, print how to resume it.
 
     Args:
         dataset: The dataset to grade.

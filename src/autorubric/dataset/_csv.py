@@ -103,7 +103,7 @@ def _decoded(path: str | Path) -> tuple[str, str]:
             text = raw.decode("cp1252")
             line = raw.count(b"\n", 0, error.start) + 1
             wrong = f"{path} (line {line}): byte 0x{raw[error.start]:02x} is not UTF-8"
-            what = "the file is read as Windows-1252. If characters are wrong, save it as UTF-8"
+            what = "reading the file as Windows-1252. If characters look wrong, save it as UTF-8"
             warnings.warn(f"{wrong}; {what}", stacklevel=2)
             return text, "cp1252"
 

@@ -49,9 +49,9 @@ class GradedItem:
         position: Position of the item in the dataset, from 0.
         score: Score of the item; None if it could not be scored.
         error: Reason for a missing score; None if there is a score.
-        raised: Whether grading raised an exception, so that there is no report.
-        partial: If the item has a score, what could not be judged; None if everything was judged.
-        lost: Whether a vote received no reply, so that it is worth requesting again.
+        raised: Whether grading raised an exception; if so, there is no report.
+        partial: What could not be judged, for an item that has a score; None if everything was judged.
+        lost: Whether any vote received no reply and is therefore worth requesting again.
         votes_cast: Number of votes cast in this run, excluding stored votes.
         duration_seconds: Grading time in seconds.
         length_penalty: Points subtracted for length.

@@ -175,7 +175,7 @@ class StrategyResult:
 
     @property
     def fallback_used(self) -> bool:
-        """Whether the winner's verification or cost is a substitute because votes are missing."""
+        """Whether the strategy's fallback value replaced the winner's verification or cost."""
         return self.winner_number is not None and self.candidates[self.winner_number].fallback_used
 
     @property

@@ -37,7 +37,8 @@ class JudgePair:
         b: Name of the second rater.
         comparison: Result of `compare_judges`, with the cells of each item as a cluster.
         adjusted_p: P-value adjusted for all comparisons of the run.
-        coverage: Fraction of labelled cells (item-criterion pairs) suited to the metric that both answered.
+        coverage: Of the labelled cells (item-criterion pairs) that the metric applies to, the fraction
+            that both raters answered.
     """
 
     a: str
