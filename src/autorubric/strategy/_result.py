@@ -68,12 +68,12 @@ class StrategyCandidate:
 
     @property
     def cost_fallback_used(self) -> bool:
-        """Whether all or part of the cost is a substitute because votes are missing."""
+        """Whether all or part of the cost is a fallback because votes are missing."""
         return any(one.fallback_used for one in self.costing)
 
     @property
     def fallback_used(self) -> bool:
-        """Whether any evaluation's value is a substitute because votes are missing."""
+        """Whether any evaluation's value is a fallback because votes are missing."""
         return any(one.fallback_used for one in (*self.verification, *self.costing))
 
     def to_dict(self) -> dict[str, Json]:
