@@ -266,4 +266,4 @@ def test_an_unknown_cost_has_its_reason(cli: Cli, dataset: str, openai_server: O
     for shown in (cli(*call), cli("show", "experiments/one")):
         assert re.search(r"cost in US dollars +unknown \(no price for openai/m\)", shown.out), shown.out
     shown = cli("eval", dataset, "--judge", "lexical", "--name", "two")
-    assert re.search(r"cost in US dollars +none reported \(no judge is a model\)", shown.out), shown.out
+    assert re.search(r"cost in US dollars +none reported \(the panel has no models\)", shown.out), shown.out

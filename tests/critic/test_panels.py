@@ -214,7 +214,7 @@ def test_a_blank_reference_is_sent_to_no_model(openai_server, blank):
 def test_a_variable_that_no_panel_has_is_refused_when_the_panel_is_made():
     """By its name, with those that there are; by hand the same critic works."""
     critic = Critic(Scripted(), HELPFUL, "{output} {tone}")
-    wanted = r"judge 'Scripted/helpfulness': prompt_template has \{tone\}, .*\{criterion\}, \{output\}"
+    wanted = r"judge 'Scripted/helpfulness': prompt_template uses \{tone\}, .*\{criterion\}, \{output\}"
     for judge in (critic, JudgeSpec(critic)):
         with pytest.raises(ArgumentError, match=wanted):
             CriterionGrader(judges=[judge])

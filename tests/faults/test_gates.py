@@ -42,7 +42,7 @@ def test_grade(scenario: Scenario, openai_server: OpenAIServer, tmp_path: Path) 
     rubric().to_file(file)
     asked = (
         *("grade", "Text number 20.", "--rubric", str(file), "--judge", "hosted_vllm/judge"),
-        *("--api-base", openai_server.api_base, "--json"),
+        *("--api-base", openai_server.api_base, "--json", "--no-preflight"),
     )
     done = call(*asked, "--fail-under", "0")
     assert (done.code, "1 of 6 verdicts (16.7%) were lost or assumed" in done.err) == (3, True)
@@ -114,7 +114,7 @@ def test_redteam(openai_server: OpenAIServer, tmp_path: Path) -> None:
     dataset().subset(range(1)).to_file(file)
     asked = (
         *("redteam", str(file), "--judge", "hosted_vllm/judge", "--api-base", openai_server.api_base),
-        *("--attacks", "override-plain", "--json"),
+        *("--attacks", "override-plain", "--json", "--no-preflight"),
     )
     assert call(*asked).code == 3
     assert call(*asked, "--fail-over", "1").code == 3

@@ -164,7 +164,7 @@ def test_a_stolen_version_is_not_imported(tmp_path: Path) -> None:
         "    assert 'litellm' not in sys.modules\n"
         "    print('refused')\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OPENAI_API_KEY": "sk-any"}
     result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
