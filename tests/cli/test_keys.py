@@ -170,7 +170,7 @@ def test_a_fallback_of_another_provider_does_not_get_the_key() -> None:
     )
 
 
-@pytest.mark.parametrize("model", ["vllm/Qwen/Qwen3-8B", "hosted_vllm/m", "sglang/m", "custom_openai/m"])
+@pytest.mark.parametrize("model", ["vllm/m", "hosted_vllm/m", "sglang/m", "custom_openai/m"])
 def test_a_model_on_an_own_server_needs_an_address(
     model: str, cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

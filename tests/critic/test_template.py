@@ -105,7 +105,7 @@ def test_none_is_an_empty_text_in_a_format_and_none_where_it_is_converted():
 def test_a_format_that_does_not_suit_its_value_names_the_variable(value):
     """Nobody is asked."""
     with pytest.raises(
-        ArgumentError, match=r"prompt_template: \{score:\.2f\} cannot format .*value of score"
+        ArgumentError, match=r"prompt_template: \{score:\.2f\} cannot format .*another value for score"
     ):
         filled("{score:.2f}", score=value)
 

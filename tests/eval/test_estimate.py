@@ -149,7 +149,7 @@ def test_what_may_be_left_out_is_said() -> None:
     found = of(LexicalJudge(), escalation=EscalationConfig([model()], threshold=0.5))
     assert found.at_most
     assert found.calls == 8
-    assert "at most" in found.summary()
+    assert "Upper bound" in found.summary()
     assert found.to_dict()["at_most"] is True
 
 

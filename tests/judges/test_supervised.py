@@ -173,7 +173,7 @@ def test_too_few_labelled_items_are_refused_with_what_to_do() -> None:
     textless = DataItem(submission=None, ground_truth={"refund": "MET"})
     once = DataItem(submission="a text", ground_truth={"refund": "MET"})
     few = RubricDataset(rubric=Rubric([REFUND]), items=[unlabelled, textless, once])
-    with pytest.raises(ArgumentError, match=r"got 1 different labelled texts; pass at least two"):
+    with pytest.raises(ArgumentError, match=r"got 1 different labelled texts; at least two are needed"):
         SupervisedJudge.fit(few)
 
 

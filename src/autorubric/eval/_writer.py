@@ -84,6 +84,8 @@ class RunWriter:
         failed, self._with_failures = sorted(self._with_failures), set()
         if len(failed) == self._finished or len(failed) > max(1, self._finished // 10):
             return
+        # Lines are written in the next iteration of the event loop, and these are read again here.
+        self._opened.store.flush()
         for position in failed:
             work = self._begun(position, again=True)
             if work is not None:
