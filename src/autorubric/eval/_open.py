@@ -164,15 +164,14 @@ class _Given:
         copied, old, changed_dataset = self._compared(store, stored)
         described = with_checks(self.grader.describe(), copied.checks)
         changed = asking_differences(stored, described, changed_dataset)
-        has_replies = _has_replies(store.path)
-        if not has_replies:
+        rescored = deciding_differences(stored, described, changed_dataset)
+        if (changed or rescored) and not _has_replies(store.path):
             # No reply was paid for, so there is nothing to protect under another name.
-            changed = []
+            changed, rescored = [], []
         if changed and self.config.on_mismatch == "refuse":
             raise RunMismatchError(_refusal(store.path, changed), differences=changed)
         if changed and self.config.on_mismatch == "fork":
             return None
-        rescored = deciding_differences(stored, described, changed_dataset) if has_replies else []
         if changed_dataset is None:
             store.drop_incoming()
         else:
