@@ -202,7 +202,7 @@ def test_faults_have_lines(suffix: str, text: str, line: int, tmp_path: Path) ->
         ('{"items": {}}', "a dataset must be a list of items"),
         ('{"items": [], "promt": 1}', "promt (line 1): unknown key 'promt'; did you mean 'prompt'?"),
         ('{"items": [], "format": 2, "new_key": 1}', "1 error\n  - format (line 1): format 2 is newer"),
-        ('{"items": [{"submission": "x", "id": 5}]}', "items[0].id (line 1): expected a string; got 5"),
+        ('{"items": [{"submission": "x", "id": [5]}]}', "items[0].id (line 1): expected a string"),
         ('{"items": [{"submission": "x", "id": ""}]}', "items[0].id (line 1): String should have at least 1"),
     ],
 )

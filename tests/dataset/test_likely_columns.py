@@ -235,3 +235,12 @@ def test_names_that_are_a_last_resort(tmp_path: Path) -> None:
     assert _csv(tmp_path, "diff,comment\na,b\n").field_map == {"prompt": "diff", "submission": "comment"}
     assert _csv(tmp_path, "Bot said,comment\na,b\n").field_map == {"submission": "Bot said"}
     assert _csv(tmp_path, "bot_reply,comment\na,b\n")[0].metadata == {"comment": "b"}
+
+
+@pytest.mark.parametrize("line", ['{"id": 7, "submission": "a"}', '{"id": 7.0, "text": "a", "channel": "x"}'])
+def test_a_numeric_id_is_text(line: str, tmp_path: Path) -> None:
+    """With other columns and without."""
+    file = tmp_path / "texts.jsonl"
+    file.write_text(line + "\n", encoding="utf-8")
+    rubric = Rubric([{"name": "polite", "requirement": "It is polite."}])
+    assert list(RubricDataset.from_file(file, rubric=rubric).item_ids()) == ["7"]

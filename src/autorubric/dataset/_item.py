@@ -104,6 +104,13 @@ class DataItem(BaseModel):
         default_factory=dict
     )
 
+    @field_validator("id", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        """Return a number as text; tables and JSON lines often have numeric ids."""
+        is_whole = isinstance(given, int | float) and not isinstance(given, bool) and given % 1 == 0
+        return str(int(given)) if is_whole else given
+
     @field_validator("submission")
     @classmethod
     def _check_submission(cls, given: Json) -> Json:
