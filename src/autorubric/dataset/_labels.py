@@ -175,6 +175,11 @@ def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
     )
 
 
+def _latest(labels: Sequence[Label]) -> Label:
+    """Return the last label, by time and then by order."""
+    return max(enumerate(labels), key=lambda one: (one[1].time, one[0]))[1]
+
+
 class _Merging:
     def __init__(self, dataset: RubricDataset) -> None:
         self._dataset = dataset
@@ -224,7 +229,7 @@ class _Merging:
             found.setdefault((label.rater, _Cell(label.item_id, label.criterion)), []).append(label)
         kept = []
         for (rater, cell), given in found.items():
-            chosen = max(enumerate(given), key=lambda one: (one[1].time, one[0]))[1]
+            chosen = _latest(given)
             if any(one.value != chosen.value for one in given):
                 self.notices.append(
                     f"{rater!r} labelled {cell.criterion!r} of {cell.item_id!r} {len(given)} times; the last "
@@ -284,7 +289,7 @@ class _Merging:
                 told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
                 self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {told}")
             else:
-                kept.append(max(enumerate(given), key=lambda one: (one[1].time, one[0]))[1])
+                kept.append(_latest(given))
         return kept
 
     def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:

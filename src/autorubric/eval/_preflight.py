@@ -120,6 +120,7 @@ async def _tested(
     return {name: [*stored.get(name, ()), *cast.get(name, ())] for name in {**stored, **cast}}
 
 
+# Errors that can disappear without a change to the judge's settings.
 _MAY_PASS = ("ReplyError", "ProviderTimeoutError", "RateLimitError")
 
 
@@ -128,7 +129,7 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
     if errors and len(errors) == len(votes):
         # The error's message is more informative than its class.
         kind, _, said = errors[0].partition(": ")
-        # This item may cause an unreadable reply, a model that is being loaded a late one.
+        # The item may cause an unreadable reply, and a model that is still loading a timeout.
         hint = "; --no-preflight skips this request" if kind in _MAY_PASS else ""
         raise JudgeError(
             f"judge {judge_id!r} failed its test request, so grading was not started: {said or kind}{hint}"

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from autorubric.llm._names import prefix_of
+from autorubric.llm._names import owner_of, prefix_of
 
 OWN_ADDRESS: Final = frozenset(
     {
@@ -56,8 +56,6 @@ _ONE_KEY: Final[Mapping[str, tuple[str, ...]]] = {
     "together_ai": ("TOGETHERAI_API_KEY",),
 }
 """Variables of providers that accept nothing but a key."""
-_OWNERS: Final = {"claude": "anthropic", "gpt": "openai"}
-"""Providers of models without a prefix, by the first part of the name."""
 _SECRET: Final = re.compile(r"(?:KEY|TOKEN|JWT)$")
 _NO_KEY: Final = re.compile(
     r"missing credentials|no credentials found|unable to locate credentials|no usable .{0,20}credentials|"
@@ -105,8 +103,8 @@ def advice_before_import(model: str) -> str:
     elsewhere.
     """
     # `claude-…@…` and `claude-…:…` are names at Google and Amazon.
-    bare = re.fullmatch(r"(claude|gpt)-[\w.-]+", model)
-    provider = _OWNERS[bare[1]] if bare else prefix_of(model)
+    is_bare = re.fullmatch(r"(?:claude|gpt)-[\w.-]+", model)
+    provider = owner_of(model) if is_bare else prefix_of(model)
     names = _ONE_KEY.get(provider, ())
     spec = find_spec("litellm") if names and "litellm" not in sys.modules else None
     if spec is None or any(os.environ[name] for name in _variables_of(provider)):

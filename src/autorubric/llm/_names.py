@@ -51,8 +51,8 @@ def prefix_of(model: str) -> str:
 
 def owner_of(model: str) -> str:
     """Return the provider that a model's key belongs to; for unknown names without a prefix, their family."""
-    family = re.match(r"[a-z]*", model)
-    return prefix_of(model) or _FAMILIES.get(family[0], family[0]) if family else ""
+    family = re.split(r"[^a-z]", model.lower(), maxsplit=1)[0]
+    return prefix_of(model) or _FAMILIES.get(family, family)
 
 
 def needs_address(model: str) -> bool:

@@ -117,6 +117,7 @@ def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[No
 
 
 _ONCE: ContextVar[bool] = ContextVar("_ONCE", default=False)
+# Seconds, as the policy's `max_wait`; all waits together take at most `max_retries` times as long.
 _LONGEST_FIRST_WAIT = 4.0
 
 
