@@ -354,11 +354,9 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
             ": 1 error\n  - column 'truth.met' (2 cells, first in line 3): item '1': met: 'maybe' is not a "
             "verdict; allowed: MET (also yes, y, true, t, pass, 1), UNMET (also no, n, false, f, fail, 0), ",
         ),
-        (
-            'submission,submission_json\nx,"""y"""\n',
-            "(line 2): submission_json and submission both have a value",
-        ),
-        ("submission,submission_json\n,{x\n", "submission_json must contain JSON"),
+        ('submission,note\nx,"a "b" c"\n', "A cell that contains quotation marks must be in quotation marks"),
+        ("submission,note\nx,y,,z\n", "(line 2): the row has 4 cells, but the header has 2"),
+        ("submission,submission_json\n,{x\n", "or --meta submission_json to keep it as metadata"),
         ("id,submission\na,x\na,y\n", "rows[1].id (line 3): the id 'a' is already used by item 0"),
         ("id,submission\na,x\na,y\n", "--id COLUMN, or keep the column as metadata with --meta id"),
     ],
@@ -378,6 +376,9 @@ def test_faulty_tables(text: str, message: str, tmp_path: Path) -> None:
         pytest.param("submission\tnote\nx\tcafé\n".encode("utf-16"), ["café"], id="UTF-16"),
         pytest.param("submission,note\nx,日\n".encode("utf-16-be").join((b"\xfe\xff", b"")), ["日"], id="BE"),
         pytest.param(b"submission,note\nx,a\n,\ny,b\n , \n,,,\n", ["a", "b"], id="empty rows"),
+        pytest.param(b"submission,note\nx,a,,\ny,b, \n", ["a", "b"], id="empty cells"),
+        pytest.param(b'submission\tnote\nx\t"a" b\n"y" z\t5"\n', ['"a" b', '5"'], id="literal quotes"),
+        pytest.param(b'submission\tnote\n"x\ty"\ta""b\n', ['a""b'], id="quotes around a tab"),
     ],
 )
 def test_tables_as_spreadsheets_save_them(content: bytes, notes: list[str], tmp_path: Path) -> None:
@@ -385,6 +386,15 @@ def test_tables_as_spreadsheets_save_them(content: bytes, notes: list[str], tmp_
     (tmp_path / "d.csv").write_bytes(content)
     dataset = RubricDataset.from_file(tmp_path / "d.csv")
     assert [item.metadata["note"] for item in dataset] == notes
+
+
+def test_metadata_of_other_columns_is_text(tmp_path: Path) -> None:
+    """Only a column `meta.<key>` is decoded; a JSON column is metadata in rows that have the text."""
+    text = 'submission,version,meta.count,prompt,prompt_json\nx,1.10,1.10,p,"[1]"\ny,true,true,,"""q"""\n'
+    first, second = read_csv(tmp_path, text, None)
+    assert first.metadata == {"version": "1.10", "prompt_json": "[1]", "count": 1.1}
+    assert second.metadata == {"version": "true", "count": True}
+    assert (first.prompt, second.prompt) == ("p", "q")
 
 
 def test_lines_are_counted_after_the_separator(tmp_path: Path) -> None:

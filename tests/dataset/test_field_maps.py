@@ -181,7 +181,7 @@ def test_dates_and_decimals_of_parquet_files_are_metadata(tmp_path: Path) -> Non
     frame.to_parquet(tmp_path / "d.parquet")
     for read in (RubricDataset.from_file, RubricDataset.stream):
         item = read(tmp_path / "d.parquet", rubric=RUBRIC)[0]
-        assert (item.metadata, item.ground_truth) == ({"at": "2024-02-03", "cost": 1.5}, {"grade": "2"})
+        assert (item.metadata, item.ground_truth) == ({"at": "2024-02-03", "cost": "1.50"}, {"grade": "2"})
 
 
 def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:

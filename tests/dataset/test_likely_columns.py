@@ -176,7 +176,7 @@ def test_the_delimiter_is_recognised(delimiter: str, tmp_path: Path) -> None:
 def test_a_comma_in_a_head_of_semicolons(tmp_path: Path) -> None:
     """The delimiter divides every row into equally many cells."""
     dataset = _csv(tmp_path, "text;note, long;year\nHello, you;x;1\nBye;y, z;2\n")
-    assert dataset[0].metadata == {"note, long": "x", "year": 1}
+    assert dataset[0].metadata == {"note, long": "x", "year": "1"}
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])

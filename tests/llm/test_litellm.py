@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from autorubric.errors import AuthenticationError, ModelNotFoundError, RequestRefusedError, SchemaRefusedError
+from autorubric.errors import (
+    AuthenticationError,
+    ModelNotFoundError,
+    RateLimitError,
+    RequestRefusedError,
+    SchemaRefusedError,
+    ServerError,
+)
 from autorubric.llm import (
     LLMClient,
     LLMConfig,
@@ -512,3 +519,24 @@ def test_the_key_of_openai_is_not_sent_to_a_provider_without_a_key(
     monkeypatch.setenv("OPENAI_API_KEY", _MARK)
     with pytest.raises(AuthenticationError, match="it contains the key in OPENAI_API_KEY"):
         send(LLMConfig(model=f"{provider}/m"))
+
+
+@pytest.mark.parametrize("model", ["openai/m", "mistral/m", "anthropic/claude-sonnet-5-5"])
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        ("<html>Sign in</html>", ServerError, "the response from {} is not JSON: '<html>Sign in</html>'"),
+        ("", ServerError, "the response from {} is not JSON: ''"),
+        ("[1]", ServerError, "the response from {} is not a chat completion; check api_base"),
+        ('{"error": {"message": "slow down", "code": 429}}', RateLimitError, "(HTTP 429: slow down · 429)"),
+    ],
+)
+def test_a_successful_response_that_is_no_reply(
+    openai_server: OpenAIServer, model: str, body: str, kind: type[Exception], message: str
+) -> None:
+    """The error has the address and no status that the server did not send."""
+    openai_server.script({"do": "raw", "body": body}, repeat="last")
+    path = "/v1/messages" if model.startswith("anthropic") else "/v1/chat/completions"
+    with pytest.raises(kind) as caught:
+        send(config_for(openai_server, model))
+    assert str(caught.value).endswith(message.format(openai_server.url + path))

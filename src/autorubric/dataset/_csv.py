@@ -52,6 +52,7 @@ class CsvTable(NamedTuple):
         n_head: Number of records up to the header: 1, and more after a line `sep=` or empty lines.
         delimiter: Character that separates the columns.
         text: Decoded text of the file, without its byte order mark.
+        is_quoted: Whether cells may be in quotation marks.
         encoding: Encoding of the file.
     """
 
@@ -61,6 +62,7 @@ class CsvTable(NamedTuple):
     n_head: int
     delimiter: str
     text: str
+    is_quoted: bool = True
     encoding: str = "utf-8"
 
 
@@ -69,7 +71,9 @@ def read_csv(path: str | Path) -> CsvTable:
 
     The delimiter of a TSV file is a tab, that of a CSV file a comma, semicolon, tab or vertical bar. If the
     header contains several of these, the one that divides the first rows into the most cells, with the same
-    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped.
+    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped, as are
+    empty cells after the last column. In a file with tabs that is invalid otherwise, quotation marks are
+    text.
 
     The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
     warning.
@@ -85,8 +89,14 @@ def read_csv(path: str | Path) -> CsvTable:
         before = csv.field_size_limit(_FIELD_LIMIT)
         try:
             table = _table(text, marked[1] if marked else delimiter, faults, is_marked=marked is not None)
+            if faults and table.delimiter == "\t":
+                # In many files with tabs, a quotation mark is a character like any other.
+                literal = Faults(str(path))
+                found = _table(text, "\t", literal, is_marked=marked is not None, is_quoted=False)
+                faults, table = (faults, table) if literal else (literal, found)
         finally:
             csv.field_size_limit(before)
+    faults.raise_as(DatasetError)
     return table._replace(encoding=encoding)
 
 
@@ -108,8 +118,13 @@ def _decoded(path: str | Path) -> tuple[str, str]:
             return text, "cp1252"
 
 
-def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool) -> CsvTable:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quoted: bool = True) -> CsvTable:
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        strict=True,
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+    )
     n_head = 0
     columns: list[str] = []
     repeated: dict[str, str] = {}
@@ -122,17 +137,20 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool) -> Csv
                 if n_head > is_marked:
                     names = [name or f"column {place}" for place, name in enumerate(cells, 1)]
                     columns, repeated = distinct(names)
-            elif len(cells) == len(columns) and any(map(str.strip, cells)):
-                rows.append(CsvRow(line, dict(zip(columns, cells, strict=True))))
             elif any(map(str.strip, cells)):
-                faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
+                # Spreadsheets add empty cells at the end of rows.
+                if len(cells) < len(columns) or any(map(str.strip, cells[len(columns) :])):
+                    faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
+                rows.append(CsvRow(line, dict(zip(columns, cells, strict=False))))
             line = reader.line_num + 1
     except csv.Error as error:
-        faults.add((line,), f"invalid CSV: {error}")
+        advice = (
+            'A cell that contains quotation marks must be in quotation marks, and double them: "a ""b"" c"'
+        )
+        faults.add((line,), f"invalid CSV: {error}. {advice}")
     if not columns:
         faults.add((), "the file is empty; the first line must contain the column names")
-    faults.raise_as(DatasetError)
-    return CsvTable(columns, rows, repeated, n_head, delimiter, text)
+    return CsvTable(columns, rows, repeated, n_head, delimiter, text, is_quoted)
 
 
 def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:

@@ -65,7 +65,8 @@ def save_truth(
         message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
         raise DatasetError(str(path), [Fault(path="", message=message)])
     delimiter, columns = table.delimiter, list(table.columns)
-    lines = list(_raw_rows(table.text, delimiter))
+    quoted = table.is_quoted
+    lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))
     head = lines[table.n_head - 1]
     rows = [row for row in lines[table.n_head :] if any(_has_text(cell) for cell, _ in row)]
     for place, labels in cells.items():
@@ -73,21 +74,23 @@ def save_truth(
             column = _column(fields or {}, criterion)
             if column not in columns:
                 columns.append(column)
-                for row in (head, *rows):
+                # Some rows have more cells than the header; these are empty.
+                for row in (one for one in (head, *rows) if len(one) < len(columns)):
                     row.append(["", row[-1][1]])
                     row[-2][1] = delimiter
-                head[-1][0] = _raw(column, head[0][0], delimiter)
+                head[-1][0] = _raw(column, head[0][0], delimiter, is_quoted=quoted)
             at = columns.index(column)
             given = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-            rows[place][at][0] = _raw(given, rows[place][at][0], delimiter)
+            rows[place][at][0] = _raw(given, rows[place][at][0], delimiter, is_quoted=quoted)
     # Without the byte order mark, Excel would use another encoding than UTF-8.
     mark = "" if table.encoding == "utf-8" else "\ufeff"
     write_text_atomic(path, mark + "".join(part for row in lines for cell in row for part in cell))
 
 
-def _raw_rows(text: str, delimiter: str) -> Iterator[list[list[str]]]:
+def _raw_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[list[list[str]]]:
     """Yield the lines of a valid CSV text; each cell is a list of its raw text and the delimiter after it."""
-    cell = rf'("(?:[^"]++|"")*+"|[^{re.escape(delimiter)}\r\n]*)({re.escape(delimiter)}|\r\n|\r|\n|\Z)'
+    quoted = r'"(?:[^"]++|"")*+"|' if is_quoted else ""
+    cell = rf"({quoted}[^{re.escape(delimiter)}\r\n]*)({re.escape(delimiter)}|\r\n|\r|\n|\Z)"
     row = []
     for found in re.finditer(cell, text):
         row.append(list(found.groups()))
@@ -100,8 +103,10 @@ def _has_text(raw: str) -> bool:
     return bool((raw[1:-1] if raw.startswith('"') else raw).strip())
 
 
-def _raw(value: str, like: str, delimiter: str) -> str:
+def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:
     """Return the raw text of a cell, with quotes if they are needed or the cell `like` has them."""
+    if not is_quoted:
+        return value
     needed = like.startswith('"') or {*value} & {*'"\r\n', delimiter}
     return '"' + value.replace('"', '""') + '"' if needed else value
 

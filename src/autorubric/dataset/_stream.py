@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from autorubric._files import Faults, FilePath, SyntaxFault, format_of, parse_json, parse_line, reading
 from autorubric.dataset._earlier import EarlierCopy
-from autorubric.dataset._fields import completed, renamed
+from autorubric.dataset._fields import completed
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
 from autorubric.dataset._read import Contents, DatasetReader, check_labels
@@ -242,7 +242,7 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
     def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
         tables.faults = reader.faults = faults
         at = rows.place(position)
-        return _item(reader, tables.item(renamed(pairs, row), at), position, at, rubric)
+        return _item(reader, tables.item(pairs, row, at), position, at, rubric)
 
     shared = DatasetReader(Faults(str(path))).shared({}, rubric=rubric)
     items = StreamedItems(path, rows, read, lambda: True)

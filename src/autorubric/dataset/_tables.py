@@ -5,9 +5,10 @@ A table does not contain a rubric, or the name and metadata of the dataset.
 
 An empty cell is a missing text, label or key. Values that a cell cannot represent, such as an empty string or
 a structured submission, are stored as JSON in a separate column: `submission_json`, `prompt_json` or
-`reference_submission_json`. In files, labels are written in the form that the rubric parses, and metadata
-values as JSON unless they are strings that are not valid JSON. DataFrames contain the values themselves, so
-that these rules do not apply.
+`reference_submission_json`; in a row that has both, the text is used and the JSON column is metadata. In
+files, labels are written in the form that the rubric parses, and metadata values as JSON unless they are
+strings that are not valid JSON. Columns without a prefix that become metadata are kept as text. DataFrames
+contain the values themselves, so that these rules do not apply.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class TableReader:
         )
         pairs = self.renaming(chosen or {}, columns, repeated)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
-        placed = ((at, self.item(renamed(pairs, row), at)) for at, row in zip(places, rows, strict=False))
+        placed = ((at, self.item(pairs, row, at)) for at, row in zip(places, rows, strict=False))
         contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
         return contents._replace(fields=chosen, pairs=pairs)
 
@@ -186,13 +187,14 @@ class TableReader:
         self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
         return pairs
 
-    def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
+    def item(self, pairs: Iterable[tuple[str, str]], row: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
         """Return the fields of the item in a row; `at` is the path of the row."""
+        cells = renamed(pairs, row)
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
-        for column, given in cells.items():
-            cell = stored(given)
+        for column, given in pairs:
+            cell = stored(cells.get(column))
             if cell is None or (self._texts and cell == ""):
                 continue
             if column.startswith(TRUTH):
@@ -200,7 +202,10 @@ class TableReader:
                 if label is not None:
                     labels[column.removeprefix(TRUTH)] = label
             elif column.startswith(META):
-                metadata[column.removeprefix(META)] = _from_text(cell) if self._texts else cell
+                is_encoded = self._texts and given.startswith(META)
+                metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
+            elif column.endswith(_TWIN) and cells.get(column.removesuffix(_TWIN)) not in (None, ""):
+                metadata[column] = cell
             elif column.endswith(_TWIN):
                 fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
             else:
@@ -210,13 +215,13 @@ class TableReader:
         return {**fields, "ground_truth": labels or None, "metadata": metadata}
 
     def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
-        beside = column.removesuffix(_TWIN)
-        if cells.get(beside) not in (None, ""):
-            self.faults.add(at, f"{column} and {beside} both have a value; leave one of them empty")
         try:
             return parse_json(cells[column])
         except (SyntaxFault, TypeError, RecursionError) as error:
-            self.faults.add(at, f"{error}; {column} must contain JSON. Use {beside} for plain text")
+            text = (
+                f"Use {column.removesuffix(_TWIN)} for plain text, or --meta {column} to keep it as metadata"
+            )
+            self.faults.add(at, f"{error}; {column} must contain JSON. {text}")
             return None
 
     def _label(self, name: str, cell: Any) -> Json:

@@ -6,6 +6,7 @@ The import happens at the first send.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Mapping
@@ -52,7 +53,7 @@ from autorubric.llm._names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_a
 from autorubric.llm._openai import key_of, rejected_key
 from autorubric.llm._secrets import Mask, environment_secrets
 from autorubric.llm._transport import LARGEST_ANSWER, Message, ModelReply, ModelRequest
-from autorubric.llm._wire import reply_of, response_format, token_limit
+from autorubric.llm._wire import error_in, reply_of, response_format, token_limit
 from autorubric.values import Json
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ _DROPPABLE: Final = frozenset(
 )
 """Parameters with the same meaning for all providers; omitted for providers that do not support them."""
 _MOST_MARKS: Final = 4
+_FIRST_FAILURE: Final = 300
+_SHOWN: Final = 200
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
@@ -159,7 +162,34 @@ class LiteLLMTransport:
                 )
                 return failed(AuthenticationError, model, message, mask)
             self._note_key(guard)
+            if guard.is_complete and not isinstance(error, litellm.ContentPolicyViolationError):
+                return self._unusable(guard, had_schema="response_format" in arguments) or error
             return error
+
+    def _unusable(self, guard: Guard, *, had_schema: bool) -> ProviderError | None:
+        """Return the error for a successful response that litellm cannot read; it invents a status for it."""
+        if guard.request is None or guard.status >= _FIRST_FAILURE:
+            return None
+        address, model = guard.request.url.copy_with(query=None), self._config.model
+        try:
+            envelope = json.loads(guard.start)
+        except (ValueError, RecursionError):
+            shown = self._mask.error(guard.start.decode("utf-8", "replace"))[:_SHOWN]
+            return failed(
+                ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
+            )
+        if (fault := error_in(envelope)) is None:
+            what = f"the response from {address} is not a chat completion; check api_base"
+            return failed(ServerError, model, what, self._mask)
+        failure = Failure(
+            model=model,
+            status=fault[0] or guard.status,
+            text=fault[1],
+            had_schema=had_schema,
+            key=self._key_note,
+            address=str(address),
+        )
+        return None if is_filtered(failure) else error_of(failure, self._mask)
 
     def _note_key(self, guard: Guard) -> None:
         """Remember which key was sent where, for errors about keys."""
@@ -278,7 +308,7 @@ class LiteLLMTransport:
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
         reply = reply_of(_envelope(response), request.model)
         if reply is None:
-            self._fail(ServerError, "the response is not a chat completion")
+            self._fail(ServerError, "the response is not a chat completion; check api_base")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
         known = float(cost) if isinstance(cost, int | float) else None
         return self._mask.reply(reply)._replace(cost=known, dropped_params=dropped)

@@ -20,6 +20,7 @@ from httpx import AsyncByteStream, AsyncClient, DecodingError, Request, RequestE
 
 _ACCEPTED: Final = "gzip, deflate"
 _PIECE: Final = 1 << 16
+_START: Final = 1 << 16
 _HOOKED: Final = "_autorubric_guard"
 
 
@@ -28,20 +29,26 @@ class Guard:
     """The limits of one call, and what litellm's own errors do not report.
 
     Attributes:
-        bytes: Maximum number of bytes of a response, after decompression.
+        max_bytes: Maximum number of bytes of a response, after decompression.
         forbidden: Values of environment variables that must not be sent, by name.
         exceeded: Whether a response was larger.
         is_moved: Whether a response redirected to another address.
         withheld: Name of the variable because of which a request was not sent.
         request: The last request.
+        status: HTTP status of its response; 0 if there is none.
+        start: First 64 KiB of the response.
+        is_complete: Whether the response was read to its end.
     """
 
-    bytes: int
+    max_bytes: int
     forbidden: Mapping[str, str] = field(default_factory=dict, repr=False)
     exceeded: bool = False
     is_moved: bool = False
     withheld: str = ""
     request: Request | None = field(default=None, repr=False)
+    status: int = 0
+    start: bytes = field(default=b"", repr=False)
+    is_complete: bool = False
 
     def address(self) -> str:
         """Return the address of the last request, without its path; empty if there was no request."""
@@ -109,7 +116,7 @@ async def _check_request(request: Request) -> None:
     if guard is None:
         return
     request.headers["accept-encoding"] = _ACCEPTED
-    guard.request = request
+    guard.request, guard.status, guard.start, guard.is_complete = request, 0, b"", False
     guard.withheld = guard.sent_variable(guard.forbidden)
     if guard.withheld:
         raise RequestError("the request contains a key of another provider", request=request)
@@ -119,6 +126,7 @@ async def _check_response(response: Response) -> None:
     guard = _GUARD.get()
     if guard is None or not isinstance(response.stream, AsyncByteStream):
         return
+    guard.status = response.status_code
     target = response.url.join(response.headers.get("location", ""))
     if (target.scheme, target.netloc) != (response.url.scheme, response.url.netloc):
         guard.is_moved = True
@@ -142,10 +150,13 @@ class _LimitedStream(AsyncByteStream):
         async for chunk in self._inner:
             for piece in _pieces(decoder, chunk):
                 self._size += len(piece)
-                if self._size > self._guard.bytes:
+                if self._size > self._guard.max_bytes:
                     self._guard.exceeded = True
-                    raise DecodingError(f"the response exceeds {self._guard.bytes:,} bytes")
+                    raise DecodingError(f"the response exceeds {self._guard.max_bytes:,} bytes")
+                if len(self._guard.start) < _START:
+                    self._guard.start += piece[: _START - len(self._guard.start)]
                 yield piece
+        self._guard.is_complete = True
 
     async def aclose(self) -> None:
         await self._inner.aclose()
