@@ -71,9 +71,9 @@ def read_csv(path: str | Path) -> CsvTable:
 
     The delimiter of a TSV file is a tab, that of a CSV file a comma, semicolon, tab or vertical bar. If the
     header contains several of these, the one that divides the first rows into the most cells, with the same
-    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped, as are
-    empty cells after the last column. In a file with tabs that is invalid otherwise, quotation marks are
-    text.
+    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped, as
+    are empty cells after the last column. In a file with tabs that is invalid otherwise, quotation marks
+    are text.
 
     The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
     warning.
