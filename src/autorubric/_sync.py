@@ -9,11 +9,12 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from autorubric.errors import JudgeError
 
 T = TypeVar("T")
+_MOST_RAISED: Final = 5
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -36,12 +37,33 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(noting())
+            try:
+                return runner.run(noting())
+            except (KeyboardInterrupt, SystemExit):
+                _end_tasks(runner.get_loop())
+                raise
     except KeyboardInterrupt as interrupt:
         # The interrupt reached the coroutine as a cancellation and is raised here as a separate exception.
         for note in notes:
             interrupt.add_note(note)
         raise
+
+
+def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the tasks that an interrupt inside one of them left to their end, so that they release locks.
+
+    Each task that the interrupt reaches raises it again, which stops the loop.
+    """
+    for _ in range(_MOST_RAISED):
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
+            task.cancel()
+        try:
+            if pending:
+                loop.run_until_complete(asyncio.wait(pending))
+            return
+        except (KeyboardInterrupt, SystemExit):
+            continue
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
