@@ -124,3 +124,15 @@ def test_the_digest_is_the_same_in_every_process() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(runs) == 1
+
+
+def test_the_module_of_our_own_classes_does_not_count() -> None:
+    """They may move between versions; a class of another package is another class."""
+
+    def holding(module: str) -> Any:
+        held = type("Held", (), {"__module__": module})()
+        return lambda: held
+
+    assert code_digest(holding("autorubric.rubric._a")) == code_digest(holding("autorubric.grading"))
+    assert code_digest(holding("autorubric.a")) != code_digest(holding("autorubrics.a"))
+    assert code_digest(holding("mine.a")) != code_digest(holding("mine.b"))

@@ -12,6 +12,7 @@ from typing import Any
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _DEEPEST = 8
+_PACKAGE = __name__.partition(".")[0]
 
 
 def code_digest(function: Any) -> str:
@@ -71,7 +72,9 @@ def _function_parts(function: Any, depth: int) -> Iterator[str]:
 def _object_parts(thing: Any, depth: int) -> Iterator[str]:
     """Yield the class, its methods `__call__` and `ask`, and the fields of a frozen dataclass."""
     kind = thing if inspect.isclass(thing) else type(thing)
-    yield f"{kind.__module__}:{kind.__qualname__}"
+    module = kind.__module__
+    # Our own classes may move to another module between versions.
+    yield f"{_PACKAGE if module.startswith(f'{_PACKAGE}.') else module}:{kind.__qualname__}"
     for method in ("__call__", "ask"):
         found = kind.__dict__.get(method)
         if inspect.isfunction(found):
