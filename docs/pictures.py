@@ -866,7 +866,7 @@ def _fleiss_kappa() -> Figure:
         kappas.append(_value(metrics.fleiss_kappa(ratings.tolist(), ci=None)))
         voted = metrics.majority_vote(ratings, labels=2)
         right.append(_value(metrics.accuracy(truth.tolist(), voted, ci=None)))
-    labels = ("raters, each 75 % accurate", "value")
+    labels = ("raters, each 75% accurate", "value")
     return _lines(
         counts,
         {"accuracy of the majority": right, "Fleiss' kappa": kappas},
@@ -1290,7 +1290,7 @@ def _brier() -> Figure:
     curves = {}
     for rate in (0.5, 0.9):
         truth = [1] * round(100 * rate) + [0] * round(100 * (1 - rate))
-        curves[f"{100 * rate:.0f} % of the truth is MET"] = [
+        curves[f"{100 * rate:.0f}% of the truth is MET"] = [
             _value(metrics.brier(truth, [p] * 100, ci=None)) for p in said
         ]
     return _lines(
@@ -1604,7 +1604,7 @@ def _bradley_terry() -> Figure:
         )
     axes.axvline(0, color=PALE, linestyle=":")
     axes.set(
-        yticks=(), xlabel="strength, 95 % interval", ylabel="system", ylim=(-0.5, 3.7)
+        yticks=(), xlabel="strength, 95% interval", ylabel="system", ylim=(-0.5, 3.7)
     )
     return figure
 
@@ -1682,7 +1682,7 @@ def _majority_vote() -> Figure:
                     )
                 )
             )
-        curves[f"each right in {100 * right:.0f} %"] = shares
+        curves[f"each right in {100 * right:.0f}%"] = shares
     return _lines(
         counts,
         curves,
@@ -1967,7 +1967,7 @@ def _wilson() -> Figure:
         axes.plot(count, p, ".", color=INK)
     axes.set(
         xlabel="successes of 20",
-        ylabel="proportion, 95 % interval",
+        ylabel="proportion, 95% interval",
         xticks=range(0, 21, 4),
     )
     axes.legend()
@@ -2024,7 +2024,7 @@ def _compare_judges() -> Figure:
         axes.plot((one.low or 0.0, one.high or 0.0), (2 - at, 2 - at), color=colour)
         axes.plot(_value(one), 2 - at, "o", color=colour)
     axes.axvline(0, color=PALE, linestyle=":")
-    axes.set(yticks=(2, 1, 0), xlabel="accuracy, 95 % interval", ylim=(-0.5, 2.5))
+    axes.set(yticks=(2, 1, 0), xlabel="accuracy, 95% interval", ylim=(-0.5, 2.5))
     axes.set_yticklabels(list(rows))
     return figure
 
@@ -2152,7 +2152,7 @@ def _self_consistency() -> Figure:
     return _lines(
         counts,
         curves,
-        ("repeats of a judge with 10 % errors", "value"),
+        ("repeats of a judge with 10% errors", "value"),
         limits=(0, 1.02),
     )
 

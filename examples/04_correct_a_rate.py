@@ -9,4 +9,4 @@ judged = ["MET"] * 27 + ["UNMET"] * 3 + ["UNMET"] * 21 + ["MET"] * 9
 rate = corrected_rate(["MET"] * 600 + ["UNMET"] * 400, truth, judged)
 
 print("the judge passes 0.60")
-print(f"corrected: {rate.value:.2f}, 95 % interval {rate.low:.2f} to {rate.high:.2f}")
+print(f"corrected: {rate.value:.2f}, 95% interval {rate.low:.2f} to {rate.high:.2f}")

@@ -6,8 +6,6 @@ import os
 import pkgutil
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,6 +19,7 @@ from tests.page_files import MADE_BEFORE
 from tests.pages import ROOT, SHELLS, WIDTH, examples, outputs, program, shows, with_outputs
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import scored
+from tests.warm import run_program
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _WITH_EXAMPLES = [page for page in PAGES if program(page)]
@@ -48,24 +47,11 @@ def test_examples_run(
     openai_server.script(*({"do": "answer", "payload": scored(**one)} for one in _CRITIQUES))
     declared = write_entry_points(tmp_path_factory.mktemp("declared"))
     path = os.pathsep.join(filter(None, [str(declared), os.environ.get("PYTHONPATH"), str(ROOT)]))
-    ended = subprocess.run(
-        [
-            sys.executable,
-            *("-u", "-W", "error::DeprecationWarning:__main__", "-c"),
-            program(page, MADE_BEFORE.get(_name(page), "")),
-        ],
+    ended = run_program(
+        program(page, MADE_BEFORE.get(_name(page), "")),
         cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": path,
-            "PYTHONIOENCODING": "utf-8",
-            "COLUMNS": "86",
-            "AUTORUBRIC_DOCS_SERVER": openai_server.api_base,
-        },
-        capture_output=True,
-        encoding="utf-8",
-        timeout=900,
-        check=False,
+        env={"PYTHONPATH": path, "COLUMNS": "86", "AUTORUBRIC_DOCS_SERVER": openai_server.api_base},
+        logs=tmp_path_factory.mktemp("logs"),
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     printed = outputs(ended.stdout)

@@ -83,6 +83,7 @@ def test_a_provider_without_limits_teaches_nothing() -> None:
     assert seen.rate >= 0.9 * 50 / 0.104
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("share", "callers", "seconds"), [(0.1, 20, 0.1), (0.3, 20, 0.1), (0.3, 64, 0.02), (0.6, 20, 0.1)]
 )

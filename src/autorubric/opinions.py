@@ -51,7 +51,7 @@ class AggregatedScore(BaseModel):
         n_scores: Number of scores.
         variance: Sample variance of the scores (denominator n - 1); None for a single score.
         std_dev: Square root of `variance`; None for a single score.
-        confidence_interval: 95 % confidence interval of the value: Student's t for the mean, otherwise a
+        confidence_interval: 95% confidence interval of the value: Student's t for the mean, otherwise a
             percentile bootstrap. The sampling units are items, or scores if there is only one item. For a
             minimum or maximum, the interval stays within the observed scores. None for a single score.
         inter_rater_reliability: Agreement between raters; None if it is undefined or the evaluations were not

@@ -91,7 +91,9 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("keys.")) for name in BOMBS]
+)
 def test_bombs_are_refused(name: str, reader: str, tmp_path: Path) -> None:
     """Files that grow, nest without end or name code are typed errors, at once and in little memory."""
     path = tmp_path / name
@@ -185,6 +187,7 @@ def test_ten_megabytes_are_too_long_for_the_tool() -> None:
     assert "exceeds maximum size" in answer.model_dump_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["<" * 10, "</submission", "&lt;", "＜\u200b", "\u202e<"])
 def test_ten_megabytes_of_look_alikes_are_neutralised_at_once(text: str) -> None:
     """Neutralising takes time in proportion to the text."""
@@ -192,6 +195,7 @@ def test_ten_megabytes_of_look_alikes_are_neutralised_at_once(text: str) -> None
         neutralise(text * (10 * MEBIBYTE // len(text)))
 
 
+@pytest.mark.slow
 def test_fifty_thousand_names_take_no_square_of_the_time(tmp_path: Path) -> None:
     """Columns of a table and options of a criterion are many at once; all are told, in bounded time."""
     head = tmp_path / "wide.csv"

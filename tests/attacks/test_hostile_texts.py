@@ -113,6 +113,7 @@ def test_escaped_half_a_character_is_refused_on_reading(tmp_path: Path) -> None:
             RubricDataset.from_file(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_whole_line(name: str, tmp_path: Path, cli: Cli, openai_server: OpenAIServer) -> None:
     """Judged, stored, opened again and shown: scores stay, the texts stay, and no raw escape is shown."""

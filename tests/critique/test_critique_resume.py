@@ -163,6 +163,7 @@ def test_a_file_cut_anywhere_becomes_whole(
     assert [one for one in kept_records if one["critique"] is not None and one not in records] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("kind", ["critique", "refine"])
 def test_killed_at_random_points_nothing_is_lost_or_doubled(kind: str, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 """Shares of all requests: 30 % 429, 5 % 500, 5 % resets, 2 % hangs, 5 % malformed or truncated JSON."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transport", "items"), [("openai_compatible", 60), ("litellm", 12)])
 def test_every_verdict_arrives_and_no_call_is_repeated_once_answered(
     transport: str, items: int, openai_server: OpenAIServer, tmp_path: Path

@@ -16,6 +16,7 @@ from tests.faults.runs import config, dataset, run, votes_of
 from tests.servers.fixtures import OpenAIServer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "items", "most"),
     [

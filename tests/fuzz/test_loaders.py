@@ -26,6 +26,7 @@ def test_the_seeds_are_valid(name: str, tmp_path: Path) -> None:
     assert all(LOADERS[name](seed, tmp_path) for seed in LOADERS[name].seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOADERS)
 def test_spoilt_contents_end_in_a_value_or_a_typed_error(name: str) -> None:
     """No content brings another error, takes seconds, or fills the memory."""

@@ -32,7 +32,7 @@ from autorubric.integrations._ray import _kept  # noqa: E402 - only where Ray is
 
 _ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.usefixtures("ray_cluster")
+pytestmark = [pytest.mark.usefixtures("ray_cluster"), pytest.mark.slow]
 
 
 def items(count: int = 40) -> RubricDataset:

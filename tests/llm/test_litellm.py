@@ -364,6 +364,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // unit)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["openai/m", "deepseek/deepseek-v4-flash"])
 @pytest.mark.parametrize(
     "bomb", [{"megabytes": 300}, {"megabytes": 300, "encoding": "deflate"}, {"megabytes": 300, "status": 500}]

@@ -120,6 +120,7 @@ print(json.dumps([[one, *outcome(one + "/some-model", api_key="sk-x")] for one i
         assert tried > 0, provider
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "variable"),
     [
@@ -134,6 +135,7 @@ def test_a_key_in_any_variable_of_the_provider_is_used(model: str, variable: str
     assert found_by(program, tmp_path)[0] == "ProviderConnectionError"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "variable"),
     [

@@ -84,6 +84,7 @@ def in_both_orders(folder: Path, evaluator: str) -> RecordedJudge:
     return RecordedJudge.from_csv(file_of(folder, evaluator), orders=orders, judge_id=evaluator)
 
 
+@pytest.mark.slow
 def test_the_figures_of_65_judges_are_the_published_ones(
     llmbar: RubricDataset, by_rater: Path, shared_data: Path
 ) -> None:

@@ -79,6 +79,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_a_report_on_real_data_opens(browser: Browser, shared_data: Path, tmp_path: Path, name: str) -> None:
     """Every view is drawn without an error, wide and narrow, and figures that the labels allow are there."""

@@ -38,6 +38,7 @@ def strategy_of(server: OpenAIServer, **settings: Any) -> tuple[Strategy, LLMCon
     return Strategy(verify, cost, num_candidates=2), model(server, "writer", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @in_loop
 async def test_faults_lose_no_candidate_no_vote_and_no_reevaluation(

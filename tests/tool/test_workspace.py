@@ -252,6 +252,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_the_search_for_paths_is_linear(workspace: Workspace, piece: str) -> None:
     """No content and no location takes long: four times the text takes no ten times as long, or little."""
@@ -264,6 +265,7 @@ def test_the_search_for_paths_is_linear(workspace: Workspace, piece: str) -> Non
     assert seconds[1] < 10 * seconds[0] + 5
 
 
+@pytest.mark.slow
 def test_many_paths_are_looked_up_quickly(workspace: Workspace) -> None:
     """As many paths as a content can name, each another one, take seconds at most."""
     for form in ("/etc/{}", "src/{}", "{}/x", "up/{}", "{}/../../b"):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import autorubric
 from tests.ci import skip_but_in_ci
 
@@ -34,11 +36,13 @@ def test_every_public_name_is_used() -> None:
     assert sorted(used) == sorted(autorubric.__all__)
 
 
+@pytest.mark.slow
 def test_under_mypy() -> None:
     """In strict mode, as the project itself is checked."""
     assert _checked(sys.executable, "-m", "mypy", str(API), seconds=900) == ""
 
 
+@pytest.mark.slow
 def test_under_pyright() -> None:
     """With its standard rules; skipped, but in CI, where pyright is not there or cannot start."""
     pyright = shutil.which("pyright", path=str(Path(sys.executable).parent)) or shutil.which("pyright")

@@ -26,6 +26,7 @@ FORMAT_1 = Path(__file__).parents[1] / "eval" / "data" / "format-1"
 needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 
 
+@pytest.mark.slow
 def test_sixty_damages(quick_path: Path) -> None:
     """Whatever is flipped, deleted, repeated, swapped or cut, it is reported or changes nothing."""
     found = damage_runs(range(60), 1, quick_path)

@@ -100,6 +100,7 @@ def test_a_run_cancelled_at_any_await_loses_nothing(
 
 
 # Python tells of each task that is thrown away.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
 @settings(max_examples=20)
 @given(steps=st.integers(0, 60))

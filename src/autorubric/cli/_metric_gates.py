@@ -27,6 +27,8 @@ _OF_SCORES: Final = {name: f"score_{name}" for name in ("spearman", "kendall", "
 _ALIASES: Final = {"tpr": "sensitivity", "tnr": "specificity"}
 _LOW: Final = ".low"
 _WITH_ENDS: Final = ("sensitivity", "specificity", *_OF_SCORES)
+_BOOTSTRAPPED: Final = ("accuracy", "kappa")
+"""Metrics whose mean over criteria has a bootstrap interval."""
 _NAMES: Final = "|".join(map(re.escape, [*_ALIASES, *_MEANS, *_OF_SCORES]))
 # Names of criteria may hold commas: one that separates gates is followed by the name of a figure.
 _BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
@@ -78,14 +80,21 @@ def _gate(value: str) -> Gate:
         raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; available: {allowed}")
     # Recall is sensitivity, which has an interval.
     known = "sensitivity" if low and known == "recall" else known
-    if low and known not in _WITH_ENDS:
+    ends = _WITH_ENDS if at else (*_WITH_ENDS, *_BOOTSTRAPPED)
+    if low and known not in ends:
+        where = f"{name} of one criterion" if known in _BOOTSTRAPPED else name
         raise ArgumentError(
-            f"--fail-under {value!r}: .low is not available for {name}, but for: tpr, tnr, recall, "
-            f"{', '.join(_WITH_ENDS)}"
+            f"--fail-under {value!r}: .low is not available for {where}, but for: tpr, tnr, recall, "
+            f"{', '.join(ends)}"
         )
     if least > 1:
         raise ArgumentError(f"--fail-under {value!r}: metrics are at most 1, so {least:g} always fails")
     return Gate(text, known, criterion or None, low, least)
+
+
+def needs_bootstrap(gates: Sequence[Gate]) -> bool:
+    """Return whether a gate applies to a bootstrap interval."""
+    return any(gate.low and gate.figure in _BOOTSTRAPPED for gate in gates)
 
 
 def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
@@ -116,7 +125,10 @@ def _value(gate: Gate, found: MetricsResult) -> tuple[float | None, str]:
         return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
     name = _MEANS[gate.figure]
     if gate.low and getattr(found, name) is not None:
-        ends = getattr(found, f"{name}_ci")
+        is_bootstrapped = gate.figure in _BOOTSTRAPPED
+        ends = getattr(
+            found.bootstrap if is_bootstrapped else found, f"{gate.figure if is_bootstrapped else name}_ci"
+        )
         return (ends.lower if ends else None), "too few items for an interval"
     return getattr(found, name), _why_no_mean(gate.figure, found)
 

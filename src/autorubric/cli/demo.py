@@ -97,6 +97,7 @@ def demo(  # noqa: PLR0913
     )  # late, since it loads pydantic, and `--help` need not wait for it
 
     train, test = demo_dataset().split_train_test(_TRAIN, seed=seed)
+    notice(f"Grading {len(test)} replies with {model or 'two offline judges'} …")
     grader = autorubric.CriterionGrader(judges=_judges(train, model, api_base, api_key_env), seed=seed)
     # A rerun reuses stored votes, except those that a newer version of a judge could cast differently.
     result = run_resumable(
@@ -112,6 +113,8 @@ def demo(  # noqa: PLR0913
         notice(f"No reply could be judged: {result.errors[0][1]}")
         return Exit.UNJUDGED
     measured = result.compute_metrics(per_judge=True, seed=seed)
+    if model is None:
+        notice("Grading 200 summaries with the recorded verdicts of six judges …")
     summaries = _grade_summaries(runs_dir, report=report) if model is None else None
     if as_json:
         print_json(

@@ -175,6 +175,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
             f"{run} has no labels, so parts that need labels are omitted. Pass --labels FILE, or a labelled "
             "dataset with --dataset"
         )
+    notice(f"Computing the audit of {len(result.item_results)} items …")
     told = {name: audited.part(name) for name in Part if only is None or name in only}
     verdicts = audited.verdicts() if Part.REPORT in told else {}
     if as_json:

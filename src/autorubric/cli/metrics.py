@@ -10,7 +10,7 @@ import typer
 
 import autorubric
 from autorubric.cli import _datasets
-from autorubric.cli._metric_gates import check_gates, read_gates
+from autorubric.cli._metric_gates import check_gates, needs_bootstrap, read_gates
 from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
 from autorubric.cli._runs import labelled_verdicts
 from autorubric.cli._tables import print_blocks
@@ -64,7 +64,8 @@ TrustFailUnder = Annotated[
         "accuracy, balanced_accuracy, precision, recall, tpr (sensitivity), tnr (specificity), f1 and kappa "
         "are means over criteria; spearman, kendall and pearson are correlations of scores. Add @NAME for "
         "one criterion's metric, such as tnr@NAME. Add .low for the lower confidence bound of tpr, tnr, "
-        "spearman, kendall or pearson, such as tnr.low or tnr.low@NAME.",
+        "spearman, kendall, pearson, accuracy or kappa, such as tnr.low, tnr.low@NAME or kappa.low (which "
+        "implies --bootstrap).",
     ),
 ]
 
@@ -120,7 +121,9 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)
     labelled = labelled_dataset(result, dataset, truth, labels, rater)
-    found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
+    found = result.compute_metrics(
+        labelled, bootstrap=bootstrap or needs_bootstrap(gates), per_judge=per_judge
+    )
     if not found.na_stats.n_cells:
         raise ArgumentError(f"{run} has no labels; pass --labels FILE, or a labelled dataset with --dataset")
     for text in result.notices:

@@ -68,4 +68,4 @@ def leave_test() -> None:
 def pass_line(passed: int, repeats: int, low: float, high: float) -> str:
     """Format the number of passed repeats with the pass rate and its confidence interval."""
     share = passed / repeats
-    return f"passed {passed} of {repeats} (pass rate {share:.2f}, 95 % interval {low:.2f} to {high:.2f})"
+    return f"passed {passed} of {repeats} (pass rate {share:.2f}, 95% interval {low:.2f} to {high:.2f})"

@@ -187,7 +187,7 @@ class BiasResult:
         ci: t interval of the mean difference; None if it was not requested or is undefined.
         n_samples: Number of pairs used.
         lower_limit: Lower limit of agreement [3], mean - 1.96 sd.
-        upper_limit: Upper limit of agreement, mean + 1.96 sd. About 95 % of differences lie between the two.
+        upper_limit: Upper limit of agreement, mean + 1.96 sd. About 95% of differences lie between the two.
         n_missing: Number of pairs dropped because a value was missing.
         reason: Reason why `mean_bias` or `p_value` is None; None if both are defined.
         effect_size_name: Name of the effect size reported in `effect_size`.

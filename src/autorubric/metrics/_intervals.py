@@ -173,7 +173,7 @@ def clustered_se(
     `se = √(C/(C-1) · Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, where C is the number of clusters; the interval is
     `mean ± t · se` with C - 1 degrees of freedom. This is Miller's formula [1, eq. 4] times √(C/(C-1)), the
     small-sample factor of cluster-robust regression; without it, the interval is too narrow with few
-    clusters, by 5 % with ten. If `cluster` is None, each value is a cluster and `se` is s/√n. The standard
+    clusters, by 5% with ten. If `cluster` is None, each value is a cluster and `se` is s/√n. The standard
     error is None if there is only one cluster (`too_few_units`) or clusters do not differ (`no_variance`).
 
     Args:

@@ -312,6 +312,7 @@ def simulated_run(
     return graded_run, truth.mean(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_judges", [1, 3])
 @pytest.mark.parametrize("shape", [0.7, 2.0, None])
 def test_the_interval_holds_true_scores(shape: float | None, n_judges: int) -> None:

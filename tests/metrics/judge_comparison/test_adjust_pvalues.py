@@ -15,6 +15,7 @@ METHODS = sorted(NAMES)
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(10))
 def test_it_is_what_statsmodels_gives(method, seed):

@@ -103,6 +103,7 @@ def test_a_panel_of_one_judge_has_its_intervals() -> None:
     assert found.macro == found.per_judge["j"].macro
 
 
+@pytest.mark.slow
 def test_intervals_of_a_good_judge_cover() -> None:
     """A judge right on 97 % of 40 items, on one criterion and on three: 95 % intervals hold the truth.
 

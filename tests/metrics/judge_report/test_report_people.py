@@ -23,6 +23,7 @@ def everyone_alike(n_people: int, n_items: int, rng: np.random.Generator) -> lis
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_people", [2, 3, 4, 5])
 def test_a_judge_that_is_as_people_are_has_no_gap(n_people: int) -> None:
     """The gap of a judge drawn as the people are is 0 on average, however many people there are.

@@ -119,6 +119,7 @@ def test_too_few_items_hold_none_out(n: int) -> None:
     assert one_group.cross_validated.value is None
 
 
+@pytest.mark.slow
 def test_many_items_choose_on_drawn_pairs_and_count_all() -> None:
     """3000 items have more pairs than are tried; the accuracy is exact, and the seed decides."""
     rng = np.random.default_rng(8)

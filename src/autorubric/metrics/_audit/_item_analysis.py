@@ -174,7 +174,7 @@ def rest_means(values: Array) -> Array:
 
 
 def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
-    """Return the mean value among the best 27 % of items minus that among the worst.
+    """Return the mean value among the best 27% of items minus that among the worst.
 
     Items tied at the cut-off are included with equal fractional weight.
     """
@@ -207,7 +207,7 @@ def _by_place(weights: Array, place: Array, size: int) -> Array:
 
 
 def _edge_shares(tied: Array) -> Array:
-    """Return the share of each group of tied items that lies within the first 27 % of the weight."""
+    """Return the share of each group of tied items that lies within the first 27% of the weight."""
     wanted = TAIL * tied.sum(1, keepdims=True)
     before = np.cumsum(tied, axis=1) - tied
     return np.asarray(np.clip((wanted - before) / np.where(tied > 0, tied, 1.0), 0.0, 1.0))
@@ -257,8 +257,8 @@ def item_analysis(
     `dead`. Penalty values (negative weights) are reversed to 1 - value wherever criteria are combined.
 
     - Discrimination is the correlation between a criterion and the mean of the item's other criteria (Lord
-      and Novick 1968), and the criterion's mean among the best 27 % of items minus its mean among the worst
-      27 % (Kelley 1939). Items are ordered by mean value; ties at the cut-off are included in part.
+      and Novick 1968), and the criterion's mean among the best 27% of items minus its mean among the worst
+      27% (Kelley 1939). Items are ordered by mean value; ties at the cut-off are included in part.
     - A pair of criteria is redundant if they have at least ten items in common and |r| is at least
       `redundant_from`.
     - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight

@@ -21,7 +21,7 @@ class CriterionAnalysis:
         weight: Weight in the score, averaged over items; None if no rubric is available.
         mean: Pass rate of a binary criterion, or mean value of any other criterion.
         discrimination: Correlation with the mean of the item's other criteria (corrected item–total).
-        upper_lower: Mean in the best 27 % of the items minus mean in the worst 27 %.
+        upper_lower: Mean in the best 27% of the items minus mean in the worst 27%.
         alpha_without: Cronbach's alpha of the other criteria.
         tau_without: Kendall's tau-b between the items' scores with and without the criterion.
         dead: Reason why the criterion is uninformative: `no_values` (never answered) or `no_variance` (never

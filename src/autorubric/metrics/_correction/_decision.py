@@ -188,7 +188,7 @@ def decision(
     covers the true score with at least the given confidence level, however much items differ and however
     strongly the judges' errors are correlated. The price is a wide interval: this function's reference page
     reports the measured fraction of UNDECIDED verdicts. `score` is the predicted true score, and `raw` is the
-    report's own score. With fewer than 19 labelled items at 95 %, there is no interval (`too_few_labels`).
+    report's own score. With fewer than 19 labelled items at 95%, there is no interval (`too_few_labels`).
 
     If `judge_error` is None, the interval only shows how reproducible the score is. Votes are resampled:
     judges are sampled with replacement, with the same selection for every criterion, and each judge's samples

@@ -97,7 +97,7 @@ def _score(table: Strata, below: float, above: float, fixed: float | None) -> En
 def _score_t(table: Strata, options: CorrectionOptions) -> Ends:
     """Return the score interval with quantiles of the resampled statistic, but at least normal quantiles.
 
-    Without that limit, it covers 72 to 89 % at 20 to 50 labels and a pass rate of 0.9.
+    Without that limit, it covers 72 to 89% at 20 to 50 labels and a pass rate of 0.9.
     """
     added = ppi.smoothed_by()
     values, errors = _drawn(table, options, added).T

@@ -47,7 +47,7 @@ function num(value, digits = 2) {
   return (Number(told) === 0 ? (0).toFixed(digits) : told).replace("-", "−");
 }
 const pText = (p) => (p !== null && p !== undefined && p < 0.001 ? "< 0.001" : num(p, 3));
-const percent = (value, digits = 0) => (value === null || value === undefined ? "–" : `${num(value * 100, digits)} %`);
+const percent = (value, digits = 0) => (value === null || value === undefined ? "–" : `${num(value * 100, digits)}%`);
 function money(value) {
   if (value === null || value === undefined) return "–";
   return `$${value >= 100 ? count(Math.round(value)) : value.toFixed(value && value < 0.1 ? 4 : 2)}`;

@@ -33,7 +33,7 @@ function criterionView(at) {
   const one = criteria[at];
   if (!one) return [h("h1", {}, "No such criterion")];
   const facts = [one.level, one.weight !== undefined ? `weight ${num(one.weight, Number.isInteger(one.weight) ? 0 : 2)}` : null, one.bonus ? "bonus" : null, one.gate ? `gate: ${one.gate}` : null, one.when ? `only when ${one.when}` : null, (one.groups || []).join(" › ") || null, one.part_of ? `part of ${one.part_of}` : null].filter(Boolean);
-  const figures = [["pass rate or mean value", one.mean], ...Object.entries(one.figures || {}), ["discrimination", one.discrimination], ["best minus worst 27 % of items", one.upper_lower]].filter(([, figure]) => figure);
+  const figures = [["pass rate or mean value", one.mean], ...Object.entries(one.figures || {}), ["discrimination", one.discrimination], ["best minus worst 27% of items", one.upper_lower]].filter(([, figure]) => figure);
   return [
     h("div", { class: "title" }, h("p", { class: "steps" }, link(address("criteria"), "All criteria")), h("h1", {}, said(one.name)), one.requirement ? said(one.requirement, "p", "lead") : null, said(facts.join(" · "), "p", "soft")),
     h("div", { class: "two" }, answersGiven(one), confusionOf(one)),
