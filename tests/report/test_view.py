@@ -145,7 +145,9 @@ def test_only_this_page_reads_and_labels(tmp_path: Path) -> None:
         assert ask(url, "labels", label, Origin="null")[0] == 403
         assert ask(url, "labels", label, **{"Content-Type": "text/plain"})[0] == 415
         assert ask(url, "labels", [label])[0] == 400
-        assert ask(url, "labels", label, **{"Content-Length": str(1 << 21)})[0] == 413
+        assert ask(url, "labels", {**label, "value": "\ud800"})[0] == 400
+        for length in (str(1 << 21), "9" * 5_000):
+            assert ask(url, "labels", label, **{"Content-Length": length})[0] == 413
         assert ask(url, "other", label)[0] == 404
         assert state(url)["saved"] == 0
     assert not (tmp_path / "run" / "labels.jsonl").exists()

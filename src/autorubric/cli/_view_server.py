@@ -92,11 +92,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json" or not length.isdecimal():
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
             return None
-        if int(length) > _MOST_BYTES:
+        if len(length) > len(str(_MOST_BYTES)) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return None
         try:
             found = json.loads(self.rfile.read(int(length)))
+            # Unpaired surrogates cannot be saved.
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):

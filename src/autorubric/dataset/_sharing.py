@@ -263,7 +263,8 @@ class SharingItems:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"RubricDataset({self.name!r}, {len(self)} items, {self.num_criteria} criteria)"
+        name = f"{self.name!r}, " if self.name else ""
+        return f"RubricDataset({name}{len(self)} items, {self.num_criteria} criteria)"
 
     def _repr_html_(self) -> str:
         from autorubric._blocks import TableBlock, card

@@ -70,4 +70,4 @@ class EvalConfig(BaseModel):
     max_calls: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
     shard: Shard | None = None
-    run_file: str | None = None
+    run_file: str | None = Field(default=None, repr=False)

@@ -192,6 +192,9 @@ class CriterionGrader(Grader):
         """
         return await self._judging.first_votes(task, stored or {}, listener)
 
+    def __repr__(self) -> str:
+        return f"CriterionGrader(judges={[seat.judge_id for seat in self.seats]!r})"
+
     @property
     def models(self) -> tuple[LLMConfig, ...]:
         """The models called by the judges, including those in a second panel."""
