@@ -24,6 +24,11 @@ from tests.warm import run_program
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _WITH_EXAMPLES = [page for page in PAGES if program(page)]
 _KINDS = [page for page in PAGES if page.parent.name == "kinds" and page.name != "index.md"]
+_SLOW = {
+    f"docs/how-to/{name}.md"
+    for name in ("running-on-a-cluster", "figures-for-a-paper", "report", "judge-report", "what-a-run-costs")
+}
+"""Pages that start a cluster, draw figures, write many reports or load litellm."""
 _NOT_RUN = 11
 """Shell examples that say why they are not run: most install, two simulate for minutes, two need a server."""
 _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
@@ -39,7 +44,11 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=_name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (_name(page) in _SLOW)) for page in _WITH_EXAMPLES],
+    ids=_name,
+)
 def test_examples_run(
     page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, openai_server: OpenAIServer
 ) -> None:

@@ -20,7 +20,7 @@ PRINTED = {
     "01_grade_one_text.py": "score 1.00",
     "02_csv_to_scores.py": "graded 12 replies, mean score 0.53",
     "03_measure_the_judge.py": "polite     n=12  accuracy 1.00  kappa 1.00",
-    "04_correct_a_rate.py": "corrected: 0.50, 95 % interval 0.32 to 0.68",
+    "04_correct_a_rate.py": "corrected: 0.50, 95% interval 0.32 to 0.68",
     "05_panel.py": "the panel does not beat its best member, words",
     "06_gate.py": "mean score 0.53, threshold 0.4; 0% of the verdicts missing",
     "07_from_promptfoo.py": "Where is my order?  score 1.00 on ['next_step', 'polite']",

@@ -287,7 +287,7 @@ def test_unjudged_once():
         "rubric_pass_rate_low": "0.300642",
         "rubric_pass_rate_high": "0.954413",
     }
-    rate = "passed 3 of 4 (pass rate 0.75, 95 % interval 0.30 to 0.95)"
+    rate = "passed 3 of 4 (pass rate 0.75, 95% interval 0.30 to 0.95)"
     failure = cases["test_too_few"].find("failure")
     assert failure is not None and failure.text is not None
     assert f"{rate}; at least 4 of 4 must pass" in failure.text

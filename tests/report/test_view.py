@@ -255,6 +255,7 @@ def test_labels_go_into_a_table(
     assert [(row[0], row[1], row[3]) for row in found] == [(row[0], row[1], row[3]) for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -382,6 +383,7 @@ def test_a_person_labels_in_the_page(tmp_path: Path, browser: Browser) -> None:
         browser.look(f"{url}#item/1", look, served=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
 def test_only_the_new_label_is_saved(suffix: str, tmp_path: Path) -> None:
     """A correction made in the file between two views stays, and the last of two raters decides."""
