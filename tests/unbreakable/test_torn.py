@@ -55,7 +55,8 @@ def _goes_on(folder: Path, ends: dict[str, bytes], outcome: list[Any]) -> None:
     as_if_killed(folder / "run")
     stored = {
         (vote["item"], vote["criterion"])
-        for vote in map(_parsed, ends.get("votes.jsonl", b"").split(b"\n"))
+        # A line without its line break is torn.
+        for vote in map(_parsed, ends.get("votes.jsonl", b"").split(b"\n")[:-1])
         if vote is not None and vote["vote"]["judge_id"] == "counting"
     }
     judge = CountingJudge()
