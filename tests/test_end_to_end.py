@@ -114,6 +114,7 @@ def test_faults_lose_no_item_and_judge_none_twice(
     assert len(openai_server.log()) == 36 + len(FAULTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_requests_that_hang_lose_no_item(transport: str, openai_server: OpenAIServer, tmp_path: Path) -> None:
     """They are given up and sent again, as often as it takes."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from autorubric.cli._app import app
+from tests.warm import run_program
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("0*.py"))
@@ -35,12 +34,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_an_example_runs(name: str, folder: Path) -> None:
+def test_an_example_runs(name: str, folder: Path, tmp_path: Path) -> None:
     """In a folder of its own, twice: the second time it resumes what is there."""
+    program = f"import runpy, sys; sys.argv = [{name!r}]; runpy.run_path({name!r}, run_name='__main__')"
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, name], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = run_program(program, cwd=folder, env={}, logs=tmp_path, timeout=120)
         assert done.returncode == 0, done.stderr
         assert PRINTED[name] in done.stdout
 

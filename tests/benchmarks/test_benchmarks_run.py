@@ -55,6 +55,7 @@ def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
     assert 0 < found["allocated_mb"] < found["process_mb"]
 
 
+@pytest.mark.slow
 def test_every_view_of_a_report_is_timed(tmp_path):
     """Each view has its seconds beside what the report took; a view over its time is told and fails."""
     chromium()
@@ -129,6 +130,7 @@ def test_the_power_benchmark_runs(tmp_path):
     assert all(0.6 < one["power_exact"] <= 1 for one in found)
 
 
+@pytest.mark.slow
 def test_the_decision_benchmark_runs(tmp_path):
     """One labelled run a cell: both intervals, one and three judges, three kinds of items."""
     file = tmp_path / "decision.json"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from benchmarks.critique.__main__ import measured
 
 
+@pytest.mark.slow
 def test_a_pass_is_measured_fresh_and_resumed(tmp_path: Path) -> None:
     """Each pass has its time and its memory, in a process of its own; memory hardly grows with the drafts."""
     fresh = measured(50, tmp_path, resume=False)

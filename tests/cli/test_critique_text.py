@@ -270,6 +270,7 @@ def test_mcp_checks_its_arguments(cli: Cli, config: str, more: tuple[str, ...], 
     assert done.code == 2 and told in done.err
 
 
+@pytest.mark.slow
 def test_a_timeout_names_the_error_that_was_retried(
     cli: Cli, config: str, openai_server: OpenAIServer, tmp_path: Path
 ) -> None:

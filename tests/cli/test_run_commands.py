@@ -58,6 +58,7 @@ def test_items_are_chosen_and_sorted(cli: Cli, graded: str, right: str) -> None:
     assert "and 3 more" in cut.out
 
 
+@pytest.mark.slow
 def test_what_is_chosen_is_what_a_report_marks(cli: Cli) -> None:
     """Wrong, split, abstained and failed mean what they do in a report; items without a score come last."""
     run = graded_into(Path("experiments"), kinds_dataset(), panel())

@@ -45,6 +45,7 @@ def _records(folder: Path) -> dict[str, Any]:
     return {record["id"]: record for record in read_lines(folder / "critiques_v1.jsonl")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(("step", "code"), BAD_REPLIES)
 def test_a_reply_that_could_not_be_used_has_its_origin(

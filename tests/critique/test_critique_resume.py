@@ -141,6 +141,7 @@ def test_a_folder_has_one_writer(drafts: Path, tmp_path: Path) -> None:
         generate_critiques(drafts, tmp_path / "out", good)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(cut=st.integers(0, 12_000), retry=st.booleans())
 def test_a_file_cut_anywhere_becomes_whole(

@@ -59,6 +59,7 @@ def test_a_run_with_default_options_fails_after_a_few_requests(
     assert len(openai_server.log()) <= 12
 
 
+@pytest.mark.slow
 def test_items_wait_for_slow_first_ones_for_seconds_at_most(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:

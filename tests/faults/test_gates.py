@@ -19,6 +19,7 @@ SCENARIOS = pytest.mark.parametrize("scenario", [lose_fifty, garble_125])
 TOO_MANY = "were lost or assumed, more than --max-lost"
 
 
+@pytest.mark.slow
 @SCENARIOS
 def test_score(scenario: Scenario, openai_server: OpenAIServer, tmp_path: Path) -> None:
     """`score --fail-under` keeps the run's counts, and ends with 3 above `--max-lost`."""
@@ -94,6 +95,7 @@ def test_merge(scenario: Scenario, openai_server: OpenAIServer, tmp_path: Path) 
     assert merge_runs(folders, tmp_path / "again").verdicts == merged
 
 
+@pytest.mark.slow
 @SCENARIOS
 def test_judges_audit(scenario: Scenario, openai_server: OpenAIServer, tmp_path: Path) -> None:
     """The text of `judges audit` has the counts of all cells, by judge."""

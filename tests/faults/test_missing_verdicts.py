@@ -22,6 +22,7 @@ from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer
 
 
+@pytest.mark.slow
 def test_verdicts_lost_to_429s_are_counted(openai_server: OpenAIServer, tmp_path: Path) -> None:
     """Fifty refused verdicts are lost, every item with one is partly scored, and the summary says why."""
     lose_fifty(openai_server)
@@ -81,6 +82,7 @@ def test_fail_fast_stops_on_a_lost_verdict(openai_server: OpenAIServer, tmp_path
         graded(tmp_path, openai_server, fail_fast=True)
 
 
+@pytest.mark.slow
 def test_a_total_failure_is_explained(openai_server: OpenAIServer, tmp_path: Path) -> None:
     """Where every verdict is lost, the summary says why."""
     openai_server.script({"do": "status", "status": 429, "message": "Too many."}, repeat="last")
@@ -128,6 +130,7 @@ def test_every_surface_has_the_same_counts(
     assert told["verdicts.assumed"] == str(result.n_verdicts_assumed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [lose_fifty, garble_125])
 def test_gates_refuse_figures_of_too_many_missing_verdicts(
     scenario: Callable[[OpenAIServer], None], openai_server: OpenAIServer, tmp_path: Path
@@ -252,6 +255,7 @@ def call(*arguments: str) -> Called:
     return Called(done.exit_code, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [lose_fifty, garble_125])
 def test_the_audit_counts_all_cells(
     scenario: Callable[[OpenAIServer], None], openai_server: OpenAIServer, tmp_path: Path

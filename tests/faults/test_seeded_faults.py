@@ -67,6 +67,7 @@ def test_every_verdict_arrives_and_no_call_is_repeated_once_answered(
             answered.add(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", UNLUCKY)
 def test_a_request_that_used_up_its_tries_is_asked_once_more_at_the_end(
     seed: int, openai_server: OpenAIServer, tmp_path: Path

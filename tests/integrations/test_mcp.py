@@ -205,6 +205,7 @@ async def test_a_session(session_over: Any, folder: Path, openai_server: OpenAIS
         assert not (await session.call_tool("critique_evaluate", {**asked, "dry_run": True})).isError
 
 
+@pytest.mark.slow
 @SESSIONS
 @in_loop
 async def test_cancel_and_timeout(session_over: Any, folder: Path, openai_server: OpenAIServer) -> None:
@@ -360,6 +361,7 @@ async def test_grading_goes_to_the_next_and_never_guesses(folder: Path) -> None:
         assert named.structuredContent["ok"] is False and named.structuredContent["provider"] is None
 
 
+@pytest.mark.slow
 @in_loop
 async def test_grading_leaves_a_provider_that_hangs(folder: Path) -> None:
     """Each but the last has a share of the time, and the next is asked; a named one is told."""
@@ -502,6 +504,7 @@ def test_a_token_is_asked_for(folder: Path) -> None:
             assert asyncio.run(asyncio.wait_for(listed(scheme), 180)) == len(TOOLS)
 
 
+@pytest.mark.slow
 def test_off_the_loopback_it_serves_whoever_has_the_token(folder: Path) -> None:
     """On all addresses of the machine a call with the token is answered, and one without it is not."""
     with http_server(folder, "--host", "0.0.0.0", AUTORUBRIC_MCP_TOKEN=TOKEN) as url:

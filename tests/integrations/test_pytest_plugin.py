@@ -440,6 +440,7 @@ def _subprocess(folder: Path, *command: str, **environment: str) -> subprocess.C
     )
 
 
+@pytest.mark.slow
 def test_under_xdist(pytester: pytest.Pytester) -> None:
     """Outcomes, properties and the summary are the same with the tests spread over two processes."""
     pytester.makepyfile(

@@ -178,6 +178,7 @@ def test_a_stolen_version_is_not_imported(tmp_path: Path) -> None:
     assert result.stdout == "refused\n"
 
 
+@pytest.mark.slow
 def test_litellm_is_quiet(openai_server: OpenAIServer) -> None:
     """A failing call prints nothing, and its key is in no log at the most talkative level."""
     openai_server.script("echo_key")
@@ -315,6 +316,7 @@ def test_a_loop_that_was_only_closed_is_forgotten(openai_server: OpenAIServer) -
     assert loop not in _litellm_clients._KEEPERS
 
 
+@pytest.mark.slow
 def test_a_session_that_the_user_gave_to_litellm_stays_open(openai_server: OpenAIServer) -> None:
     """What others share over litellm is not ours to close, at the end of a loop either."""
     program = (
@@ -332,6 +334,7 @@ def test_a_session_that_the_user_gave_to_litellm_stays_open(openai_server: OpenA
     assert result.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_no_resource_is_left_unclosed(openai_server: OpenAIServer) -> None:
     """Python in its development mode has nothing to complain about after several loops."""
     program = (
@@ -392,6 +395,7 @@ def test_a_small_compressed_answer_is_read(openai_server: OpenAIServer, encoding
     assert openai_server.log()[0]["headers"]["Accept-Encoding"] == "gzip, deflate"
 
 
+@pytest.mark.slow
 def test_other_users_of_litellm_are_not_limited(openai_server: OpenAIServer) -> None:
     """The limit holds for our own requests, and not for a request that somebody else sends over litellm."""
     program = (

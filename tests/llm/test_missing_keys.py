@@ -77,6 +77,7 @@ def found_by(program: str, home: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_told_at_once_by_its_variable(tmp_path: Path) -> None:
     """For every provider that litellm knows a key of, and others; nothing is sent."""
     found = found_by(

@@ -50,6 +50,7 @@ def test_bootstrap_intervals_are_those_of_scipy(method):
     assert abs(number(found.high) - expected.high) < 0.03 * width
 
 
+@pytest.mark.slow
 def test_clusters_are_drawn_as_a_whole():
     """The clustered percentile interval of kappa is that of resampling lists of items, written out."""
     truth = np.repeat(RNG.integers(0, 2, 20), 3)

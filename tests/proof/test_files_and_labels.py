@@ -110,6 +110,7 @@ def test_people_of_a_real_set(shared_data: Path) -> None:
     assert cells == apart
 
 
+@pytest.mark.slow
 def test_a_real_run_is_exported(shared_data: Path, tmp_path: Path) -> None:
     """Every format holds every item; JSON lines come back through a field map."""
     folder = shared_data / "ttcw"

@@ -215,6 +215,7 @@ def test_na_as_the_worst_is_recorded(result: EvalResult) -> None:
     assert metrics.na_mode == "as_worst"
 
 
+@pytest.mark.slow
 def test_a_panel_over_dialogues_of_both_kinds(dialogues: RubricDataset, tmp_path: Path) -> None:
     """Answers of a panel to real and synthetic dialogues: NA leaves the figures and is counted."""
     judges = RecordedJudge.panel_from_csv(FOLDER / "labels.csv", rater_type="llm")

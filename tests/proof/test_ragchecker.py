@@ -124,6 +124,7 @@ def test_figures_computed_elsewhere(criterion: str, ragchecker: RubricDataset, s
         assert float(figure) == pytest.approx(known[f"{criterion}/{name}"]["value"], abs=1e-9), name
 
 
+@pytest.mark.slow
 def test_graded_preferences_through_the_grader(
     ragchecker: RubricDataset, shared_data: Path, tmp_path: Path
 ) -> None:

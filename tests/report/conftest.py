@@ -193,3 +193,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     opened.start(executable)
     yield opened
     opened.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests in a browser as slow."""
+    for item in items:
+        if {"browser", "chromium"} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.slow)

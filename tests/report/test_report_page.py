@@ -38,6 +38,7 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_every_view_opens_and_fits(browser: Browser, reports: Reports, size: str) -> None:
     """Each view shows what it is for, at any size without a sideways scroll; a picture of each is kept."""
@@ -72,6 +73,7 @@ def settled(page: Any, address: str) -> None:
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+@pytest.mark.slow
 @on_page("#/items", report="long")
 def test_items_are_sorted_by_any_column(page: Any) -> None:
     """A click sorts upwards, a second one downwards, and what has no value comes last both times."""
@@ -144,6 +146,7 @@ def test_a_filter_can_be_held_to_one_criterion(page: Any) -> None:
     assert page.locator(".empty").inner_text() == "No item matches."
 
 
+@pytest.mark.slow
 @on_page("#/")
 def test_search_finds_texts_reasons_and_ids(page: Any) -> None:
     """The slash goes to the search; words of texts, reasons, errors and ids are found; Escape clears it."""

@@ -13,6 +13,7 @@ from tests.report.conftest import Browser
 from tests.servers.fixtures import OpenAIServer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [lose_fifty, garble_125])
 def test_the_page_counts_lost_and_assumed_verdicts(
     scenario: Callable[[OpenAIServer], None], openai_server: OpenAIServer, browser: Browser, tmp_path: Path

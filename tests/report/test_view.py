@@ -363,6 +363,7 @@ def test_a_run_in_progress_is_followed(tmp_path: Path, browser: Browser) -> None
         running.join()
 
 
+@pytest.mark.slow
 def test_a_person_labels_in_the_page(tmp_path: Path, browser: Browser) -> None:
     """A click saves a label, a number too; the figures follow when asked for."""
     graded(tmp_path, texts())

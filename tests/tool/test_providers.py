@@ -85,6 +85,7 @@ def test_code_without_a_local_one_goes_to_a_fast_one() -> None:
     assert (answer.provider, list(answer.fallback_from)) == ("custom:x", ["claude", "gpt4"])
 
 
+@pytest.mark.slow
 def test_a_hanging_one_leaves_time_for_the_next() -> None:
     """Half of the time goes to the first; the next answers, and the answer says who did not."""
     answer = ask(REQUEST, providers={"gpt4": hang, "claude": Critical()}, timeout=6.0)

@@ -113,6 +113,7 @@ def test_results_are_matched_by_id_in_a_reordered_dataset(tmp_path: Path) -> Non
     assert [item.item.submission for item in opened.item_results] == list(TEXTS)
 
 
+@pytest.mark.slow
 def test_damage_is_on_stderr_and_in_the_report(tmp_path: Path) -> None:
     """Commands say it once on stderr, with and without --json; the HTML report has it among its notices."""
     run(tmp_path, CountingJudge())

@@ -100,7 +100,7 @@ def test_a_file_cut_at_every_byte(
         _goes_on(quick_path, {name: before[name][:cut]}, outcome)
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_files_cut_anywhere_at_once(
     data: st.DataObject, whole: tuple[Path, list[Any]], tmp_path_factory: pytest.TempPathFactory

@@ -99,6 +99,7 @@ def test_the_error_of_both_runs_counts() -> None:
     assert min(widths.values()) > 0.05
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_true_mean_and_is_no_wider_than_that_takes() -> None:
     """Labelled at even prevalence, tested at others: at least .93 of 135 intervals, 2 errors to each side."""
     held, widths = [], []
