@@ -19,6 +19,7 @@ from tests.simulated import Provider, grade, simulate
 FEW, MORE = range(7), range(7, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [pytest.param(FEW, id="few"), pytest.param(MORE, id="more", marks=pytest.mark.slow)]
 )

@@ -28,6 +28,7 @@ def test_the_packaged_dataset_is_complete() -> None:
     assert "invented" in str(demo_dataset.__doc__) and dataset.metadata["synthetic"]
 
 
+@pytest.mark.slow
 def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
     """It trains, grades, measures and tells where the run lies; a second run takes what is stored."""
     first = cli("demo")

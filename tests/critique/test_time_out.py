@@ -43,6 +43,7 @@ class Hanging:
         return {"verdict": "MET", "reason": "So."} if not isinstance(prompt, TeacherPrompt) else good(prompt)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teacher", [_hangs_once, Hanging()])
 @pytest.mark.parametrize("options", [{}, {"rubric": RUBRIC}])
 def test_an_async_teacher_that_hangs_is_a_timeout(teacher: Any, options: Any, tmp_path: Path) -> None:
