@@ -20,9 +20,7 @@ FEW, MORE = range(7), range(7, 20)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "seeds", [pytest.param(FEW, id="few"), pytest.param(MORE, id="more", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("seeds", [pytest.param(FEW, id="few"), pytest.param(MORE, id="more")])
 @pytest.mark.parametrize(
     ("provider", "allowed", "share"),
     [
