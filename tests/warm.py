@@ -9,11 +9,13 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -45,37 +47,56 @@ class Ended(NamedTuple):
 def run_program(
     program: str, *, cwd: Path, env: Mapping[str, str], logs: Path, timeout: float = 900
 ) -> Ended:
-    """Runs a program as `python -c` would, with these variables in addition to those of this process.
+    """Runs a program as `python -c` would.
 
     Args:
         program: Python code.
         cwd: Working directory.
-        env: Environment variables that differ.
+        env: Environment variables in addition to those of this process.
         logs: Folder for its output.
-        timeout: Seconds after which the processes are killed.
+        timeout: Seconds after which it is killed, with a code of -9.
     """
     out, err = logs / "stdout.txt", logs / "stderr.txt"
-    warm = _warm() if hasattr(os, "fork") else None
-    if warm is None:
+    out.write_bytes(b"")
+    err.write_bytes(b"")
+    full = {**os.environ, **env}
+    if hasattr(os, "fork"):
+        given = {"program": program, "cwd": str(cwd), "env": full, "out": str(out), "err": str(err)}
+        code = _run_warm(json.dumps(given), timeout)
+    else:
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            full = {**os.environ, **env}
             call = [sys.executable, "-u", "-c", program]
             code = subprocess.run(
                 call, cwd=cwd, env=full, stdout=stdout, stderr=stderr, timeout=timeout, check=False
             ).returncode
-    else:
-        assert warm.stdin is not None and warm.stdout is not None
-        given = {"program": program, "cwd": str(cwd), "env": dict(env), "out": str(out), "err": str(err)}
-        killer = threading.Timer(timeout, warm.kill)
-        killer.start()
-        warm.stdin.write(json.dumps(given) + "\n")
-        warm.stdin.flush()
-        code = int(warm.stdout.readline() or -9)
-        killer.cancel()
-    return Ended(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+    return Ended(code, *(one.read_text(encoding="utf-8", errors="replace") for one in (out, err)))
 
 
 _STARTED: list[subprocess.Popen[str]] = []
+
+
+def _run_warm(given: str, timeout: float) -> int:
+    warm = _warm()
+    assert warm.stdin is not None and warm.stdout is not None
+    killer = threading.Timer(timeout, _kill, [warm])
+    killer.start()
+    try:
+        warm.stdin.write(given + "\n")
+        warm.stdin.flush()
+        return int(warm.stdout.readline() or -9)
+    except BaseException:
+        # Its answer would be taken for that of the next program.
+        _kill(warm)
+        raise
+    finally:
+        killer.cancel()
+
+
+def _kill(warm: subprocess.Popen[str]) -> None:
+    """Ends the process and the programs that it runs."""
+    with suppress(ProcessLookupError):
+        os.killpg(warm.pid, signal.SIGKILL)
+    warm.wait()
 
 
 def _warm() -> subprocess.Popen[str]:
@@ -84,8 +105,10 @@ def _warm() -> subprocess.Popen[str]:
         env = {**os.environ, "PYTHONPATH": path.strip(os.pathsep), "PYTHONIOENCODING": "utf-8"}
         command = [sys.executable, "-u", "-m", "tests.warm"]
         pipe = subprocess.PIPE
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, encoding="utf-8", env=env)
-        atexit.register(process.kill)
+        process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, encoding="utf-8", env=env, start_new_session=True
+        )
+        atexit.register(_kill, process)
         _STARTED.append(process)
     return _STARTED[-1]
 
@@ -103,12 +126,13 @@ def _serve() -> dict[str, Any] | None:
 
 
 def _run(given: Mapping[str, Any]) -> None:
-    os.chdir(given["cwd"])
+    os.environ.clear()
     os.environ.update(given["env"])
     empty = os.open(os.devnull, os.O_RDONLY)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for target, opened in enumerate((empty, os.open(given["out"], flags), os.open(given["err"], flags))):
         os.dup2(opened, target)
+    os.chdir(given["cwd"])
     sys.path[:0] = ["", *filter(None, given["env"].get("PYTHONPATH", "").split(os.pathsep))]
     main = ModuleType("__main__")
     sys.modules["__main__"] = main

@@ -8,13 +8,13 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from autorubric.errors import JudgeError
 
 T = TypeVar("T")
-_MOST_RAISED: Final = 5
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -54,16 +54,11 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
     Each task that the interrupt reaches raises it again, which stops the loop.
     """
-    for _ in range(_MOST_RAISED):
-        pending = asyncio.all_tasks(loop)
+    while pending := asyncio.all_tasks(loop):
         for task in pending:
             task.cancel()
-        try:
-            if pending:
-                loop.run_until_complete(asyncio.wait(pending))
-            return
-        except (KeyboardInterrupt, SystemExit):
-            continue
+        with suppress(KeyboardInterrupt, SystemExit):
+            loop.run_until_complete(asyncio.wait(pending))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -377,7 +377,6 @@ def test_faulty_tables(text: str, message: str, tmp_path: Path) -> None:
         pytest.param("submission,note\nx,日\n".encode("utf-16-be").join((b"\xfe\xff", b"")), ["日"], id="BE"),
         pytest.param(b"submission,note\nx,a\n,\ny,b\n , \n,,,\n", ["a", "b"], id="empty rows"),
         pytest.param(b"submission,note\nx,a,,\ny,b, \n", ["a", "b"], id="empty cells"),
-        pytest.param(b'submission\tnote\nx\t"a" b\n"y" z\t5"\n', ['"a" b', '5"'], id="literal quotes"),
         pytest.param(b'submission\tnote\n"x\ty"\ta""b\n', ['a""b'], id="quotes around a tab"),
     ],
 )
@@ -386,6 +385,26 @@ def test_tables_as_spreadsheets_save_them(content: bytes, notes: list[str], tmp_
     (tmp_path / "d.csv").write_bytes(content)
     dataset = RubricDataset.from_file(tmp_path / "d.csv")
     assert [item.metadata["note"] for item in dataset] == notes
+
+
+def test_literal_quotation_marks_in_a_file_with_tabs(tmp_path: Path) -> None:
+    """They are text if they do not enclose cells, with a warning; a row of another length is an error."""
+    with pytest.warns(UserWarning, match="quotation marks do not enclose cells, so they are read as text"):
+        dataset = read_csv(tmp_path, 'submission\tnote\nx\t"a" b\n"y" z\t5"\n', None)
+    assert [item.metadata["note"] for item in dataset] == ['"a" b', '5"']
+    with pytest.raises(DatasetError, match=r"\(line 3\): the row has 1 cells"):
+        read_csv(tmp_path, 'submission\tnote\n"a ""b"" c"\tx\n"y\tz"\n', None)
+
+
+@pytest.mark.parametrize("rows", ["1;a;b;\n2;c;d\n", "1;a;b\n2;c\n3;d;e\n"])
+def test_one_row_of_another_length_keeps_the_delimiter(rows: str, tmp_path: Path) -> None:
+    """Empty cells at its end, or one too few, do not make a comma in the header the delimiter."""
+    text = f"id;submission;note, x\n{rows}"
+    if "2;c\n" in rows:
+        with pytest.raises(DatasetError, match=r"\(line 3\): the row has 2 cells, but the header has 3"):
+            read_csv(tmp_path, text, None)
+    else:
+        assert [item.metadata["note, x"] for item in read_csv(tmp_path, text, None)] == ["b", "d"]
 
 
 def test_metadata_of_other_columns_is_text(tmp_path: Path) -> None:

@@ -534,6 +534,11 @@ def test_the_key_of_openai_is_not_sent_to_a_provider_without_a_key(
         ("", ServerError, "the response from {} is not JSON: ''"),
         ("[1]", ServerError, "the response from {} is not a chat completion; check api_base"),
         ('{"error": {"message": "slow down", "code": 429}}', RateLimitError, "(HTTP 429: slow down · 429)"),
+        (
+            json.dumps({"error": {"message": "slow down", "code": 429}, "more": "x" * 100_000}),
+            RateLimitError,
+            "(HTTP 429: slow down · 429)",
+        ),
     ],
 )
 def test_a_successful_response_that_is_no_reply(

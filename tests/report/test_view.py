@@ -269,6 +269,7 @@ def test_labels_go_into_a_table(
         ('reply,by\n"",""\na,x\n,\nb,\n', 'reply,by,truth.polite\n"",""\na,x,\n,\nb,,UNMET\n'),
         ("reply,by\nb,x,,\nc,y\n", "reply,by,truth.polite\nb,x,,\nc,y,UNMET\n"),
         ('reply\tby\n"a" b\t\n"c\t5"\n', 'reply\tby\ttruth.polite\n"a" b\t\t\n"c\t5"\tUNMET\n'),
+        ('reply\tby\n"a" b\t\n""\t\n', 'reply\tby\ttruth.polite\n"a" b\t\t\n""\t\tUNMET\n'),
         ("reply\nok\n\n\nb\n", "reply,truth.polite\nok,\n\n\nb,UNMET\n"),
     ],
 )

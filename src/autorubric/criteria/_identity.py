@@ -72,7 +72,7 @@ def _function_parts(function: Any, depth: int) -> Iterator[str]:
 def _object_parts(thing: Any, depth: int) -> Iterator[str]:
     """Yield the class, its methods `__call__` and `ask`, and the fields of a frozen dataclass."""
     kind = thing if inspect.isclass(thing) else type(thing)
-    module = kind.__module__
+    module = str(kind.__module__)
     # Our own classes may move to another module between versions.
     yield f"{_PACKAGE if module.startswith(f'{_PACKAGE}.') else module}:{kind.__qualname__}"
     for method in ("__call__", "ask"):

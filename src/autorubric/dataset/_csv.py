@@ -72,8 +72,8 @@ def read_csv(path: str | Path) -> CsvTable:
     The delimiter of a TSV file is a tab, that of a CSV file a comma, semicolon, tab or vertical bar. If the
     header contains several of these, the one that divides the first rows into the most cells, with the same
     number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped, as
-    are empty cells after the last column. In a file with tabs that is invalid otherwise, quotation marks
-    are text.
+    are empty cells after the last column. In a file with tabs whose quotation marks do not enclose cells,
+    they are text.
 
     The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
     warning.
@@ -89,14 +89,12 @@ def read_csv(path: str | Path) -> CsvTable:
         before = csv.field_size_limit(_FIELD_LIMIT)
         try:
             table = _table(text, marked[1] if marked else delimiter, faults, is_marked=marked is not None)
-            if faults and table.delimiter == "\t":
-                # In many files with tabs, a quotation mark is a character like any other.
-                literal = Faults(str(path))
-                found = _table(text, "\t", literal, is_marked=marked is not None, is_quoted=False)
-                faults, table = (faults, table) if literal else (literal, found)
         finally:
             csv.field_size_limit(before)
-    faults.raise_as(DatasetError)
+    if table.is_quoted:
+        faults.raise_as(DatasetError)
+    else:
+        warnings.warn(f"{path}: quotation marks do not enclose cells, so they are read as text", stacklevel=2)
     return table._replace(encoding=encoding)
 
 
@@ -144,6 +142,12 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
                 rows.append(CsvRow(line, dict(zip(columns, cells, strict=False))))
             line = reader.line_num + 1
     except csv.Error as error:
+        # In many files with tabs, a quotation mark is a character like any other.
+        literal = Faults(faults.source)
+        if delimiter == "\t" and is_quoted:
+            found = _table(text, delimiter, literal, is_marked=is_marked, is_quoted=False)
+            if not literal:
+                return found
         advice = (
             'A cell that contains quotation marks must be in quotation marks, and double them: "a ""b"" c"'
         )
@@ -180,13 +184,14 @@ def _delimiter_of(text: str) -> str:
 
 
 def _even_width(text: str, delimiter: str) -> int:
-    """Return the number of cells in each of the first rows; 0 if the rows differ in length."""
+    """Return the number of cells in the header; 0 if most of the first rows have fewer or more texts."""
     reader = csv.reader(io.StringIO(text[:_LONGEST_HEAD], newline=""), delimiter=delimiter)
     try:
-        widths = {len(cells) for cells in islice(reader, _SNIFFED_ROWS) if cells}
+        head, *rows = [cells for cells in islice(reader, _SNIFFED_ROWS) if cells]
     except csv.Error:
         return 0
-    return widths.pop() if len(widths) == 1 else 0
+    fitting = [cells for cells in rows if len(cells) >= len(head) and not any(cells[len(head) :])]
+    return len(head) if 2 * len(fitting) >= len(rows) else 0
 
 
 def repeated_column(column: str) -> str:

@@ -68,7 +68,7 @@ def save_truth(
     quoted = table.is_quoted
     lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))
     head = lines[table.n_head - 1]
-    rows = [row for row in lines[table.n_head :] if any(_has_text(cell) for cell, _ in row)]
+    rows = [row for row in lines[table.n_head :] if any(_has_text(cell, is_quoted=quoted) for cell, _ in row)]
     for place, labels in cells.items():
         for criterion, label in labels.items():
             column = _column(fields or {}, criterion)
@@ -99,8 +99,8 @@ def _raw_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[list[li
             row = []
 
 
-def _has_text(raw: str) -> bool:
-    return bool((raw[1:-1] if raw.startswith('"') else raw).strip())
+def _has_text(raw: str, *, is_quoted: bool) -> bool:
+    return bool((raw[1:-1] if is_quoted and raw.startswith('"') else raw).strip())
 
 
 def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:

@@ -204,7 +204,7 @@ class TableReader:
             elif column.startswith(META):
                 is_encoded = self._texts and given.startswith(META)
                 metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
-            elif column.endswith(_TWIN) and cells.get(column.removesuffix(_TWIN)) not in (None, ""):
+            elif column.endswith(_TWIN) and stored(cells.get(column.removesuffix(_TWIN))) not in (None, ""):
                 metadata[column] = cell
             elif column.endswith(_TWIN):
                 fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))

@@ -96,7 +96,7 @@ def error_of(failure: Failure, mask: Mask) -> ProviderError:
     """Return the error for a failed request."""
     kind, advice = _kind_and_advice(failure)
     said = brief(mask.error(failure.text))
-    message = f"{failure.model}: {advice} (HTTP {failure.status}{': ' + said if said else ''})"
+    message = f"{failure.model}: {mask.error(advice)} (HTTP {failure.status}{': ' + said if said else ''})"
     return kind(message, model=failure.model, status=failure.status, retry_after=failure.retry_after)
 
 
@@ -108,7 +108,9 @@ def refusal_of(failure: Failure, mask: Mask) -> ModelReply:
 
 def is_filtered(failure: Failure) -> bool:
     """Return whether the provider's content filter blocked the request, which counts as a refusal."""
-    return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
+    return (failure.status in (400, 403, 422) or failure.status < 300) and _FILTER.search(
+        failure.text
+    ) is not None
 
 
 def asks_to_wait(error: TransientError) -> bool:

@@ -172,9 +172,9 @@ class LiteLLMTransport:
             return None
         address, model = guard.request.url.copy_with(query=None), self._config.model
         try:
-            envelope = json.loads(guard.start)
+            envelope = json.loads(guard.body)
         except (ValueError, RecursionError):
-            shown = self._mask.error(guard.start.decode("utf-8", "replace"))[:_SHOWN]
+            shown = self._mask.error(guard.body.decode("utf-8", "replace"))[:_SHOWN]
             return failed(
                 ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
             )

@@ -20,7 +20,6 @@ from httpx import AsyncByteStream, AsyncClient, DecodingError, Request, RequestE
 
 _ACCEPTED: Final = "gzip, deflate"
 _PIECE: Final = 1 << 16
-_START: Final = 1 << 16
 _HOOKED: Final = "_autorubric_guard"
 
 
@@ -36,7 +35,7 @@ class Guard:
         withheld: Name of the variable because of which a request was not sent.
         request: The last request.
         status: HTTP status of its response; 0 if there is none.
-        start: First 64 KiB of the response.
+        body: The response after decompression.
         is_complete: Whether the response was read to its end.
     """
 
@@ -47,7 +46,7 @@ class Guard:
     withheld: str = ""
     request: Request | None = field(default=None, repr=False)
     status: int = 0
-    start: bytes = field(default=b"", repr=False)
+    body: bytearray = field(default_factory=bytearray, repr=False)
     is_complete: bool = False
 
     def address(self) -> str:
@@ -116,7 +115,7 @@ async def _check_request(request: Request) -> None:
     if guard is None:
         return
     request.headers["accept-encoding"] = _ACCEPTED
-    guard.request, guard.status, guard.start, guard.is_complete = request, 0, b"", False
+    guard.request, guard.status, guard.body, guard.is_complete = request, 0, bytearray(), False
     guard.withheld = guard.sent_variable(guard.forbidden)
     if guard.withheld:
         raise RequestError("the request contains a key of another provider", request=request)
@@ -153,8 +152,7 @@ class _LimitedStream(AsyncByteStream):
                 if self._size > self._guard.max_bytes:
                     self._guard.exceeded = True
                     raise DecodingError(f"the response exceeds {self._guard.max_bytes:,} bytes")
-                if len(self._guard.start) < _START:
-                    self._guard.start += piece[: _START - len(self._guard.start)]
+                self._guard.body += piece
                 yield piece
         self._guard.is_complete = True
 
