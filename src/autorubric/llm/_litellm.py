@@ -317,7 +317,10 @@ class LiteLLMTransport:
         text = str(error).partition(_TRACEBACK)[0]
         is_connection = isinstance(error, litellm.APIConnectionError)
         if never_connected(error):
-            raise unreachable(self._config.model, f"cannot connect to the provider: {text}", self._mask)
+            advice = "check the network, or set api_base for your own server"
+            raise unreachable(
+                self._config.model, f"cannot connect to the provider; {advice}: {text}", self._mask
+            )
         if not self._key_note and not _headers_of(error) and says_key_is_missing(text):
             self._fail_without_key(litellm, (self._fixed or {}).get("model", self._config.model))
         is_filter = isinstance(error, litellm.ContentPolicyViolationError)
