@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autorubric.values import TokenUsage
+    from autorubric._token_usage import TokenUsage
 
 
 class AutorubricError(Exception):

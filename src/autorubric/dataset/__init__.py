@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from autorubric._late import loading
 
 if TYPE_CHECKING:
-    from autorubric.dataset._dataset import RubricDataset
+    from autorubric.dataset._dataset import DatasetSplit, RubricDataset
     from autorubric.dataset._earlier import EarlierCopy
     from autorubric.dataset._fields import FieldMap
     from autorubric.dataset._ids import IdIndex
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
     from autorubric.dataset._ratings import LongRow, label_of, read_long_table
     from autorubric.dataset._save_truth import check_savable, save_truth
-    from autorubric.dataset._split import DatasetSplit
     from autorubric.dataset._stream import can_stream, line_of
     from autorubric.dataset._truth import TruthRule, truth_answer, truth_number
 
@@ -28,12 +27,11 @@ __all__ = [
 _HOMES = {
     "_labels": ("DISPUTED", "MergedLabels", "merge_labels"),
     "_item": ("DataItem",),
-    "_split": ("DatasetSplit",),
     "_earlier": ("EarlierCopy",),
     "_fields": ("FieldMap",),
     "_ids": ("IdIndex",),
     "_ratings": ("LongRow", "label_of", "read_long_table"),
-    "_dataset": ("RubricDataset",),
+    "_dataset": ("DatasetSplit", "RubricDataset"),
     "_truth": ("TruthRule", "truth_answer", "truth_number"),
     "_stream": ("can_stream", "line_of"),
     "_save_truth": ("check_savable", "save_truth"),

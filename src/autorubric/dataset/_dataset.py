@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
 
 from autorubric._files import Faults, dump_structured
 from autorubric._frames import Library, in_library
@@ -17,13 +17,7 @@ from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._ratings import attach_ratings
 from autorubric.dataset._read import DatasetReader
 from autorubric.dataset._sharing import SharingItems
-from autorubric.dataset._split import (
-    DatasetSplit,
-    grouped_positions,
-    sizes_of,
-    split_positions,
-    stratified_positions,
-)
+from autorubric.dataset._split import grouped_positions, sizes_of, split_positions, stratified_positions
 from autorubric.dataset._stream import CopiedItems, StreamedItems, line_of, stored_contents, streamed_contents
 from autorubric.dataset._truth import stratum_labels
 from autorubric.errors import ArgumentError
@@ -33,6 +27,20 @@ from autorubric.values import Json
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+class DatasetSplit(NamedTuple):
+    """A dataset split into three parts.
+
+    Attributes:
+        train: Items for fitting and few-shot examples.
+        dev: Items for tuning prompts and rubrics.
+        test: Items for the final evaluation.
+    """
+
+    train: RubricDataset
+    dev: RubricDataset
+    test: RubricDataset
 
 
 class RubricDataset(SharingItems):

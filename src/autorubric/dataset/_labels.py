@@ -1,57 +1,26 @@
-"""Reading label files saved by annotation pages, and merging their labels into a dataset."""
+"""Merging the labels of annotation pages into a dataset."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from autorubric._files import Faults, FilePath, format_fault, nearest_key, read_structured, shortened
+from autorubric._files import Faults, nearest_key, shortened
+from autorubric.dataset._dataset import RubricDataset
 from autorubric.dataset._item import DataItem
+from autorubric.dataset._ratings import Label, read_labels
 from autorubric.dataset._truth import facing
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.values import Json
-
-if TYPE_CHECKING:
-    from autorubric.dataset._dataset import RubricDataset
-
-LABELS_FORMAT: Final = 1
-"""The newest format of label files that this version reads."""
 
 DISPUTED: Final = "disputed"
 """Metadata key of items for adjudication, under which their votes are stored by criterion."""
 
 _SOURCES: Final = "label_sources"
 _ADJUDICATED: Final = "adjudicated"
-
-_NEEDED: Final = ("item_id", "criterion", "rater", "value")
-_KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
-
-
-class Label(NamedTuple):
-    """One label in a label file.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Name of the annotator who assigned the label.
-        value: The label itself.
-        time: Time in ISO 8601, UTC; empty if the file does not contain it.
-        sha256: Hash of the text that the rater saw; empty if the file does not contain it.
-        reason: The rater's reason; may be empty.
-        source: File name and line, such as `ada.jsonl:3`.
-    """
-
-    item_id: str
-    criterion: str
-    rater: str
-    value: Json
-    time: str
-    sha256: str
-    reason: str
-    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,50 +38,6 @@ class MergedLabels:
     n_labels: int
     raters: tuple[str, ...]
     notices: tuple[str, ...]
-
-
-def read_labels(paths: Iterable[str | Path]) -> list[Label]:
-    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
-
-    Raises:
-        DatasetError: If a file cannot be read or has errors; all errors in that file are reported with line
-            numbers.
-    """
-    return [label for path in paths for label in _of_file(path)]
-
-
-def _of_file(path: str | Path) -> Iterator[Label]:
-    document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
-    faults = document.faults()
-    labels = []
-    for position, row in enumerate(document.data):
-        at: FilePath = (position,)
-        if isinstance(row, Mapping) and "format" in row:
-            if fault := format_fault(row["format"], LABELS_FORMAT):
-                faults.add(at, fault)
-        elif (label := _label(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)) is not None:
-            labels.append(label)
-    faults.raise_as(DatasetError)
-    yield from labels
-
-
-def _label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
-    if not isinstance(row, Mapping):
-        faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
-        return None
-    before = len(faults)
-    for key in _NEEDED:
-        if key not in row:
-            faults.add(at, f"the key {key!r} is missing")
-    for key, given in row.items():
-        if key not in _KEYS:
-            faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
-        elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
-            faults.add((*at, key), f"{key} must be a string; got {shortened(given)}")
-    if len(faults) > before:
-        return None
-    texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
-    return Label(**texts, value=row["value"], source=source)
 
 
 class _Cell(NamedTuple):

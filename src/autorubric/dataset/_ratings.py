@@ -1,18 +1,27 @@
-"""Reading of label tables with one row per label, and conversion of these labels to ratings."""
+"""Reading of label tables and of files saved by annotation pages, and conversion of labels to ratings."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, SyntaxFault, format_of, nearest_key, parse_json, shortened
+from autorubric._files import (
+    Faults,
+    FilePath,
+    SyntaxFault,
+    format_fault,
+    format_of,
+    nearest_key,
+    parse_json,
+    read_structured,
+    shortened,
+)
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.dataset._fields import plain_name
 from autorubric.dataset._item import DataItem
-from autorubric.dataset._labels import read_labels
 from autorubric.dataset._truth import facing, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric import Rubric
@@ -30,6 +39,37 @@ _LAYOUTS: Final = (
     "criterion and names)"
 )
 _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
+
+
+LABELS_FORMAT: Final = 1
+"""The newest format of label files that this version reads."""
+
+_NEEDED: Final = ("item_id", "criterion", "rater", "value")
+_KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
+
+
+class Label(NamedTuple):
+    """One label in a label file.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the annotator who assigned the label.
+        value: The label itself.
+        time: Time in ISO 8601, UTC; empty if the file does not contain it.
+        sha256: Hash of the text that the rater saw; empty if the file does not contain it.
+        reason: The rater's reason; may be empty.
+        source: File name and line, such as `ada.jsonl:3`.
+    """
+
+    item_id: str
+    criterion: str
+    rater: str
+    value: Json
+    time: str
+    sha256: str
+    reason: str
+    source: str
 
 
 class LongRow(NamedTuple):
@@ -123,6 +163,50 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     ]
     faults.raise_as(DatasetError)
     return rows
+
+
+def read_labels(paths: Iterable[str | Path]) -> list[Label]:
+    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
+
+    Raises:
+        DatasetError: If a file cannot be read or has errors; all errors in that file are reported with line
+            numbers.
+    """
+    return [label for path in paths for label in _of_file(path)]
+
+
+def _of_file(path: str | Path) -> Iterator[Label]:
+    document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
+    faults = document.faults()
+    labels = []
+    for position, row in enumerate(document.data):
+        at: FilePath = (position,)
+        if isinstance(row, Mapping) and "format" in row:
+            if fault := format_fault(row["format"], LABELS_FORMAT):
+                faults.add(at, fault)
+        elif (label := _label_in(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)) is not None:
+            labels.append(label)
+    faults.raise_as(DatasetError)
+    yield from labels
+
+
+def _label_in(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
+    if not isinstance(row, Mapping):
+        faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
+        return None
+    before = len(faults)
+    for key in _NEEDED:
+        if key not in row:
+            faults.add(at, f"the key {key!r} is missing")
+    for key, given in row.items():
+        if key not in _KEYS:
+            faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
+        elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
+            faults.add((*at, key), f"{key} must be a string; got {shortened(given)}")
+    if len(faults) > before:
+        return None
+    texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
+    return Label(**texts, value=row["value"], source=source)
 
 
 def _given_labels(path: str | Path) -> list[LongRow]:

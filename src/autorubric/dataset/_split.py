@@ -7,29 +7,11 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
 
 from autorubric.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from autorubric.dataset._dataset import RubricDataset
-
 _NOTHING = 1e-9
 """Tolerance for rounding errors in shares of items."""
-
-
-class DatasetSplit(NamedTuple):
-    """A dataset split into three parts.
-
-    Attributes:
-        train: Items for fitting and few-shot examples.
-        dev: Items for tuning prompts and rubrics.
-        test: Items for the final evaluation.
-    """
-
-    train: RubricDataset
-    dev: RubricDataset
-    test: RubricDataset
 
 
 def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:

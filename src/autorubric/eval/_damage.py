@@ -2,97 +2,50 @@
 
 from __future__ import annotations
 
-import warnings
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autorubric.eval._folder import DATASET, ITEMS, PROMPTS, VOTES, Written
+from autorubric.errors import RunFormatError
+from autorubric.eval._folder import ITEMS, VOTES, Written
+from autorubric.eval._index import Places, RunIndex, Stand
 from autorubric.eval._lines import item_id_of, item_of_line
 from autorubric.eval._log import LogSurvey, survey_log
+from autorubric.eval._notices import Damage, affected_by, lines_told
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
-    from autorubric.eval._index import Places, RunIndex, Stand
     from autorubric.eval._store import RunStore
 
-_REPAIR = {
-    VOTES: "requests only the lost votes again",
-    ITEMS: "recomputes the scores from the stored votes",
-    DATASET: "with the same dataset restores the file without requesting any vote again",
-}
-_RESTORE = {
-    VOTES: "restores the file",
-    ITEMS: "restores the file",
-    DATASET: "with the same dataset restores the file",
-    PROMPTS: "cannot restore the lost requests and replies",
-}
 
+def load_index(path: Path, dataset: RubricDataset, stand: Stand, written: Written) -> RunIndex:
+    """Return the index of a run folder.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """Damage to one file of a run folder.
+    Each line of an item is compared with its checksum. The votes before the last such line are verified
+    together, by a checksum of `votes.jsonl` up to that point, and each later vote by its own checksum.
+    If anything differs, every line of both files is read to find the affected items.
 
-    Attributes:
-        file: Name of the file.
-        what: Description of the damage.
-        n_items: Number of items that count as not scored.
-        is_unlocated: Whether the damaged lines are unknown, because an older version wrote no checksums.
+    Args:
+        path: The run folder.
+        dataset: The graded dataset.
+        stand: The conditions under which lines are valid.
+        written: The manifest's entries about the logs.
+
+    Raises:
+        RunFormatError: If a file of the folder cannot be read.
     """
-
-    file: str
-    what: str
-    n_items: int
-    is_unlocated: bool = False
-
-    def when_opened(self) -> str:
-        """Return the notice for a run that was opened for reading."""
-        told = f"{self.file} is damaged: {self.what}."
-        if not self.n_items:
-            return f"{told} No score is affected; resuming the run {_RESTORE[self.file]}"
-        repair = "scores the votes in their current state" if self.is_unlocated else _REPAIR[self.file]
-        return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
-
-    def when_resumed(self) -> str:
-        """Return the notice for a resumed run."""
-        told = f"{self.file} was damaged: {self.what}."
-        if not self.n_items:
-            return f"{told} No score is affected"
-        items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
-        return f"{told} {items} counted as not scored before the run was resumed"
-
-    def doubt(self) -> str:
-        """Return the lasting notice for a run whose damaged lines are unknown."""
-        return (
-            f"{self.file} did not match its checksum when the run was resumed, and it is unknown which lines "
-            "differ, so scores may be wrong. To be certain, run again under another name"
-        )
-
-
-def warn_of_damage(notices: Iterable[str]) -> None:
-    """Emit each notice as a warning, so that damage is visible even if the result is not printed."""
-    for notice in notices:
-        warnings.warn(notice, RuntimeWarning, stacklevel=4)
-
-
-def affected_by(file: str) -> str:
-    """Return the error of an item that has no score because a file is damaged."""
-    return f"{file} is damaged, so this item counts as not scored; resume the run to repair the file"
-
-
-def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
-    """Return a description of the damaged lines of a file."""
-    told = [
-        f"{count:,} {'line is' if count == 1 else 'lines are'} {what}"
-        for count, what in ((lost, "damaged or missing"), (repeated, "repeated"), (moved, "out of order"))
-        if count
-    ]
-    return ", ".join(told) or "lines are missing"
-
-
-def _counted(n_items: int) -> str:
-    return f"{n_items:,} {'item counts' if n_items == 1 else 'items count'} as"
+    try:
+        index = RunIndex.empty(path, len(dataset))
+        places = Places(dataset, stand.dataset, written.unsealed.get(ITEMS, 0))
+        if not index.read(stand, places, written):
+            index = RunIndex.empty(path, len(dataset))
+            _survey_folder(index, dataset, places, stand, written)
+        index.compare_sizes(written)
+    except OSError as error:
+        raise RunFormatError(f"{error.filename or path} cannot be read: {error.strerror}") from error
+    return index
 
 
 @dataclass(kw_only=True)
@@ -112,7 +65,7 @@ class _Folder:
     claims: Mapping[int, Sequence[int]]
 
 
-def survey_folder(
+def _survey_folder(
     index: RunIndex, dataset: RubricDataset, places: Places, stand: Stand, written: Written
 ) -> None:
     """Fill an index from the intact lines of a damaged folder, and record the affected items.

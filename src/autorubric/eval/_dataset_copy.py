@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from autorubric.dataset import RubricDataset, line_of
 from autorubric.errors import AutorubricError, RunFormatError
-from autorubric.eval._damage import Damage, lines_told
 from autorubric.eval._folder import DATASET, ITEMS, SUMS, written_by
 from autorubric.eval._lines import item_of_line
 from autorubric.eval._log import is_intact, log_lines
+from autorubric.eval._notices import Damage, lines_told
 from autorubric.values import Json
 
 _DIGEST = 8

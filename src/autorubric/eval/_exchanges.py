@@ -9,9 +9,9 @@ from typing import Any
 
 from autorubric._events import Exchanged
 from autorubric._files import compact_json, read_compact
-from autorubric.eval._damage import warn_of_damage
 from autorubric.eval._folder import PROMPTS, read_manifest, written_by
 from autorubric.eval._log import is_intact, log_lines, written_at
+from autorubric.eval._notices import warn_of_damage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

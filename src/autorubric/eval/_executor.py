@@ -29,8 +29,8 @@ from autorubric.eval._items import GradedItem, outcome_of
 
 if TYPE_CHECKING:
     from autorubric._events import Listener, VoteCast
-    from autorubric.eval._admission import Admission
     from autorubric.graders import Grader
+    from autorubric.llm import SpendingLimit
     from autorubric.reporting import GradingTask, Votes
 
 ItemT = TypeVar("ItemT")
@@ -163,14 +163,62 @@ class LocalExecutor:
                     yield done
 
 
-def _admission(grader: Grader) -> Admission | None:
+@dataclass(slots=True)
+class _Admission:
+    """Admits items in order, as long as the remaining budget suffices to finish all items in progress.
+
+    An item is assumed to need its planned calls, at the mean cost of the calls so far; if cost is limited,
+    the first item is therefore graded alone. An item that exceeds the remaining budget begins only when no
+    other item is in progress.
+
+    Attributes:
+        budget: The budget of the run.
+        grader: The grader.
+    """
+
+    budget: SpendingLimit
+    grader: Grader
+    _needs: dict[int, int] = field(default_factory=dict)
+    _has_finished: bool = False
+
+    def may_begin(self, work: ItemWork) -> bool:
+        """Return whether an item may begin now; if so, it is recorded as in progress."""
+        need = self._planned_calls(work)
+        if self._needs:
+            if self.budget.counts_cost and not self._has_finished:
+                return False
+            calls = need + sum(self._needs.values())
+            if not self.budget.has_room(calls, calls * self.budget.mean_cost):
+                return False
+        self._needs[work.position] = need
+        return True
+
+    def end(self, work: ItemWork) -> None:
+        """Release the calls reserved for an item that has ended."""
+        del self._needs[work.position]
+        self._has_finished = True
+
+    def _planned_calls(self, work: ItemWork) -> int:
+        # Imported late, since few runs have limits.
+        from autorubric.graders import CriterionGrader
+
+        if not isinstance(self.grader, CriterionGrader):
+            return len(work.task.rubric)
+        try:
+            batches = self.grader.requests(work.task, stored=work.stored)
+        except AutorubricError:
+            # Grading the item fails with the same error and sends no request.
+            return 0
+        return sum(not batch[0].seat.is_offline for batch in batches)
+
+
+def _admission(grader: Grader) -> _Admission | None:
     """Return the admission control for the run's budget; None if another process enforces the budget."""
     # Imported late, since few runs have limits.
-    from autorubric.eval._admission import Admission
     from autorubric.llm import SpendingLimit, budget_in_force
 
     budget = budget_in_force()
-    return Admission(budget, grader) if isinstance(budget, SpendingLimit) else None
+    return _Admission(budget, grader) if isinstance(budget, SpendingLimit) else None
 
 
 async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import RunFormatError
-from autorubric.eval._damage import Damage, survey_folder
 from autorubric.eval._differences import places_of
 from autorubric.eval._folder import ITEMS, PROMPTS, VOTES, Written
 from autorubric.eval._items import Tally
@@ -23,7 +22,7 @@ from autorubric.eval._lines import (
     parse_vote,
 )
 from autorubric.eval._log import LogSurvey, crc_of, is_intact, log_lines
-from autorubric.eval._notices import Notices
+from autorubric.eval._notices import Damage, Notices
 
 _FEW = 4096
 
@@ -91,35 +90,7 @@ class RunIndex:
         lines = array("q", [-1]) * n_items
         return cls(path=path, lines=lines, current=bytearray(n_items), settled=bytearray(n_items))
 
-    @classmethod
-    def load(cls, path: Path, dataset: RubricDataset, stand: Stand, written: Written) -> RunIndex:
-        """Return the index of a run folder.
-
-        Each line of an item is compared with its checksum. The votes before the last such line are verified
-        together, by a checksum of `votes.jsonl` up to that point, and each later vote by its own checksum.
-        If anything differs, every line of both files is read to find the affected items.
-
-        Args:
-            path: The run folder.
-            dataset: The graded dataset.
-            stand: The conditions under which lines are valid.
-            written: The manifest's entries about the logs.
-
-        Raises:
-            RunFormatError: If a file of the folder cannot be read.
-        """
-        try:
-            index = cls.empty(path, len(dataset))
-            places = Places(dataset, stand.dataset, written.unsealed.get(ITEMS, 0))
-            if not index._read(stand, places, written):
-                index = cls.empty(path, len(dataset))
-                survey_folder(index, dataset, places, stand, written)
-            index._compare_sizes(written)
-        except OSError as error:
-            raise RunFormatError(f"{error.filename or path} cannot be read: {error.strerror}") from error
-        return index
-
-    def _read(self, stand: Stand, places: Places, written: Written) -> bool:
+    def read(self, stand: Stand, places: Places, written: Written) -> bool:
         """Fill the index; return False if a file is damaged."""
         if any(self._bytes_lost(log, written) > 0 for log in (VOTES, ITEMS)):
             return False
@@ -196,7 +167,8 @@ class RunIndex:
         file = self.path / log
         return written.sizes.get(log, 0) - (file.stat().st_size if file.exists() else 0)
 
-    def _compare_sizes(self, written: Written) -> None:
+    def compare_sizes(self, written: Written) -> None:
+        """Record a file of prompts that is shorter than the manifest states."""
         lost = self._bytes_lost(PROMPTS, written)
         if lost > 0:
             what = f"{lost:,} bytes are missing"

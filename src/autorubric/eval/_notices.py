@@ -1,8 +1,12 @@
-"""Notices about a run, limited in number."""
+"""Notices about a run: limited in number, and about damage to its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from autorubric.eval._folder import DATASET, ITEMS, PROMPTS, VOTES
 
 FEW = 5
 """Maximum number of notices of one kind that are listed individually."""
@@ -41,3 +45,81 @@ class Notices:
             yield from first
             if kind in self._more:
                 yield f"{self._more[kind]:,} more {kind}"
+
+
+_REPAIR = {
+    VOTES: "requests only the lost votes again",
+    ITEMS: "recomputes the scores from the stored votes",
+    DATASET: "with the same dataset restores the file without requesting any vote again",
+}
+_RESTORE = {
+    VOTES: "restores the file",
+    ITEMS: "restores the file",
+    DATASET: "with the same dataset restores the file",
+    PROMPTS: "cannot restore the lost requests and replies",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Damage to one file of a run folder.
+
+    Attributes:
+        file: Name of the file.
+        what: Description of the damage.
+        n_items: Number of items that count as not scored.
+        is_unlocated: Whether the damaged lines are unknown, because an older version wrote no checksums.
+    """
+
+    file: str
+    what: str
+    n_items: int
+    is_unlocated: bool = False
+
+    def when_opened(self) -> str:
+        """Return the notice for a run that was opened for reading."""
+        told = f"{self.file} is damaged: {self.what}."
+        if not self.n_items:
+            return f"{told} No score is affected; resuming the run {_RESTORE[self.file]}"
+        repair = "scores the votes in their current state" if self.is_unlocated else _REPAIR[self.file]
+        return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
+
+    def when_resumed(self) -> str:
+        """Return the notice for a resumed run."""
+        told = f"{self.file} was damaged: {self.what}."
+        if not self.n_items:
+            return f"{told} No score is affected"
+        items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
+        return f"{told} {items} counted as not scored before the run was resumed"
+
+    def doubt(self) -> str:
+        """Return the lasting notice for a run whose damaged lines are unknown."""
+        return (
+            f"{self.file} did not match its checksum when the run was resumed, and it is unknown which lines "
+            "differ, so scores may be wrong. To be certain, run again under another name"
+        )
+
+
+def warn_of_damage(notices: Iterable[str]) -> None:
+    """Emit each notice as a warning, so that damage is visible even if the result is not printed."""
+    for notice in notices:
+        warnings.warn(notice, RuntimeWarning, stacklevel=4)
+
+
+def affected_by(file: str) -> str:
+    """Return the error of an item that has no score because a file is damaged."""
+    return f"{file} is damaged, so this item counts as not scored; resume the run to repair the file"
+
+
+def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
+    """Return a description of the damaged lines of a file."""
+    told = [
+        f"{count:,} {'line is' if count == 1 else 'lines are'} {what}"
+        for count, what in ((lost, "damaged or missing"), (repeated, "repeated"), (moved, "out of order"))
+        if count
+    ]
+    return ", ".join(told) or "lines are missing"
+
+
+def _counted(n_items: int) -> str:
+    return f"{n_items:,} {'item counts' if n_items == 1 else 'items count'} as"

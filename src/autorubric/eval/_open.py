@@ -17,7 +17,7 @@ from autorubric.dataset import EarlierCopy, RubricDataset
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import EvalConfig
 from autorubric.eval._copy import Copied, copy_dataset, uncopied
-from autorubric.eval._damage import Damage, restore_logs, warn_of_damage
+from autorubric.eval._damage import load_index, restore_logs
 from autorubric.eval._dataset_copy import StoredDataset, mark_in_sums, sha256_of, stored_dataset
 from autorubric.eval._differences import ChangedDataset, asking_differences, deciding_differences
 from autorubric.eval._fingerprint import mapping_in, with_checks
@@ -38,7 +38,7 @@ from autorubric.eval._folder import (
 from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._lines import parse_vote
 from autorubric.eval._log import unsealed_bytes
-from autorubric.eval._notices import Notices
+from autorubric.eval._notices import Damage, Notices, warn_of_damage
 from autorubric.eval._reopen import stand_of
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import RunStore
@@ -268,7 +268,7 @@ class _Given:
         if dataset.is_streamed:
             dataset = dataset.reading_items_of(held.dataset)
         stand = stand_of(now, dataset)
-        index = RunIndex.load(store.path, dataset, stand, written or written_by(now))
+        index = load_index(store.path, dataset, stand, written or written_by(now))
         damages = [*([held.damage] if held.damage is not None else []), *index.damages]
         if unverified := [one.doubt() for one in damages if one.is_unlocated]:
             now["unverified"] = unverified
@@ -278,7 +278,7 @@ class _Given:
         if index.surveys:
             restore_logs(store, index)
             now["unsealed"] = {**mapping_in(now, "unsealed"), ITEMS: 0}
-            index = RunIndex.load(store.path, dataset, stand, written_by(now))
+            index = load_index(store.path, dataset, stand, written_by(now))
         store.lines_of_items = index.count
         store.votes_open = index.votes_open if index.unclaimed else None
         damage = [one.when_resumed() for one in damages]

@@ -10,9 +10,10 @@ from typing import Final
 from autorubric.criteria import check_name
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, MissingDependencyError
+from autorubric.eval._damage import load_index
 from autorubric.eval._fingerprint import with_checks
 from autorubric.eval._folder import MANIFEST, read_manifest, run_path, written_by
-from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._index import Stand
 from autorubric.eval._notices import Notices
 from autorubric.eval._run_estimate import JudgeEstimate, RunEstimate
 from autorubric.eval._standing import StandingVotes, answered, grading_task
@@ -139,7 +140,7 @@ def _stored_votes(
     }
     described = with_checks(grader.describe(), checks)
     standing = StandingVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
-    index = RunIndex.load(path, dataset, Stand(basis="", dataset=""), written)
+    index = load_index(path, dataset, Stand(basis="", dataset=""), written)
 
     def stored(position: int) -> Votes:
         task = grading_task(dataset, position)

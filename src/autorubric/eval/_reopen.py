@@ -12,13 +12,14 @@ from pydantic import ValidationError
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import RunFormatError
-from autorubric.eval._damage import affected_by, warn_of_damage
+from autorubric.eval._damage import load_index
 from autorubric.eval._dataset_copy import StoredDataset, stored_dataset
 from autorubric.eval._fingerprint import basis_of, mapping_in
 from autorubric.eval._folder import DATASET, ITEMS, Written, read_manifest, written_by
 from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._items import EvalTimingStats
 from autorubric.eval._lines import StoredItem
+from autorubric.eval._notices import affected_by, warn_of_damage
 from autorubric.eval._results import StoredResults
 from autorubric.eval._standing import StandingVotes
 from autorubric.reporting import GradingPolicy, GradingTask, Votes
@@ -144,7 +145,7 @@ def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written
     Raises:
         RunFormatError: If a file cannot be read.
     """
-    index = RunIndex.load(path, stored.dataset, stand, written)
+    index = load_index(path, stored.dataset, stand, written)
     for position in stored.affected:
         index.set_aside(position, affected_by(DATASET))
     if stored.damage is not None:

@@ -5,13 +5,30 @@ This module is lightweight, because every pytest run loads the plugin.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from autorubric.integrations._pytest_runs import Panel
+    from autorubric.graders import CriterionGrader, Grader
     from autorubric.types import EvaluationReport
+
+
+class RunPanel(Protocol):
+    """The grader of a pytest run, as assertions use it."""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether no judge was named, so that the default judge is used."""
+        ...
+
+    def grader(self) -> CriterionGrader:
+        """Return the grader; skip the test if calls to models are disabled."""
+        ...
+
+    def demand_leave(self, grader: Grader) -> None:
+        """Skip the test if a grader calls models and the command line does not permit this."""
+        ...
 
 
 class TestInProgress:
@@ -32,7 +49,7 @@ class TestInProgress:
     # pytest collects a class of this name if a test module imports it.
     __test__ = False
 
-    def __init__(self, panel: Callable[[], Panel], marked: dict[str, Any]) -> None:
+    def __init__(self, panel: Callable[[], RunPanel], marked: dict[str, Any]) -> None:
         self.panel = panel
         self.marked = marked
         self.attempt = 0

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
         LengthPenalty,
         PenaltyType,
     )
-    from autorubric.types._report_blocks import answer_text
     from autorubric.types._reports import (
         CriterionReport,
         EnsembleCriterionReport,
         EnsembleEvaluationReport,
         EvaluationReport,
         MultiChoiceVerdict,
+        answer_text,
         verdicts_by_judge,
     )
     from autorubric.types._votes import JudgeVote, MultiChoiceJudgeVote, count_verdicts, prefers_alike
@@ -60,13 +60,13 @@ _HOMES = {
     ),
     "_policies": ("CannotAssessConfig", "CannotAssessStrategy", "LengthPenalty", "PenaltyType"),
     "_reports": (
+        "answer_text",
         "CriterionReport", "EnsembleCriterionReport", "EnsembleEvaluationReport",
         "EvaluationReport", "MultiChoiceVerdict", "verdicts_by_judge",
     ),
     "_decision": ("Decision", "DecisionStatus"),
     "_votes": ("JudgeVote", "MultiChoiceJudgeVote", "count_verdicts", "prefers_alike"),
     "_groups": ("RubricGroup", "is_group"),
-    "_report_blocks": ("answer_text",),
 }  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from scipy.special import stdtr
 
-from autorubric._blocks import Block, Cell, TableBlock, TextBlock, p_cell
-from autorubric.metrics._audit._findings import Findings
-from autorubric.metrics._audit._first_looks import leaning_sentence
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock, p_cell, p_text
+from autorubric.metrics._audit._findings import Findings, said
 from autorubric.metrics._estimate import Estimate, TestStatistic
+
+SURE = 0.05
+"""A bias is reported as significant if its adjusted p-value is below this level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,3 +127,25 @@ def _row(judge: str, bias: TestedBias) -> tuple[Cell, ...]:
     effect = bias.effect
     tests = (p_cell(bias.p_value), p_cell(bias.adjusted_p_value))
     return (judge, effect.value, effect.low, effect.high, *tests, effect.n, effect.reason or "")
+
+
+def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
+    """Summarise the most significant bias, by the p-value adjusted over all judges and kinds of bias."""
+    tested: list[tuple[float, str, str, TestedBias]] = []
+    for judge, one in report.per_judge.items():
+        for kind in kinds:
+            bias: TestedBias = getattr(one, kind)
+            if bias.adjusted_p_value is not None:
+                tested.append((bias.adjusted_p_value, judge, kind, bias))
+    if not tested:
+        return "No bias could be tested; the tables give the reasons."
+    # Unadjusted p-values break ties between adjusted ones.
+    p, judge, kind, bias = min(tested, key=lambda one: (one[0], one[3].p_value or 0.0))
+    words = kinds[kind].split(" (")[0]
+    over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
+    if p >= SURE:
+        return (
+            f"No bias is significant. The smallest p-value is for {judge}'s {words}: "
+            f"{said(bias.effect)}, {over}."
+        )
+    return f"The clearest bias is {judge}'s {words}: {said(bias.effect)}, {over}."

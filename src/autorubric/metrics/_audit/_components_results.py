@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
-from autorubric.metrics._audit._first_looks import variance_sentence
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells, said
 from autorubric.metrics._audit._generalisability import Plan
 from autorubric.metrics._estimate import Estimate
 
@@ -150,3 +149,18 @@ def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) ->
         columns=("figure", "current Φ", "judges", "samples", "reached Φ", "reason"),
         rows=tuple(rows),
     )
+
+
+def variance_sentence(found: VarianceComponents) -> str:
+    """Summarise the reliability of the item scores, and the votes needed for the target."""
+    study = found.score
+    if study.phi.value is None:
+        return f"The reliability of item scores is undefined ({study.phi.reason})."
+    plan = study.plan
+    if plan.judges is None:
+        then = f"no known plan reaches {found.target:g} ({plan.reason})"
+    else:
+        samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
+        judges = "1 judge" if plan.judges == 1 else f"{plan.judges} judges"
+        then = f"{judges} with {samples} per judge would reach {found.target:g}"
+    return f"Reliability of the item scores: Φ = {said(study.phi)}; {then}."

@@ -57,3 +57,10 @@ FIGURE_COLUMNS = ("estimate", "low", "high", "n", "reason")
 def figure_cells(figure: Estimate) -> tuple[Cell, ...]:
     """Return an estimate as table cells: value, low, high, n, and the reason if something is missing."""
     return figure.value, figure.low, figure.high, figure.n, figure.reason or ""
+
+
+def said(found: Estimate) -> str:
+    """Format an estimate with its interval, if it has one."""
+    if found.low is None or found.high is None:
+        return f"{found:.3f}"
+    return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"

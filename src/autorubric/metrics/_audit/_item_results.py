@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
-from autorubric.metrics._audit._first_looks import rubric_sentence
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells, said
 from autorubric.metrics._estimate import Estimate, Reason
+
+WEAK = 0.2
+"""A criterion is reported as weak if its correlation with the others is below this level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,3 +169,23 @@ def _criteria_table(criteria: tuple[CriterionAnalysis, ...]) -> TableBlock:
         ),
         rows=tuple(rows),
     )
+
+
+def rubric_sentence(found: ItemAnalysis) -> str:
+    """Summarise the criterion that most needs attention."""
+    if not found.n_items:
+        return f"No item analysis is possible: the rater {found.rater!r} has no values."
+    if found.dead:
+        return f"First check the criteria that never vary or were never answered: {', '.join(found.dead)}."
+    if found.redundant:
+        pair = found.redundant[0]
+        both = f"{pair.first} and {pair.second}"
+        return f"Check {both} first: they are redundant, r = {said(pair.correlation)}."
+    known = [one for one in found.criteria if one.discrimination.value is not None]
+    if not known:
+        return "No criterion can be compared with others: there is only one, or there are too few items."
+    weakest = min(known, key=lambda one: float(one.discrimination))
+    figure = f"r = {said(weakest.discrimination)}"
+    if float(weakest.discrimination) < WEAK:
+        return f"Check {weakest.name} first: it has the weakest correlation with the rest, {figure}."
+    return f"Every criterion correlates with the rest; {weakest.name} correlates least, {figure}."

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
-from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
-from autorubric.metrics._audit._first_looks import panel_sentence
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells, said
 from autorubric.metrics._estimate import Estimate
 
 Search: TypeAlias = Literal["exhaustive", "greedy"]
+
+
+_UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values as 1 - absolute error."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,3 +205,32 @@ def _choice(title: str, choice: PanelChoice) -> TableBlock:
     if len(choice.judges) > 1 or choice.search == "greedy":
         note += f", {choice.search} search"
     return _figures(f"{title} ({note})", figures)
+
+
+def panel_sentence(audit: PanelAudit) -> str:
+    """Summarise the panel's correctness and the effective number of its judges."""
+    k = len(audit.judges)
+    if audit.panel.value is None:
+        return f"The correctness of the panel of {k} judges is undefined ({audit.panel.reason})."
+    share = "" if audit.coverage is None else f" ({audit.coverage:.1%} of the labelled cells)"
+    figure = f"{said(audit.panel)}, mean over criteria, on {audit.n_complete} cells{share}"
+    if k < 2:
+        return f"Correctness of the single judge: {figure}. {_UNLIKE} A panel needs at least two judges."
+    if audit.effective_judges.value is None:
+        worth = f"the effective number of its {k} judges is undefined ({audit.effective_judges.reason})"
+    else:
+        worth = f"effective number of judges: {said(audit.effective_judges)} of {k}"
+        if float(audit.effective_judges) > k:
+            worth += f" (above {k} because the judges' errors are negatively correlated)"
+    return f"Panel correctness: {figure}; {worth}{_beside_best(audit)}. {_UNLIKE}"
+
+
+def _beside_best(audit: PanelAudit) -> str:
+    best = audit.best_single
+    if best.difference.value is None or not best.judges:
+        return ""
+    ahead = float(best.difference)
+    how = (
+        "as good as" if abs(ahead) < 0.0005 else f"{abs(ahead):.3f} {'better' if ahead > 0 else 'worse'} than"
+    )
+    return f". The panel is {how} its best single judge, {best.judges[0]}"

@@ -16,8 +16,7 @@ import numpy as np
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
-from autorubric.metrics._audit._first_looks import consistency_sentence
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells, said
 from autorubric.metrics._audit._repeat_tables import (
     FIGURES,
     SHARES,
@@ -267,3 +266,13 @@ def _majority_shares(codes: Array) -> Array:
         return np.zeros(0)
     alike = np.stack([(kept == kept[:, [at]]).sum(1) * (kept[:, at] >= 0) for at in range(kept.shape[1])])
     return np.asarray(alike.max(0) / (kept >= 0).sum(1))
+
+
+def consistency_sentence(found: SelfConsistency) -> str:
+    """Summarise how often repeated answers differ."""
+    if found.flip_rate.value is None:
+        return "Self-consistency is undefined: no question was asked twice."
+    return (
+        f"Flip rate: {said(found.flip_rate)} over {found.n_units} units with up to {found.n_repeats} answers "
+        "each. The flip rate does not show whether the answers are right."
+    )

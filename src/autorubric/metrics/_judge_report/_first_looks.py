@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autorubric.metrics._audit._first_looks import said
+from autorubric.metrics._audit._findings import said
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._panel_and_best import (
