@@ -1,4 +1,4 @@
-"""Helpers to run coroutines from synchronous code, also inside a running event loop such as a notebook's."""
+"""Running coroutines: from synchronous code, also in a notebook, and a limited number at a time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import atexit
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
+from itertools import chain
 from types import TracebackType
 from typing import Any, TypeVar
 
 from autorubric.errors import JudgeError
 
 T = TypeVar("T")
+ItemT = TypeVar("ItemT")
+DoneT = TypeVar("DoneT")
+_ASK_AGAIN = 0.1
+"""Seconds after which a waiting item is checked again."""
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -181,3 +186,58 @@ class KeptLoop:
         if loop is not None:
             asyncio.run_coroutine_threadsafe(self._release(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
+
+
+async def run_bounded(
+    items: Iterable[ItemT],
+    work: Callable[[ItemT], Awaitable[DoneT]],
+    *,
+    limit: int,
+    may_begin: Callable[[ItemT], bool] | None = None,
+) -> AsyncGenerator[DoneT, None]:
+    """Yield the result of `work` for each item as it finishes, with at most `limit` items in progress.
+
+    Items are taken from the iterable as capacity becomes available. The first exception, or closing the
+    iterator, cancels the items in progress; the exception is raised after they have ended. An item that
+    cannot start yet is checked again when another one finishes or after a short wait; later items wait too.
+    """
+    waiting = iter(items)
+    held: list[ItemT] = []
+    # An ordered set: tasks that end at the same time are yielded in the order of their start.
+    running: dict[asyncio.Task[DoneT], None] = {}
+    done: set[asyncio.Task[DoneT]] = set()
+
+    def fill() -> None:
+        for item in chain(held, waiting):
+            if may_begin is not None and not may_begin(item):
+                held[:] = [item]
+                return
+            held.clear()
+            running[asyncio.ensure_future(_done(work, item))] = None
+            if len(running) >= limit:
+                return
+
+    try:
+        fill()
+        while running:
+            pause = _ASK_AGAIN if held else None
+            done, _ = await asyncio.wait(running, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            ended = [task for task in running if task in done]
+            for task in ended:
+                del running[task]
+            fill()
+            # Finished results are yielded before a failure is raised, so that the caller can keep them.
+            for task in sorted(ended, key=_has_failed):
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, *done, return_exceptions=True)
+
+
+def _has_failed(task: asyncio.Task[DoneT]) -> bool:
+    return task.cancelled() or task.exception() is not None
+
+
+async def _done(work: Callable[[ItemT], Awaitable[DoneT]], item: ItemT) -> DoneT:
+    return await work(item)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from autorubric import EvalTimingStats
-from autorubric.eval._executor import run_bounded
+from autorubric._files import FileLock
+from autorubric._sync import run_bounded
 from autorubric.eval._folder import read_manifest
-from autorubric.eval._lock import FileLock
 from autorubric.eval._reopen import reopen
 from autorubric.eval._store import RunStore
 from tests.eval.runs import CountingJudge, run

@@ -1,8 +1,9 @@
-"""Files with structured text: data with line numbers, collected errors, and atomic writing."""
+"""Files with structured text: data with line numbers, collected errors, atomic writing, and locks."""
 
 from autorubric._files._compact import compact_json, read_compact
 from autorubric._files._faults import Faults, nearest_key, retyped, shortened
 from autorubric._files._json import parse_json
+from autorubric._files._lock import FileLock
 from autorubric._files._paths import FilePath, SyntaxFault, path_text
 from autorubric._files._pyarrow import load_pyarrow
 from autorubric._files._read import (
@@ -33,6 +34,7 @@ __all__ = [
     "MAX_LINE_BYTES",
     "Document",
     "Faults",
+    "FileLock",
     "FilePath",
     "SyntaxFault",
     "bounded_lines",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from autorubric._files import shortened
-from autorubric._sync import run_sync
+from autorubric._sync import run_bounded, run_sync
 from autorubric.critique._critics import DraftCritic, critic_of
 from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, key_of, read_drafts
 from autorubric.critique._ledger import Ledger, contract_error, locked, set_all_aside, write_json
@@ -21,8 +21,7 @@ from autorubric.critique._records import CritiqueTally, critique_record
 from autorubric.critique._schema import CritiqueSchema
 from autorubric.critique._unfinished import Unfinished
 from autorubric.errors import ArgumentError
-from autorubric.eval import run_bounded, spending_limit
-from autorubric.llm import spending_within
+from autorubric.llm import spending_limit, spending_within
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from autorubric._files import write_bytes_atomic, write_parts_atomic
+from autorubric._files import FileLock, write_bytes_atomic, write_parts_atomic
 from autorubric.critique._drafts import Line, key_of, lines_of
 from autorubric.errors import Fault, FileError, RunLockedError
-from autorubric.eval import FileLock
 from autorubric.values import Json
 
 _CUT = 1 << 16

@@ -20,8 +20,7 @@ from autorubric.critique._schema import CritiqueSchema, digest_of
 from autorubric.critique._teacher import teacher_of
 from autorubric.critique._unfinished import Unfinished
 from autorubric.errors import ArgumentError
-from autorubric.eval import spending_limit
-from autorubric.llm import spending_within
+from autorubric.llm import spending_limit, spending_within
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 

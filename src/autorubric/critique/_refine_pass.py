@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, get_args
 
+from autorubric._sync import run_bounded
 from autorubric.critique._drafts import key_of
 from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, manifest_of, setup_changes
@@ -18,7 +19,6 @@ from autorubric.critique._records import now, percent
 from autorubric.critique._refine_jobs import Job, Jobs
 from autorubric.critique._refine_round import Outcome, Refiner
 from autorubric.critique._unfinished import Unfinished
-from autorubric.eval import run_bounded
 from autorubric.values import Json
 
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING
 from autorubric._late import loading
 
 if TYPE_CHECKING:
-    from autorubric.eval._budget import spending_limit
     from autorubric.eval._config import EvalConfig
     from autorubric.eval._disputed import disputed_items
     from autorubric.eval._estimate import estimate
-    from autorubric.eval._executor import Executor, ItemWork, grade_item, run_bounded
+    from autorubric.eval._executor import Executor, ItemWork, grade_item
     from autorubric.eval._fill import fill_ground_truth, fill_ground_truth_sync
     from autorubric.eval._healthbench import HealthBenchScore, healthbench_score
     from autorubric.eval._items import EvalTimingStats, GradedItem, ItemResult
-    from autorubric.eval._lock import FileLock
     from autorubric.eval._merge import merge_runs
     from autorubric.eval._reopen import stored_policy
     from autorubric.eval._result import EvalResult
@@ -22,11 +20,11 @@ if TYPE_CHECKING:
     from autorubric.eval._shard import run_shard, shard_of
 
 __all__ = [
-    "EvalConfig", "EvalResult", "EvalRunner", "EvalTimingStats", "Executor", "FileLock",
+    "EvalConfig", "EvalResult", "EvalRunner", "EvalTimingStats", "Executor",
     "GradedItem", "HealthBenchScore", "ItemResult", "ItemWork", "JudgeEstimate", "RunEstimate",
     "disputed_items", "estimate", "evaluate", "evaluate_sync", "fill_ground_truth",
-    "fill_ground_truth_sync", "grade_item", "healthbench_score", "merge_runs", "run_bounded",
-    "run_shard", "shard_of", "spending_limit", "stored_policy",
+    "fill_ground_truth_sync", "grade_item", "healthbench_score", "merge_runs",
+    "run_shard", "shard_of", "stored_policy",
 ]  # fmt: skip
 
 # Reading a run must not import the modules that grade one.
@@ -35,8 +33,7 @@ _HOMES = {
     "_result": ("EvalResult",),
     "_runner": ("EvalRunner", "evaluate", "evaluate_sync"),
     "_items": ("EvalTimingStats", "GradedItem", "ItemResult"),
-    "_executor": ("Executor", "ItemWork", "grade_item", "run_bounded"),
-    "_lock": ("FileLock",),
+    "_executor": ("Executor", "ItemWork", "grade_item"),
     "_healthbench": ("HealthBenchScore", "healthbench_score"),
     "_run_estimate": ("JudgeEstimate", "RunEstimate"),
     "_disputed": ("disputed_items",),
@@ -44,7 +41,6 @@ _HOMES = {
     "_fill": ("fill_ground_truth", "fill_ground_truth_sync"),
     "_merge": ("merge_runs",),
     "_shard": ("run_shard", "shard_of"),
-    "_budget": ("spending_limit",),
     "_reopen": ("stored_policy",),
 }  # fmt: skip
 

@@ -14,15 +14,14 @@ the results.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from itertools import chain
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
+from autorubric._sync import run_bounded
 from autorubric.errors import ArgumentError, AutorubricError, BudgetError, MissingDependencyError
 from autorubric.eval._config import EvalConfig
 from autorubric.eval._items import GradedItem, outcome_of
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from autorubric.llm import SpendingLimit
     from autorubric.reporting import GradingTask, Votes
 
-ItemT = TypeVar("ItemT")
-DoneT = TypeVar("DoneT")
 
 GROUP = "autorubric.executors"
 """The entry point group in which executors are found."""
@@ -43,8 +40,6 @@ _DEFAULT_WINDOW = 64
 _FIRST_ITEMS = 2
 """Maximum number of concurrent items until one was judged or `_FIRST_SECONDS` have passed."""
 _FIRST_SECONDS = 10.0
-_ASK_AGAIN = 0.1
-"""Seconds after which a waiting item is checked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,58 +262,3 @@ class _Counted:
         """Count and forward a vote."""
         self.votes += 1
         self._listener.vote_cast(event)
-
-
-async def run_bounded(
-    items: Iterable[ItemT],
-    work: Callable[[ItemT], Awaitable[DoneT]],
-    *,
-    limit: int,
-    may_begin: Callable[[ItemT], bool] | None = None,
-) -> AsyncGenerator[DoneT, None]:
-    """Yield the result of `work` for each item as it finishes, with at most `limit` items in progress.
-
-    Items are taken from the iterable as capacity becomes available. The first exception, or closing the
-    iterator, cancels the items in progress; the exception is raised after they have ended. An item that
-    cannot start yet is checked again when another one finishes or after a short wait; later items wait too.
-    """
-    waiting = iter(items)
-    held: list[ItemT] = []
-    # An ordered set: tasks that end at the same time are yielded in the order of their start.
-    running: dict[asyncio.Task[DoneT], None] = {}
-    done: set[asyncio.Task[DoneT]] = set()
-
-    def fill() -> None:
-        for item in chain(held, waiting):
-            if may_begin is not None and not may_begin(item):
-                held[:] = [item]
-                return
-            held.clear()
-            running[asyncio.ensure_future(_done(work, item))] = None
-            if len(running) >= limit:
-                return
-
-    try:
-        fill()
-        while running:
-            pause = _ASK_AGAIN if held else None
-            done, _ = await asyncio.wait(running, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-            ended = [task for task in running if task in done]
-            for task in ended:
-                del running[task]
-            fill()
-            # Finished results are yielded before a failure is raised, so that the caller can keep them.
-            for task in sorted(ended, key=_has_failed):
-                yield task.result()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, *done, return_exceptions=True)
-
-
-def _has_failed(task: asyncio.Task[DoneT]) -> bool:
-    return task.cancelled() or task.exception() is not None
-
-
-async def _done(work: Callable[[ItemT], Awaitable[DoneT]], item: ItemT) -> DoneT:
-    return await work(item)

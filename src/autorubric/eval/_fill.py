@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from autorubric._sync import run_sync
+from autorubric._sync import run_bounded, run_sync
 from autorubric.aggregation import ballot_of
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ReplyError
-from autorubric.eval._executor import run_bounded
 from autorubric.eval._standing import grading_task
 from autorubric.types import CriterionReport
 from autorubric.values import Json

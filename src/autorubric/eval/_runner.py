@@ -146,7 +146,7 @@ class EvalRunner:
         if config.max_calls is None and config.max_cost is None:
             return None
         # Imported late, since few runs have limits and this module loads the models.
-        from autorubric.eval._budget import spending_limit
+        from autorubric.llm import spending_limit
 
         return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
 
@@ -188,7 +188,7 @@ class EvalRunner:
         results = self._results(opened)
         models = getattr(self.grader, "models", ())
         if len(models) > 1 and results.tally.cost is not None:
-            from autorubric.eval._budget import unknown_prices  # imported late, as it loads prices
+            from autorubric.llm import unknown_prices  # imported late, as it loads prices
 
             if unknown := unknown_prices(models):
                 opened.notices.append(f"the cost excludes {', '.join(unknown)}, whose price is unknown")

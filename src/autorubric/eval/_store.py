@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autorubric._files import compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
+from autorubric._files import FileLock, compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
 from autorubric.errors import FileError, RunError, RunLockedError, RunWriteError
 from autorubric.eval._dataset_copy import LineSums
 from autorubric.eval._folder import (
@@ -29,7 +29,6 @@ from autorubric.eval._folder import (
     manifest_text,
 )
 from autorubric.eval._lines import Seal, StoredItem, StoredVote, item_of_line, line_of_item, line_of_vote
-from autorubric.eval._lock import FileLock
 from autorubric.eval._log import AppendLog, Piece, crc_of, restored_parts, seal_line
 from autorubric.values import Json
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from autorubric.llm._names import owner_of, prefix_of, unset_variable
     from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
     from autorubric.llm._retry import listen_to_retries, without_retries
-    from autorubric.llm._route import pricings_of
+    from autorubric.llm._route import pricings_of, spending_limit, unknown_prices
     from autorubric.llm._secrets import holds_secret
     from autorubric.llm._spending import (
         Budget,
@@ -40,7 +40,8 @@ __all__ = [
     "ThinkingLevel", "Transport", "TransportName", "TruncatePolicy", "budget_in_force", "generate",
     "generate_sync", "holds_secret", "listen_to_retries", "one_call", "owner_of", "parse_json",
     "parse_json_list", "parse_reply", "prefix_of", "pricings_of", "prompt_tokens",
-    "spending_within", "unset_variable", "without_retries", "without_thinking",
+    "spending_limit", "spending_within", "unknown_prices", "unset_variable", "without_retries",
+    "without_thinking",
 ]  # fmt: skip
 
 _HOMES = {
@@ -58,7 +59,7 @@ _HOMES = {
     "_retry": ("listen_to_retries", "without_retries"),
     "_json": ("parse_json", "parse_json_list", "parse_reply", "without_thinking"),
     "_names": ("owner_of", "prefix_of", "unset_variable"),
-    "_route": ("pricings_of",),
+    "_route": ("pricings_of", "spending_limit", "unknown_prices"),
 }  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 
-from autorubric.errors import ContextLengthError, RequestRefusedError, SchemaRefusedError
+from autorubric.errors import ArgumentError, ContextLengthError, RequestRefusedError, SchemaRefusedError
 from autorubric.llm._budget import Spend
 from autorubric.llm._cache import ReplyCache, cache_key
 from autorubric.llm._config import LLMConfig
@@ -16,8 +17,9 @@ from autorubric.llm._exchange import Question, with_text_at_end
 from autorubric.llm._limit import Limit
 from autorubric.llm._names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm._openai import OpenAITransport
-from autorubric.llm._prices import Priced, Pricing, own_price, pricing_of
+from autorubric.llm._prices import PRICE_IT, Priced, Pricing, own_price, pricing_of
 from autorubric.llm._retry import Retry, RetryPolicy
+from autorubric.llm._spending import SpendingLimit
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 from autorubric.llm._wire import bounded_schema, has_lengths
 from autorubric.rate_limit import Limits
@@ -178,3 +180,37 @@ def _composed(config: LLMConfig, provider: Transport) -> Transport:
     limited = Limit(priced, provider_of(config.model, config.api_base), limits)
     # The budget is outside the limits, so that a request that waits for it holds no slot.
     return Retry(Spend(limited, partial(pricing_of, config, direct=is_direct(config))), policy)
+
+
+def spending_limit(
+    models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
+) -> SpendingLimit:
+    """Return a budget for requests to these models; if no limit is set, the budget is unlimited.
+
+    Args:
+        models: The models that may be called, without their fallback models.
+        max_calls: Maximum number of requests; None for no limit.
+        max_cost: Maximum cost of all requests in US dollars; None for no limit.
+
+    Raises:
+        ArgumentError: If a limit is not positive, or `max_cost` is set and the price of a model or fallback
+            model is unknown. The message lists all models without a known price.
+    """
+    limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
+    if max_cost is not None:
+        _demand_prices(models)
+    return limit
+
+
+def unknown_prices(models: Sequence[LLMConfig]) -> dict[str, str | None]:
+    """Return the models without a known price, with the reason for each."""
+    return {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
+
+
+def _demand_prices(models: Sequence[LLMConfig]) -> None:
+    if unknown := unknown_prices(models):
+        told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
+        raise ArgumentError(
+            f"max_cost requires the price of each model, but some are unknown: {told}; {PRICE_IT}, or set "
+            "max_calls"
+        )

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autorubric._sync import run_sync
+from autorubric._sync import run_bounded, run_sync
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, JudgeError
-from autorubric.eval import run_bounded
 from autorubric.graders import CriterionGrader, Grader, GradingTask
 from autorubric.judges import RecordedJudge
 from autorubric.redteam._attacks import Attack, builtin_attacks
