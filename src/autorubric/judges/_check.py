@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from autorubric.criteria import BaseCriterion, find_check
 from autorubric.errors import JudgeError, ReplyError
@@ -14,6 +14,8 @@ from autorubric.values import Answer
 @dataclass(frozen=True, slots=True)
 class CheckJudge:
     """A judge that runs the criterion's own `check`."""
+
+    is_offline: ClassVar[bool] = True
 
     judge_id: str = CHECK_JUDGE_ID
 

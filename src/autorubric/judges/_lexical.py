@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import JudgeError
@@ -127,6 +127,8 @@ class LexicalJudge:
     Attributes:
         judge_id: Name of the judge in votes and metrics.
     """
+
+    is_offline: ClassVar[bool] = True
 
     judge_id: str = "lexical"
 

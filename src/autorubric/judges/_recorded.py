@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset import LongRow, label_of, read_long_table
@@ -34,6 +34,8 @@ class RecordedJudge:
         swapped: Votes on pairs shown in reverse order; None if the order is not recorded and each pair has
             one vote.
     """
+
+    is_offline: ClassVar[bool] = True
 
     judge_id: str
     votes: _Votes = field(repr=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from autorubric.judges._function import JudgeFunction
     from autorubric.llm import LLMConfig
     from autorubric.values import Json
-
-_OFFLINE: Final = frozenset(
-    f"autorubric.judges.{name}" for name in ("_check", "_lexical", "_recorded", "_supervised")
-)
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
 
@@ -81,7 +76,7 @@ class Seat:
     @property
     def is_offline(self) -> bool:
         """Whether the judge is known to work offline: recorded votes, checks and built-in baselines."""
-        return _is_offline(type(self.judge))
+        return getattr(type(self.judge), "is_offline", False) is True
 
     @property
     def counts_as_call(self) -> bool:
@@ -105,12 +100,6 @@ class Seat:
         """Close the judge's connections, if any."""
         if isinstance(self.judge, ClosableJudge):
             await self.judge.aclose()
-
-
-@cache
-def _is_offline(kind: type) -> bool:
-    # Compares module names, so that judges that a panel does not have are not imported.
-    return any(base.__module__ in _OFFLINE for base in kind.__mro__)
 
 
 def seat_judges(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError, JudgeError
@@ -34,6 +34,8 @@ class SupervisedJudge:
     Attributes:
         judge_id: Name of the judge in votes and metrics.
     """
+
+    is_offline: ClassVar[bool] = True
 
     judge_id: str = "supervised"
     _features: TextFeatures = field(repr=False)
