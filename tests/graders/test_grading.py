@@ -119,7 +119,7 @@ def test_a_known_length_penalty_is_taken_as_it_is() -> None:
     """A stored report is scored again without its text."""
     policy = CriterionGrader(judges=[table()]).policy
     votes = {name: [vote("j", "MET")] for name in ("a", "b")}
-    assert build_report(task(text=None), votes, policy, length_penalty=0.25).score == 0.75
+    assert build_report(Submission.parse(None), RUBRIC.root, votes, policy, length_penalty=0.25).score == 0.75
 
 
 def test_normalising_may_be_left_out() -> None:

@@ -67,7 +67,9 @@ class _ByPolicy:
         # Imported late, since opening a run builds no reports.
         from autorubric.reporting import build_report
 
-        return build_report(task, votes, self.policy, length_penalty=line.length_penalty)
+        return build_report(
+            task.submission, task.rubric.root, votes, self.policy, length_penalty=line.length_penalty
+        )
 
 
 def reopen(

@@ -225,7 +225,7 @@ class CriterionGrader(Grader):
         """Aggregate votes into a report under this grader's policy."""
         from autorubric.reporting import build_report
 
-        return build_report(task, votes, self.policy)
+        return build_report(task.submission, task.rubric.root, votes, self.policy)
 
     def describe(self) -> GraderDescription:
         """Return the manifest entry: everything that affects the votes, and the aggregation rules."""

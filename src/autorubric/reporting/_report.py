@@ -9,7 +9,7 @@ from autorubric.aggregation import decide_by_judge, decide_panel
 from autorubric.criteria import BaseCriterion
 from autorubric.reporting._escalation import confidence_of
 from autorubric.reporting._policy import GradingPolicy
-from autorubric.reporting._task import GradingTask, Votes
+from autorubric.reporting._task import Votes
 from autorubric.scoring import (
     Entry,
     TreeScore,
@@ -28,26 +28,32 @@ from autorubric.types import (
     RubricGroup,
     count_verdicts,
 )
-from autorubric.values import TokenUsage, VerdictCounts
+from autorubric.values import Submission, TokenUsage, VerdictCounts
 
 
 def build_report(
-    task: GradingTask, votes: Votes, policy: GradingPolicy, *, length_penalty: float | None = None
+    submission: Submission,
+    root: RubricGroup,
+    votes: Votes,
+    policy: GradingPolicy,
+    *,
+    length_penalty: float | None = None,
 ) -> EnsembleEvaluationReport:
-    """Build the report on a task from its votes.
+    """Build the report on a submission from its votes.
 
     Args:
-        task: The graded task.
+        submission: The graded submission.
+        root: The tree of the rubric's criteria.
         votes: Votes by criterion name.
         policy: The rules for combining and scoring votes.
-        length_penalty: The length penalty, if it is known; None computes it from the task.
+        length_penalty: The length penalty, if it is known; None computes it from the submission.
     """
-    reports = [_facing_report(task, c, votes.get(c.name or "", ()), policy) for c in task.rubric]
+    reports = [_facing_report(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
     reports = _under_conditions(reports, policy)
     penalty = length_penalty
     if penalty is None:
-        penalty = submission_length_penalty(task.submission, policy.length_penalty)
-    scored = _score(task.rubric.root, reports, policy)
+        penalty = submission_length_penalty(submission, policy.length_penalty)
+    scored = _score(root, reports, policy)
     agreements = [report.agreement for report in reports if report.agreement is not None]
     usage, cost = spend([vote for report in reports for vote in report.votes])
     return EnsembleEvaluationReport(
@@ -62,15 +68,15 @@ def build_report(
         completion_cost=cost,
         error=_what_failed(reports, scored),
         verdicts=VerdictCounts.sum(report.verdicts for report in reports),
-        judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty, scored),
+        judge_scores=_judge_scores(root, reports, policy, penalty, scored),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
 
 
 def _facing_report(
-    task: GradingTask, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
+    submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
-    facing = criterion.facing(task.submission)
+    facing = criterion.facing(submission)
     report = criterion_report(facing, votes, policy)
     return report if facing is criterion else replace(report, criterion=criterion)
 
