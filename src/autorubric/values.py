@@ -39,6 +39,8 @@ class CriterionVerdict(StrEnum):
         return next((one for one in cls if isinstance(value, str) and value.upper() == one), None)
 
 
+REASON_LENGTH: Final = 600
+"""Default maximum number of characters of a reason."""
 MAX_LOST: Final = 0.05
 """Default limit of a gate on the share of lost or assumed verdicts behind a figure."""
 

@@ -34,7 +34,7 @@ from autorubric.criteria._registry import (
     register_kind,
     registered_kinds,
 )
-from autorubric.criteria._wire import REASON_LENGTH, longest_reply, object_schema
+from autorubric.criteria._wire import longest_reply, object_schema
 
 if TYPE_CHECKING:
     from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from autorubric.criteria._pass_fail import PassFailCriterion
 
 __all__ = [
-    "AS_DECLARED", "REASON_LENGTH", "AnalyticRubricCriterion", "BaseCriterion", "BoolField",
+    "AS_DECLARED", "AnalyticRubricCriterion", "BaseCriterion", "BoolField",
     "BoundFloat", "BoundInt", "Check", "ChecklistCriterion", "ChoiceField", "ComparativeCriterion",
     "ComparisonMode", "Criterion", "CriterionOption", "DictField", "EvalField", "Gate",
     "HolisticRubricCriterion", "LikertCriterion", "LikertItem", "ListField", "NarrativeCriterion",

@@ -26,9 +26,9 @@ from autorubric._files import shortened
 from autorubric.criteria._conditions import Gate, When, check_name
 from autorubric.criteria._fields import EvalField, FieldSpec, TextField
 from autorubric.criteria._keys import field_fault
-from autorubric.criteria._wire import REASON_LENGTH, is_closed, object_schema, reason_schema
+from autorubric.criteria._wire import is_closed, object_schema, reason_schema
 from autorubric.errors import ArgumentError
-from autorubric.values import Json, Level
+from autorubric.values import REASON_LENGTH, Json, Level
 
 
 def _name_or_function(given: Any) -> Any:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from autorubric.values import Json
-
-REASON_LENGTH: Final = 600
-"""Default maximum number of characters of a reason."""
+from autorubric.values import REASON_LENGTH, Json
 
 _NUMBER_LENGTH: Final = 24
 

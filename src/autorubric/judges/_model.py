@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric._events import Exchanged
-from autorubric.criteria import REASON_LENGTH, Shown
+from autorubric.criteria import Shown
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges._certainty import probability_of
 from autorubric.judges._fitting import ask_fitting, demand_text
 from autorubric.llm import Exchange, LLMClient, LLMConfig, parse_json, parse_reply
 from autorubric.prompts import Material, Prompt, Question, compose, compose_batch, opaque_ids
-from autorubric.values import Answer, Json, Submission, TokenUsage
+from autorubric.values import REASON_LENGTH, Answer, Json, Submission, TokenUsage
 
 ReadT = TypeVar("ReadT")
 _Keyed: TypeAlias = tuple[str, tuple[JudgeRequest, Shown]]

@@ -22,12 +22,11 @@ from pydantic import (
     field_validator,
 )
 
-from autorubric.criteria import REASON_LENGTH
 from autorubric.errors import AuthenticationError
 from autorubric.llm._names import owner_of, prefix_of, unset_variable
 from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
-from autorubric.values import Json
+from autorubric.values import REASON_LENGTH, Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]
 """Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""

@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
-from autorubric.criteria import REASON_LENGTH
 from autorubric.llm._names import wire_name
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema
-from autorubric.values import Json, TokenUsage
+from autorubric.values import REASON_LENGTH, Json, TokenUsage
 
 _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
 _MOST_WRITTEN: Final = 256
