@@ -157,6 +157,7 @@ def test_the_whole_line(name: str, tmp_path: Path, cli: Cli, openai_server: Open
         assert not RAW.search(done.out + done.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
 def test_commands_show_no_raw_escape(
     name: str, tmp_path: Path, cli: Cli, openai_server: OpenAIServer

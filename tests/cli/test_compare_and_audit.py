@@ -104,6 +104,7 @@ def test_the_audit_is_one_screen(cli: Cli, graded: str, monkeypatch: pytest.Monk
     assert all(line.endswith(".") and line in whole for line in shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(
     cli: Cli, dataset: str, graded: str, columns: int, monkeypatch: pytest.MonkeyPatch

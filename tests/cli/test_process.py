@@ -155,6 +155,7 @@ def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
     assert process.returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, dataset: str, openai_server: OpenAIServer) -> None:
     """Stopped in the middle, `eval` ends with 130 and says how to go on; and so it goes on."""

@@ -30,6 +30,7 @@ def _records(folder: Path) -> dict[str, Any]:
     return {record["id"]: record for record in read_lines(folder / "critiques_v1.jsonl")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_record_says_which_model_answered(
     transport: str, openai_server: OpenAIServer, tmp_path: Path

@@ -75,6 +75,7 @@ def test_eval_without_a_gate(
     assert call(*asked, "--max-lost", "0.1").code == 3
 
 
+@pytest.mark.slow
 @SCENARIOS
 def test_merge(scenario: Scenario, openai_server: OpenAIServer, tmp_path: Path) -> None:
     """A merged run has the sum of the counts, and so have its `show`, `metrics` and gates."""

@@ -105,6 +105,7 @@ def test_a_criterion_whose_only_vote_failed_has_failed(openai_server: OpenAIServ
     assert report.verdicts.missing_share == pytest.approx(1 / 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [lose_fifty, garble_125])
 def test_every_surface_has_the_same_counts(
     scenario: Callable[[OpenAIServer], None], openai_server: OpenAIServer, tmp_path: Path

@@ -222,6 +222,7 @@ async def test_cancel_and_timeout(session_over: Any, folder: Path, openai_server
         assert (await session.list_tools()).tools
 
 
+@pytest.mark.slow
 @SESSIONS
 @in_loop
 async def test_grade_and_metrics(session_over: Any, folder: Path, openai_server: OpenAIServer) -> None:

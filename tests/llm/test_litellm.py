@@ -255,6 +255,7 @@ def open_files() -> int:
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted on Linux")
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-5-5", "hosted_vllm/m"])
 @pytest.mark.parametrize("close", [True, False])

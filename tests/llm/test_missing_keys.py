@@ -105,6 +105,7 @@ print(json.dumps([[one, table[one], *outcome(one + "/some-model")] for one in so
         assert tried == 0, provider
 
 
+@pytest.mark.slow
 def test_no_network_is_a_connection_error_at_once(tmp_path: Path) -> None:
     """With a key and without a network nothing is retried, whatever litellm calls the failure."""
     providers = ("openai", "anthropic", "mistral", "groq", "deepseek", "cohere", "openrouter", "together_ai")

@@ -173,6 +173,7 @@ def test_labels_are_saved_with_who_and_when(tmp_path: Path) -> None:
         assert b"UNMET" in ask(url)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".yaml"])
 def test_labels_go_into_the_dataset(suffix: str, tmp_path: Path) -> None:
     """A dataset file has them as its truth, and who decided."""
@@ -190,6 +191,7 @@ def test_labels_go_into_the_dataset(suffix: str, tmp_path: Path) -> None:
     assert found[0] == texts()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values", "allowed"),
     [
@@ -221,6 +223,7 @@ def test_values_that_are_no_label_are_refused(
     assert not (tmp_path / "run" / "labels.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "lead", "delimiter", "encoding"),
     [
@@ -285,6 +288,7 @@ def test_nothing_else_in_a_csv_file_changes(before: str, after: str, mark: str, 
     assert file.read_bytes().decode("utf-8") == mark + after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_edits_of_other_programs_are_not_overwritten(suffix: str, tmp_path: Path) -> None:
     """The label is then kept with the run alone, and the answer says so; the page goes on."""

@@ -100,6 +100,7 @@ def test_a_file_cut_at_every_byte(
         _goes_on(quick_path, {name: before[name][:cut]}, outcome)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(data=st.data())
 def test_files_cut_anywhere_at_once(
