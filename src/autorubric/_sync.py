@@ -8,7 +8,6 @@ import contextvars
 import os
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
 from itertools import chain
 from types import TracebackType
 from typing import Any, TypeVar
@@ -62,8 +61,12 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
     while pending := asyncio.all_tasks(loop):
         for task in pending:
             task.cancel()
-        with suppress(KeyboardInterrupt, SystemExit):
+        try:
             loop.run_until_complete(asyncio.wait(pending))
+        except (KeyboardInterrupt, SystemExit):
+            # An interrupt that ended no task is Ctrl-C.
+            if not any(task.done() for task in pending):
+                return
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
