@@ -183,6 +183,8 @@ def test_a_path_is_found_wherever_it_stands(workspace: Workspace, before: str, p
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
 @hypothesis.given(st.text(max_size=20), st.sampled_from(" \n\"'`“«→—…!?=:,;(|<>"), st.text(max_size=20))
+@hypothesis.example("A:", "\n", "")
+@hypothesis.example("$NAME", "\n", "")
 def test_no_surroundings_hide_a_path(before: str, mark: str, after: str) -> None:
     """A path behind a mark is found in any text."""
     found = Workspace.at("/usr").named_outside(f"{before}{mark}/etc/shadow {after}")

@@ -61,7 +61,7 @@ _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\uffef][\\/]+[A-Za-z]"
 )
 _VARIABLE: Final = re.compile(
-    r"(?:\$(?:env:)?|\$?\{{1,2}\$?(?:env:)?)([A-Za-z_]\w{0,60})\}{0,2}$", re.IGNORECASE
+    r"(?:\$(?:env:)?|\$?\{{1,2}\$?(?:env:)?)([A-Za-z_]\w{0,60})\}{0,2}\Z", re.IGNORECASE
 )
 _PERCENT_VARIABLE: Final = re.compile(r"%([A-Za-z_]\w{0,60})%")
 _LONGEST_VARIABLE: Final = 80
@@ -73,7 +73,8 @@ _HOMES: Final = frozenset(
         *("userprofile", "windir"),
     )
 )
-_DRIVE: Final = re.compile(r"(?:^|[^A-Za-z0-9])[A-Za-z]:$")
+# `\Z`, since `$` also matches before a line break.
+_DRIVE: Final = re.compile(r"(?:^|[^A-Za-z0-9])[A-Za-z]:\Z")
 _SHARE: Final = re.compile(r"(?:\\\\|\\{4})[\w.-]{2,255}\\{1,2}[\w$.-]+")
 _FILE_HOST: Final = re.compile(r"\A//[^\\/]+(?=/)")
 _ESCAPE: Final = re.compile(r"[\\%]u([0-9a-fA-F]{4})|\\(?:x([0-7][0-9a-fA-F])|([nrtbf\"'\\/]))")
@@ -238,7 +239,7 @@ def _of_variable(name: str, rest: str) -> Iterator[NamedPath]:
 OUTSIDE: Final = "outside workspace_root"
 """Replacement for a location outside the workspace."""
 
-_LINES: Final = re.compile(r"(?:[-:#(,]L?\d+\)?)+$")
+_LINES: Final = re.compile(r"(?:[-:#(,]L?\d+\)?)+\Z")
 _LOCAL_TOKEN: Final = re.compile(r"[^\s\"'`<>|,;()\[\]{}=]+")
 _URL: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 _FILE_URL: Final = re.compile(r"file:(?://[^/]*)?", re.IGNORECASE)
