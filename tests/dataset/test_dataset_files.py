@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundInt, TextField, register_kind
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset import DataItem, RubricDataset, save_truth
 from autorubric.errors import ArgumentError, DatasetError, MissingDependencyError, RubricError
 from autorubric.rubric import Rubric
 
@@ -405,6 +405,16 @@ def test_one_row_of_another_length_keeps_the_delimiter(rows: str, tmp_path: Path
             read_csv(tmp_path, text, None)
     else:
         assert [item.metadata["note, x"] for item in read_csv(tmp_path, text, None)] == ["b", "d"]
+
+
+def test_labels_with_tabs_are_not_saved_among_literal_quotation_marks(tmp_path: Path) -> None:
+    """They would divide the row; the file stays as it was."""
+    path = tmp_path / "d.tsv"
+    path.write_text('submission\tnote\n"x" y\tz\n', encoding="utf-8")
+    dataset = RubricDataset.from_file(path)
+    with pytest.raises(ArgumentError, match=r"label not saved: 'a..b' has a tab or line break"):
+        save_truth(dataset, path, {0: {"note": "a\tb"}}, {"truth": {"note": "note"}})
+    assert path.read_text(encoding="utf-8") == 'submission\tnote\n"x" y\tz\n'
 
 
 def test_metadata_of_other_columns_is_text(tmp_path: Path) -> None:

@@ -551,3 +551,13 @@ def test_a_successful_response_that_is_no_reply(
     with pytest.raises(kind) as caught:
         send(config_for(openai_server, model))
     assert str(caught.value).endswith(message.format(openai_server.url + path))
+
+
+@pytest.mark.parametrize("model", ["openai/m", "mistral/m"])
+def test_a_content_filter_in_a_successful_response_is_a_refusal(
+    openai_server: OpenAIServer, model: str
+) -> None:
+    """As in the direct transport; it is no error that is tried again."""
+    body = {"error": {"message": "Blocked by the content management policy.", "code": "content_filter"}}
+    openai_server.script({"do": "raw", "body": json.dumps(body)}, repeat="last")
+    assert "content management policy" in (send(config_for(openai_server, model)).refusal or "")

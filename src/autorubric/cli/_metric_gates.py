@@ -125,10 +125,10 @@ def _value(gate: Gate, found: MetricsResult) -> tuple[float | None, str]:
         return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
     name = _MEANS[gate.figure]
     if gate.low and getattr(found, name) is not None:
-        is_bootstrapped = gate.figure in _BOOTSTRAPPED
-        ends = getattr(
-            found.bootstrap if is_bootstrapped else found, f"{gate.figure if is_bootstrapped else name}_ci"
-        )
+        if gate.figure in _BOOTSTRAPPED:
+            ends = getattr(found.bootstrap, f"{gate.figure}_ci")
+        else:
+            ends = getattr(found, f"{name}_ci")
         return (ends.lower if ends else None), "too few items for an interval"
     return getattr(found, name), _why_no_mean(gate.figure, found)
 

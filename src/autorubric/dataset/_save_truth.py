@@ -106,6 +106,9 @@ def _has_text(raw: str, *, is_quoted: bool) -> bool:
 def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:
     """Return the raw text of a cell, with quotes if they are needed or the cell `like` has them."""
     if not is_quoted:
+        if {*value} & {*"\r\n", delimiter}:
+            message = f"label not saved: {value!r} has a tab or line break, and the file has no quoted cells"
+            raise ArgumentError(message)
         return value
     needed = like.startswith('"') or {*value} & {*'"\r\n', delimiter}
     return '"' + value.replace('"', '""') + '"' if needed else value

@@ -127,6 +127,8 @@ class LiteLLMTransport:
         if isinstance(outcome, litellm.UnsupportedParamsError):
             self._note_refused(arguments, outcome)
             return None
+        if isinstance(outcome, ModelReply):
+            return outcome
         if isinstance(outcome, ProviderError):
             raise outcome
         if isinstance(outcome, TimeoutError):
@@ -166,8 +168,11 @@ class LiteLLMTransport:
                 return self._unusable(guard, had_schema="response_format" in arguments) or error
             return error
 
-    def _unusable(self, guard: Guard, *, had_schema: bool) -> ProviderError | None:
-        """Return the error for a successful response that litellm cannot read; it invents a status for it."""
+    def _unusable(self, guard: Guard, *, had_schema: bool) -> ProviderError | ModelReply | None:
+        """Return the error or refusal in a successful response that litellm cannot read.
+
+        litellm's own errors have a status that the server did not send.
+        """
         if guard.request is None or guard.status >= _FIRST_FAILURE:
             return None
         address, model = guard.request.url.copy_with(query=None), self._config.model
@@ -189,7 +194,7 @@ class LiteLLMTransport:
             key=self._key_note,
             address=str(address),
         )
-        return None if is_filtered(failure) else error_of(failure, self._mask)
+        return refusal_of(failure, self._mask) if is_filtered(failure) else error_of(failure, self._mask)
 
     def _note_key(self, guard: Guard) -> None:
         """Remember which key was sent where, for errors about keys."""
