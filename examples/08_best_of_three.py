@@ -2,7 +2,8 @@
 
 from judge import GRADER
 
-from autorubric import Rubric, RubricThreshold, Strategy
+from autorubric import Rubric, Strategy
+from autorubric.apps.strategy import RubricThreshold
 
 rubric = Rubric.from_file("rubric.yaml")
 drafts = [

@@ -9,11 +9,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from autorubric.criteria import Criterion, CriterionOption
+from autorubric.criteria import Criterion, CriterionOption, Submission
+from autorubric.errors import TokenUsage
 from autorubric.judges import JudgeReply, JudgeRequest, ModelJudge
 from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
-from autorubric.types import JudgeVote
-from autorubric.values import Submission, TokenUsage
+from autorubric.scoring import JudgeVote
 
 Line: TypeAlias = "str | Mapping[str, Any] | ModelReply | Exception"
 """One scripted reply: text, an object sent as JSON, a whole reply, or an error to raise."""

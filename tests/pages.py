@@ -17,7 +17,7 @@ from typing import Final
 
 from typer.testing import CliRunner
 
-from autorubric.cli._app import app
+from autorubric.cli.app import app
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SHELLS: Final = ("bash", "console")

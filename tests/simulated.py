@@ -13,10 +13,19 @@ from typing import Any
 from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric
 from autorubric.errors import RateLimitError
 from autorubric.judges import ModelJudge
-from autorubric.llm import LLMClient, Message, ModelReply, ModelRequest
-from autorubric.llm._limit import Limit
-from autorubric.llm._retry import Retry, RetryPolicy
-from autorubric.rate_limit import Gate, Limiter, Limits, Traffic, set_authority
+from autorubric.llm import (
+    Limiter,
+    LLMClient,
+    Message,
+    ModelReply,
+    ModelRequest,
+    RequestGate,
+    RequestLimits,
+    Traffic,
+    set_authority,
+)
+from autorubric.llm.rate_limits import Limit
+from autorubric.llm.retry import Retry, RetryPolicy
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
 LEARNING = 2.0
@@ -155,7 +164,7 @@ class _Virtual:
         self._loop = loop
         self.traffic: defaultdict[str, Traffic] = defaultdict(Traffic)
 
-    def gate(self, provider: str, limits: Limits) -> Gate:
+    def gate(self, provider: str, limits: RequestLimits) -> RequestGate:
         return Limiter(limits, self.traffic[provider], clock=self._loop.time)
 
 
@@ -163,7 +172,7 @@ def simulate(provider: Provider, *, seed: int, seconds: float = 12.0, callers: i
     """So many callers ask one after the other, with the waits of a user who set none."""
     loop = VirtualLoop()
     lost = 0
-    transport = Retry(Limit(provider, "p", Limits()), RetryPolicy(), rng=provider.rng, clock=loop.time)
+    transport = Retry(Limit(provider, "p", RequestLimits()), RetryPolicy(), rng=provider.rng, clock=loop.time)
 
     async def caller() -> None:
         nonlocal lost

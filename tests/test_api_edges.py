@@ -52,20 +52,20 @@ def test_a_run_takes_a_dataset_and_a_grader() -> None:
 def test_a_length_penalty_is_computed_from_fields_and_submissions() -> None:
     """A mapping serves as the policy, and a submission as the text."""
     policy = {"free_budget": 0, "max_cap": 4, "penalty_at_cap": 1.0, "exponent": 1.0}
-    assert ar.compute_length_penalty("one two", policy) == 0.5
+    assert ar.scoring.compute_length_penalty("one two", policy) == 0.5
     parts = {"thinking": "one", "output": "two three"}
-    assert ar.compute_length_penalty(parts, policy) == 0.75
-    assert ar.compute_length_penalty(parts, {**policy, "penalty_type": "OUTPUT_ONLY"}) == 0.5
-    assert ar.compute_length_penalty("short") == 0.0
+    assert ar.scoring.compute_length_penalty(parts, policy) == 0.75
+    assert ar.scoring.compute_length_penalty(parts, {**policy, "penalty_type": "OUTPUT_ONLY"}) == 0.5
+    assert ar.scoring.compute_length_penalty("short") == 0.0
     with pytest.raises(ArgumentError, match=r"is not a length penalty: .*free_budget"):
-        ar.compute_length_penalty("x", {"max_cap": 1})
+        ar.scoring.compute_length_penalty("x", {"max_cap": 1})
     with pytest.raises(ArgumentError, match="text must be a string or a submission"):
-        ar.compute_length_penalty(5)  # type: ignore[arg-type]
+        ar.scoring.compute_length_penalty(5)  # type: ignore[arg-type]
 
 
 def test_labels_of_a_scale_are_a_list() -> None:
     """A number in their place is an error that shows a list."""
-    for scale in (ar.Nominal, ar.Ordinal):
+    for scale in (ar.metrics.Nominal, ar.metrics.Ordinal):
         with pytest.raises(ArgumentError, match=r"such as range\(5\)"):
             scale(5)  # type: ignore[arg-type]
 

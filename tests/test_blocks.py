@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from autorubric._blocks import (
+from autorubric.support.blocks import (
     Block,
     ConfusionBlock,
     CurveBlock,

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from autorubric.critic import Cast, cast_vote, cast_votes
-from autorubric.errors import JudgeError, ReplyError, ServerError
-from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec, seat_judges
-from autorubric.values import Answer, CriterionVerdict, TokenUsage
+from autorubric.criteria import Answer, CriterionVerdict
+from autorubric.errors import JudgeError, ReplyError, ServerError, TokenUsage
+from autorubric.judges import Cast, JudgeReply, JudgeRequest, JudgeSpec, cast_vote, cast_votes, seat_judges
 from tests.criteria.kinds import Warmth
 from tests.doubles import TableJudge, binary, choice, model_judge, request_for
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from autorubric.cli._app import app
+from autorubric.cli.app import app
 from tests.warm import run_program
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import DatasetError, FileError, Rubric, RubricDataset, generate_critiques
+from autorubric import Rubric, RubricDataset, generate_critiques
+from autorubric.errors import DatasetError, FileError
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_text_from_a_pipe_is_bounded(tmp_path: Path) -> None:
 # On Linux `ru_maxrss` is at least that of the process that started this one.
 _MEASURED = """
 import pathlib, resource, sys
-from autorubric.cli._app import app
+from autorubric.cli.app import app
 try:
     app(sys.argv[1:])
 finally:

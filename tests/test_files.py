@@ -9,24 +9,18 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from autorubric._files import (
-    Faults,
-    compact_json,
+from autorubric.errors import ArgumentError, DatasetError, FileError, RubricError
+from autorubric.support.json_text import compact_json, read_compact
+from autorubric.support.read import (
     dump_structured,
     format_fault,
     format_of,
-    nearest_key,
     parse_structured,
-    path_text,
-    read_compact,
     read_structured,
-    retyped,
-    shortened,
     text_or_path,
-    write_bytes_atomic,
-    write_text_atomic,
 )
-from autorubric.errors import ArgumentError, DatasetError, FileError, RubricError
+from autorubric.support.reading_errors import Faults, nearest_key, path_text, retyped, shortened
+from autorubric.support.write import write_bytes_atomic, write_text_atomic
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SCALAR = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT

@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 
 from autorubric import Rubric, RubricDataset, load_run, merge_labels
+from autorubric.apps.drafts.drafts import Draft, read_drafts
 from autorubric.criteria import BaseCriterion
-from autorubric.critique._drafts import Draft, read_drafts
-from autorubric.dataset import DataItem, read_long_table
-from autorubric.dataset._ratings import LongRow
-from autorubric.eval._items import GradedItem
-from autorubric.eval._lines import StoredItem
-from autorubric.run_file import JudgeEntry, run_file_schema
-from autorubric.types import JudgeVote
+from autorubric.datasets import DataItem, LongRow, read_long_table
+from autorubric.runs import GradedItem, JudgeEntry, run_file_schema
+from autorubric.runs.lines import StoredItem
+from autorubric.scoring import JudgeVote
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "formats.md"
 _TABLE = re.compile(r"(<!-- keys: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)

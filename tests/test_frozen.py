@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from autorubric._frozen import quickly_made
-from autorubric.errors import ReplyError
+from autorubric.criteria import Answer, Submission
+from autorubric.errors import ReplyError, TokenUsage
 from autorubric.judges import JudgeReply, JudgeRequest
-from autorubric.types import JudgeVote
-from autorubric.values import Answer, Submission, TokenUsage
+from autorubric.scoring import JudgeVote
+from autorubric.support.objects import fast_init
 from tests.doubles import binary
 
 
@@ -35,10 +35,10 @@ def kind() -> Any:
 
 
 Plain: Any = kind()
-Quick: Any = quickly_made(kind())
+Quick: Any = fast_init(kind())
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wider(Quick):  # type: ignore[misc]
     """One with fields of the class above it."""

@@ -7,10 +7,20 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 from autorubric.errors import ProviderError, RateLimitError, ServerError
-from autorubric.llm import Message, ModelReply, ModelRequest
-from autorubric.llm._limit import Limit
-from autorubric.rate_limit import Gate, Limiter, Limits, Slot, Traffic, limiter_for, set_authority
-from autorubric.rate_limit._learnt import Bound
+from autorubric.llm import (
+    Limiter,
+    Message,
+    ModelReply,
+    ModelRequest,
+    RequestGate,
+    RequestLimits,
+    Slot,
+    Traffic,
+    limiter_for,
+    set_authority,
+)
+from autorubric.llm.learned_limits import Bound
+from autorubric.llm.rate_limits import Limit
 from tests.test_rate_limit import Clock, settle
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
@@ -41,7 +51,7 @@ def test_nothing_is_learnt_without_a_rejection() -> None:
 
     async def main() -> None:
         traffic = Traffic()
-        limiter = Limiter(Limits(), traffic)
+        limiter = Limiter(RequestLimits(), traffic)
         for error in (ServerError("x", status=500), ServerError("x", status=503)):
             with suppress(ServerError):
                 async with limiter.slot():
@@ -57,7 +67,7 @@ def test_a_first_rejection_with_a_wait_stops_everybody_within_their_patience() -
 
     async def main() -> list[float]:
         traffic = Traffic()
-        limits = Limits(patience=60.0)
+        limits = RequestLimits(patience=60.0)
         one, other = (Limiter(limits, traffic, clock=clock, sleep=clock.sleep) for _ in range(2))
         starts = []
         for asked in (7.0, 10_000.0):
@@ -80,7 +90,7 @@ def test_pauses_one_after_the_other_hold_a_request_back_no_longer_than_its_patie
 
     async def main() -> float:
         traffic = Traffic()
-        limits = Limits(patience=60.0)
+        limits = RequestLimits(patience=60.0)
         rejected = Limiter(limits, traffic, clock=clock, sleep=clock.sleep)
         for _ in range(3):
             await _reject(rejected, 50.0)
@@ -102,7 +112,7 @@ def test_a_pause_ends_when_a_later_request_is_answered() -> None:
     clock = Clock()
 
     async def main() -> float:
-        limiter = Limiter(Limits(), clock=clock, sleep=clock.sleep)
+        limiter = Limiter(RequestLimits(), clock=clock, sleep=clock.sleep)
         async with limiter.slot() as first, limiter.slot():
             first.throttled(60.0)
         async with limiter.slot():
@@ -115,7 +125,7 @@ def test_a_burst_that_is_turned_away_leaves_what_got_through() -> None:
     """Of twenty at once four are taken: no more than four are sent at a time from then on."""
 
     async def main() -> None:
-        limiter = Limiter(Limits())
+        limiter = Limiter(RequestLimits())
         slots = [limiter.slot() for _ in range(20)]
         entered = [await slot.__aenter__() for slot in slots]
         for slot, rejected in zip(slots[4:], entered[4:], strict=True):
@@ -165,10 +175,10 @@ def test_a_busy_503_counts_as_a_rejection() -> None:
                 ServerError("x", status=503),
             )
         ):
-            transport = Limit(Provider(error), f"p{number}", Limits())
+            transport = Limit(Provider(error), f"p{number}", RequestLimits())
             with suppress(ProviderError):
                 await transport.send(REQUEST)
-            gate = limiter_for(f"p{number}", Limits())
+            gate = limiter_for(f"p{number}", RequestLimits())
             assert isinstance(gate, Limiter)
             learnt.append(gate.traffic.learnt is not None)
         return learnt
@@ -182,7 +192,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
-    def gate(self, provider: str, limits: Limits) -> Gate:
+    def gate(self, provider: str, limits: RequestLimits) -> RequestGate:
         self.heard.append(provider)
         return self
 
@@ -208,7 +218,7 @@ def test_an_authority_takes_the_place_of_the_loops_limits() -> None:
     elsewhere = Elsewhere()
     before = set_authority(elsewhere)
     try:
-        transport = Limit(Provider(RateLimitError("x", status=429, retry_after=3.0)), "p", Limits())
+        transport = Limit(Provider(RateLimitError("x", status=429, retry_after=3.0)), "p", RequestLimits())
         for _ in range(2):
             with suppress(RateLimitError):
                 asyncio.run(transport.send(REQUEST))

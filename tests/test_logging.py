@@ -9,7 +9,8 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "autorubric"
 
 _UNSCORED = """
-from autorubric import CriterionGrader, Rubric, as_reward
+from autorubric import CriterionGrader, Rubric
+from autorubric.rewards import as_reward
 
 def broken(request):
     raise RuntimeError("the judge is gone")
@@ -34,7 +35,7 @@ def test_silent_by_default() -> None:
 def test_heard_where_an_application_listens() -> None:
     """With logging configured the warning arrives, under the library's name."""
     ended = _ended("import logging; logging.basicConfig(level='INFO')\n" + _UNSCORED)
-    assert "WARNING:autorubric.integrations._rewards:a completion received no reward" in ended.stderr
+    assert "WARNING:autorubric.integrations.rewards:a completion received no reward" in ended.stderr
 
 
 def test_importing_changes_nothing_of_logging() -> None:

@@ -14,8 +14,8 @@ import aiohttp
 
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
 from autorubric.criteria import Criterion, object_schema
-from autorubric.llm import LLMClient, _names, _prices, _wire
-from autorubric.prompts import _shared
+from autorubric.judges import prompts as _shared
+from autorubric.llm import LLMClient, names as _names, prices as _prices, wire as _wire
 from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer
 

@@ -14,17 +14,12 @@ from pydantic import BaseModel, ValidationError
 from scipy import stats
 
 from autorubric import (
-    AggregatedScore,
     HolisticRubricCriterion,
     LikertCriterion,
     LikertItem,
     NumericalRatingCriterion,
     PassFailCriterion,
     RubricLevel,
-    aggregate_scores,
-    inter_rater_reliability,
-    mean_opinion_score,
-    median_opinion_score,
 )
 from autorubric.errors import ArgumentError
 from autorubric.metrics import (
@@ -35,6 +30,13 @@ from autorubric.metrics import (
     fleiss_kappa,
     gwet_ac,
     krippendorff_alpha,
+)
+from autorubric.metrics.summaries.opinions import (
+    AggregatedScore,
+    aggregate_scores,
+    inter_rater_reliability,
+    mean_opinion_score,
+    median_opinion_score,
 )
 
 

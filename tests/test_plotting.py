@@ -15,21 +15,19 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from autorubric import (
-    ArgumentError,
     CriterionGrader,
-    CriterionMetrics,
     EscalationConfig,
     EvalResult,
     LexicalJudge,
-    calibrate_escalation,
     cohen_kappa,
     evaluate_sync,
     plotting,
-    reliability_curve,
 )
 from autorubric.demo import demo_dataset
+from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge, JudgeReply, JudgeRequest
-from autorubric.metrics import judge_report
+from autorubric.metrics import CriterionMetrics, judge_report, reliability_curve
+from autorubric.runs import calibrate_escalation
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from autorubric import (
-    ArgumentError,
     Criterion,
     CriterionGrader,
     JudgeReply,
@@ -19,6 +18,7 @@ from autorubric import (
     evaluate_sync,
     judge_report,
 )
+from autorubric.errors import ArgumentError
 from autorubric.metrics import icc, krippendorff_alpha, self_consistency
 
 RUBRIC = Rubric([Criterion(name="clear", requirement="It is clear.")])

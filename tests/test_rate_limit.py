@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric.errors import ArgumentError
-from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, Traffic, local_limiter
+from autorubric.llm import WINDOW_SECONDS, Limiter, RequestLimits, Traffic, local_limiter
 
 
 class Clock:
@@ -40,14 +40,14 @@ async def settle() -> None:
 def test_a_limit_below_one_is_refused(name: str) -> None:
     """A limit that lets nothing through is no limit."""
     with pytest.raises(ArgumentError, match=f"{name} must be at least 1, or None for no limit; got 0"):
-        Limits(**{name: 0})
+        RequestLimits(**{name: 0})
 
 
 def test_without_limits_nothing_waits() -> None:
     """No limit, no wait, and the number in flight is counted all the same."""
 
     async def main() -> None:
-        limiter = Limiter(Limits())
+        limiter = Limiter(RequestLimits())
         async with limiter.slot(10**9) as slot, limiter.slot():
             slot.spent(5)
             assert limiter.running == 2
@@ -61,7 +61,7 @@ def test_only_so_many_are_in_flight_and_in_order() -> None:
     order: list[int] = []
 
     async def main() -> None:
-        limiter = Limiter(Limits(parallel=2))
+        limiter = Limiter(RequestLimits(parallel=2))
         done = [asyncio.Event() for _ in range(5)]
 
         async def request(number: int) -> None:
@@ -89,7 +89,7 @@ def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     """A request that gives up waiting, and one that is cancelled in flight, free what they had."""
 
     async def main() -> None:
-        limiter = Limiter(Limits(parallel=1))
+        limiter = Limiter(RequestLimits(parallel=1))
 
         async def request() -> None:
             async with limiter.slot():
@@ -112,7 +112,7 @@ def test_an_error_in_flight_frees_the_slot() -> None:
     """A failed request holds its slot no longer."""
 
     async def main() -> None:
-        limiter = Limiter(Limits(parallel=1))
+        limiter = Limiter(RequestLimits(parallel=1))
         with pytest.raises(ValueError, match="boom"):
             async with limiter.slot():
                 raise ValueError("boom")
@@ -126,7 +126,7 @@ def test_requests_wait_for_their_minute() -> None:
     clock = Clock()
 
     async def main() -> list[float]:
-        limiter = Limiter(Limits(requests_per_minute=3), clock=clock, sleep=clock.sleep)
+        limiter = Limiter(RequestLimits(requests_per_minute=3), clock=clock, sleep=clock.sleep)
         starts = []
         for _ in range(7):
             async with limiter.slot():
@@ -142,7 +142,7 @@ def test_tokens_wait_for_their_minute_and_are_corrected() -> None:
     clock = Clock()
 
     async def main() -> list[float]:
-        limiter = Limiter(Limits(tokens_per_minute=100), clock=clock, sleep=clock.sleep)
+        limiter = Limiter(RequestLimits(tokens_per_minute=100), clock=clock, sleep=clock.sleep)
         starts = []
         for estimate, real in ((80, 20), (80, 90), (1, 1), (1000, 500), (1, 1)):
             async with limiter.slot(estimate) as slot:
@@ -160,7 +160,7 @@ def test_a_correction_after_its_minute_changes_nothing() -> None:
     clock = Clock()
 
     async def main() -> None:
-        limiter = Limiter(Limits(tokens_per_minute=10), clock=clock, sleep=clock.sleep)
+        limiter = Limiter(RequestLimits(tokens_per_minute=10), clock=clock, sleep=clock.sleep)
         async with limiter.slot(10) as slow:
             clock.now = 61.0
             async with limiter.slot(10):
@@ -180,7 +180,7 @@ def test_no_minute_has_more_than_its_requests(limit: int, gaps: list[float]) -> 
     clock = Clock()
 
     async def main() -> list[float]:
-        limiter = Limiter(Limits(requests_per_minute=limit), clock=clock, sleep=clock.sleep)
+        limiter = Limiter(RequestLimits(requests_per_minute=limit), clock=clock, sleep=clock.sleep)
         starts = []
         for gap in gaps:
             async with limiter.slot():
@@ -198,9 +198,15 @@ def test_counts_are_shared_by_all_of_a_provider_in_a_loop() -> None:
     """Whatever the limits, requests to one provider are counted together; other providers and loops apart."""
 
     async def main() -> list[int]:
-        async with local_limiter("a", Limits(parallel=2)).slot(), local_limiter("a", Limits()).slot():
-            shown = [local_limiter("a", Limits(parallel=3)).running, local_limiter("b", Limits()).running]
-        return [*shown, local_limiter("a", Limits(parallel=2)).running]
+        async with (
+            local_limiter("a", RequestLimits(parallel=2)).slot(),
+            local_limiter("a", RequestLimits()).slot(),
+        ):
+            shown = [
+                local_limiter("a", RequestLimits(parallel=3)).running,
+                local_limiter("b", RequestLimits()).running,
+            ]
+        return [*shown, local_limiter("a", RequestLimits(parallel=2)).running]
 
     assert [asyncio.run(main()) for _ in range(2)] == [[2, 0, 0]] * 2
 
@@ -213,7 +219,7 @@ def test_each_request_obeys_its_own_limit_against_the_shared_count() -> None:
 
     async def request(parallel: int) -> None:
         nonlocal ended
-        limiter = local_limiter("a", Limits(parallel=parallel))
+        limiter = local_limiter("a", RequestLimits(parallel=parallel))
         async with limiter.slot():
             started.append((parallel, limiter.running, ended))
             await asyncio.sleep(0.001)
@@ -232,7 +238,7 @@ def test_all_that_wait_for_slots_freed_in_one_moment_go_together() -> None:
     """None waits for the one before it to be woken."""
 
     async def main() -> tuple[int, int]:
-        limiter = Limiter(Limits(parallel=5))
+        limiter = Limiter(RequestLimits(parallel=5))
         held = [limiter.slot() for _ in range(5)]
         for slot in held:
             await slot.__aenter__()
@@ -268,12 +274,12 @@ def test_a_stricter_request_is_not_overtaken_for_ever() -> None:
         async def keep_asking() -> None:
             nonlocal finished
             while not strict_is_done.is_set():
-                async with local_limiter("a", Limits(parallel=4)).slot():
+                async with local_limiter("a", RequestLimits(parallel=4)).slot():
                     await asyncio.sleep(0)
                 finished += 1
 
         async def strict() -> None:
-            async with local_limiter("a", Limits(parallel=1)).slot():
+            async with local_limiter("a", RequestLimits(parallel=1)).slot():
                 strict_is_done.set()
 
         askers = [asyncio.create_task(keep_asking()) for _ in range(4)]
@@ -296,7 +302,11 @@ def test_the_minutes_of_a_provider_are_shared() -> None:
         traffic = Traffic()
         free, requests, tokens = (
             Limiter(limits, traffic, clock=clock, sleep=clock.sleep)
-            for limits in (Limits(), Limits(requests_per_minute=3), Limits(tokens_per_minute=100))
+            for limits in (
+                RequestLimits(),
+                RequestLimits(requests_per_minute=3),
+                RequestLimits(tokens_per_minute=100),
+            )
         )
         starts = []
         for limiter, estimate in (
@@ -318,7 +328,7 @@ def test_closed_loops_are_forgotten() -> None:
     """A limiter that somebody waited for does not keep its closed event loop alive."""
 
     async def main() -> weakref.ref[asyncio.AbstractEventLoop]:
-        limiter = local_limiter("leak", Limits(parallel=1))
+        limiter = local_limiter("leak", RequestLimits(parallel=1))
 
         async def request() -> None:
             async with limiter.slot():

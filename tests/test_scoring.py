@@ -9,9 +9,13 @@ import pytest
 from hypothesis import example, given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import Answer, BaseCriterion, Submission
 from autorubric.errors import ArgumentError
 from autorubric.scoring import (
+    CannotAssessConfig,
+    CannotAssessStrategy,
+    Decision,
+    LengthPenalty,
     Score,
     Term,
     compute_length_penalty,
@@ -20,8 +24,6 @@ from autorubric.scoring import (
     score_terms,
     submission_length_penalty,
 )
-from autorubric.types import CannotAssessConfig, CannotAssessStrategy, Decision, LengthPenalty
-from autorubric.values import Answer, Submission
 from tests.criteria.kinds import Remarks
 from tests.doubles import binary, choice
 

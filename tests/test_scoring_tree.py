@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric.criteria import BaseCriterion, Criterion
+from autorubric.criteria import Answer, BaseCriterion, Criterion
 from autorubric.scoring import (
+    CannotAssessConfig,
+    CannotAssessStrategy,
+    Decision,
     Entry,
     OpenGate,
+    RubricGroup,
     Term,
     TreeScore,
     apply_conditions,
@@ -21,8 +25,6 @@ from autorubric.scoring import (
     score_terms,
     score_tree,
 )
-from autorubric.types import CannotAssessConfig, CannotAssessStrategy, Decision, RubricGroup
-from autorubric.values import Answer
 
 SKIPPED = CannotAssessConfig()
 OPEN = Decision(status="abstained", answer=Answer(code=None, cannot_assess=True))

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from autorubric._sync import run_sync
+from autorubric.support.concurrency import run_sync
 
 TRACE = contextvars.ContextVar("TRACE", default="unset")
 

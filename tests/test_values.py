@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric.errors import ArgumentError
-from autorubric.values import Answer, Submission, TokenUsage
+from autorubric.criteria import Answer, Submission
+from autorubric.errors import ArgumentError, TokenUsage
 
 
 def test_a_text_and_none_are_submissions() -> None:

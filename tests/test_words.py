@@ -44,7 +44,8 @@ WORDS = {
 """Pattern of each entry of the word list."""
 
 _FOR_MODELS = (
-    *("prompts/", "criteria/", "critic/", "tool/", "redteam/_attacks", "judges/_model", "judges/_lexical"),
+    *("judges/prompts", "criteria/", "judges/critic", "apps/tool/", "apps/redteam/attacks", "judges/model"),
+    "judges/lexical",
     *("templates/", "demo/"),
 )
 """Modules whose texts are data or are sent to models, which a changed word would ask something else."""
@@ -117,7 +118,7 @@ def test_pages_of_the_report_and_notebooks_avoid_the_words() -> None:
     texts = {
         path.name: path.read_text(encoding="utf-8")
         for kind in ("*.js", "*.j2")
-        for path in sorted((ROOT / "src/autorubric/report/_assets").glob(kind))
+        for path in sorted((ROOT / "src/autorubric/reports/assets").glob(kind))
     }
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

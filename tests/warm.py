@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 IMPORTS = (
-    "autorubric.cli._app",
+    "autorubric.cli.app",
     "autorubric.metrics",
-    "autorubric.report",
+    "autorubric.reports",
     "pandas",
     "scipy.stats",
     "tests.pages",

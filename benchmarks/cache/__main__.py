@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplySchema
-from autorubric.llm._cache import ReplyCache, cache_key
-from autorubric.values import TokenUsage
+from autorubric.errors import TokenUsage
+from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplyCache, ReplySchema
+from autorubric.llm.cache import cache_key
 from benchmarks._told import markdown, tell
 
 _ENDPOINT = {"api_base": "http://127.0.0.1/v1", "transport": "openai_compatible", "headers": {}}

@@ -24,9 +24,9 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from autorubric.metrics import Estimate
-from autorubric.metrics._correction._arguments import CorrectionOptions
-from autorubric.metrics._correction._score import _on_criteria
-from autorubric.metrics._correction._score_columns import Measured, ScoredRun, joined
+from autorubric.metrics.correction.arguments import CorrectionOptions
+from autorubric.metrics.correction.score import _on_criteria
+from autorubric.metrics.correction.score_columns import Measured, ScoredRun, joined
 from benchmarks._told import markdown
 
 FLOOR = 0.93

@@ -24,7 +24,7 @@ from scipy.stats import beta, binom
 from threadpoolctl import threadpool_limits
 
 from autorubric.metrics import Estimate, cohen_kappa
-from autorubric.metrics._estimation import FEWEST_CLUSTERS
+from autorubric.metrics.core.estimation import FEWEST_CLUSTERS
 from benchmarks._told import markdown
 
 FLOOR = 0.93

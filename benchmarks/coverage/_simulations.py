@@ -21,7 +21,7 @@ from autorubric.metrics import (
     krippendorff_alpha,
     percent_agreement,
 )
-from autorubric.metrics._options import CiMethod
+from autorubric.metrics.core.resampling import CiMethod
 
 SENSITIVITY, SPECIFICITY = 0.9, 0.85
 CRITERIA_PER_ITEM = 10

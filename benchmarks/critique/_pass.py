@@ -10,7 +10,8 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from autorubric import TeacherPrompt, generate_critiques
+from autorubric import generate_critiques
+from autorubric.apps.drafts import TeacherPrompt
 
 _CRITIQUE = {
     "verdict": "pass",

@@ -27,11 +27,10 @@ from autorubric import (
     RubricDataset,
 )
 from autorubric.cli.show import show
-from autorubric.errors import AutorubricError, ProviderTimeoutError
+from autorubric.errors import AutorubricError, ProviderTimeoutError, TokenUsage
 from autorubric.judges import JudgeRequest, ModelJudge
 from autorubric.llm import LLMClient, ModelReply, ModelRequest
-from autorubric.report import report_html
-from autorubric.values import TokenUsage
+from autorubric.reports import report_html
 
 ITEMS: Final = 8
 WEIGHTS: Final = (5.0, 3.0, -2.0)

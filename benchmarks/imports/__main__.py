@@ -80,7 +80,7 @@ def _as_from_a_wheel(folder: Path) -> Path:
     root = Path(autorubric.__file__).parent
     metadata = folder / "autorubric-0.dist-info"
     metadata.mkdir(parents=True)
-    points = "[pytest11]\nautorubric = autorubric.integrations._pytest\n"
+    points = "[pytest11]\nautorubric = autorubric.integrations.pytest_plugin\n"
     (metadata / "entry_points.txt").write_text(points, encoding="utf-8")
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: autorubric\n", encoding="utf-8")
     sources = [path.relative_to(root.parent) for path in sorted(root.rglob("*.py"))]

@@ -25,9 +25,9 @@ from autorubric import (
     Rubric,
     RubricDataset,
 )
+from autorubric.errors import TokenUsage
 from autorubric.judges import ModelJudge
 from autorubric.llm import LLMClient, ModelReply, ModelRequest
-from autorubric.values import TokenUsage
 
 ITEMS, CRITERIA, SAMPLES, PARALLEL = 24, 3, 2, 8
 CALLS = ITEMS * CRITERIA * SAMPLES

@@ -14,8 +14,8 @@ import scipy.stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score, precision_recall_fscore_support
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
 
-from autorubric.metrics._item_scores import TRUTH
-from autorubric.metrics._votes_table import DECIDED, VotesTable
+from autorubric.metrics.core.item_scores import TRUTH
+from autorubric.metrics.core.votes_table import DECIDED, VotesTable
 from benchmarks.metrics._inputs import Codes, Sizes, binary_votes, pair, units
 from benchmarks.metrics._ours import Call
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
-from autorubric.metrics._votes_table import ANSWERED, DECIDED, MeasuredCriterion, VotesTable
-from autorubric.values import Answer
+from autorubric.criteria import Answer
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, MeasuredCriterion, VotesTable
 
 Codes = npt.NDArray[np.int64]
 

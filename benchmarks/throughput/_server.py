@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import cast
 
-from autorubric._sync import run_sync
+from autorubric.support.concurrency import run_sync
 
 _PATH = b"/v1/chat/completions"
 _JUDGMENT = {"reason": "The text says so in its second sentence: “a measured account”.", "verdict": "MET"}

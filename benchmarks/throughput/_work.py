@@ -9,7 +9,7 @@ from typing import Any
 from autorubric import Criterion, CriterionGrader, JudgeSpec, LLMConfig, RubricDataset
 from autorubric.judges import ModelJudge
 from autorubric.llm import LLMClient, ModelReply, ModelRequest
-from autorubric.llm._wire import body_of
+from autorubric.llm.wire import body_of
 
 _SENTENCE = "The river rose by a third in the week, and number {} of the stations gave a measured account. "
 _REQUIREMENTS = (

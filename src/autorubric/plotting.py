@@ -13,27 +13,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from autorubric.errors import ArgumentError, MissingDependencyError
-from autorubric.metrics._cells import Modes, cells_of
-from autorubric.metrics._criterion_figures import category_values
-from autorubric.metrics._judge_report._pair_kappa import mean_kappa
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.read_votes import Modes, cells_of
+from autorubric.metrics.summaries.criterion_figures import category_values
+from autorubric.metrics.summaries.reliability import mean_kappa
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from autorubric.escalation import EscalationCurve
-    from autorubric.metrics import ConfusionMatrix, Estimate, JudgeReport, ReliabilityCurve
-    from autorubric.types import EnsembleEvaluationReport
+    from autorubric.metrics.core.estimate import Estimate
+    from autorubric.metrics.figures.calibration import ReliabilityCurve
+    from autorubric.metrics.summaries.report_result import JudgeReport
+    from autorubric.metrics.summaries.results import ConfusionMatrix
+    from autorubric.runs.escalation import EscalationCurve
+    from autorubric.scoring.reports import EnsembleEvaluationReport
 
-__all__ = [
-    "plot_agreement_matrix",
-    "plot_calibration",
-    "plot_confusion",
-    "plot_cost_accuracy",
-    "plot_forest",
-    "plot_intervals",
-    "plot_scores",
-]
 
 # Blue and orange can be distinguished with every kind of colour vision (Okabe and Ito, 2008).
 _INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"

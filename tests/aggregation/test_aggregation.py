@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.aggregation import (
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.scoring import (
     AGGREGATORS,
     AggregationPolicy,
     Ballot,
+    Decision,
+    JudgeVote,
     decide,
     decide_by_judge,
     decide_panel,
 )
-from autorubric.criteria import BaseCriterion
-from autorubric.errors import ArgumentError
-from autorubric.types import Decision, JudgeVote
 from tests.criteria.kinds import KINDS, NOMINAL, Findings, Polite, Share, Tone, Warmth
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 

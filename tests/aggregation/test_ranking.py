@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric.aggregation import AggregationPolicy, Contest, decide_by_judge, decide_panel, fit_strengths
-from autorubric.criteria import BaseCriterion, ComparativeCriterion
+from autorubric.criteria import BaseCriterion, ComparativeCriterion, Submission
 from autorubric.errors import ArgumentError
-from autorubric.types import Decision, JudgeVote, prefers_alike
-from autorubric.values import Submission
+from autorubric.scoring import (
+    AggregationPolicy,
+    Contest,
+    Decision,
+    JudgeVote,
+    decide_by_judge,
+    decide_panel,
+    fit_strengths,
+    prefers_alike,
+)
 from tests.criteria.kinds import Warmth
 from tests.doubles import vote
 

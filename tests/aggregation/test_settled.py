@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from autorubric.aggregation import (
+from autorubric.criteria import BaseCriterion
+from autorubric.scoring import (
     AGGREGATORS,
     AggregationPolicy,
+    Decision,
+    JudgeVote,
     decide_by_judge,
     decide_panel,
     is_settled,
     votes_wanted,
 )
-from autorubric.criteria import BaseCriterion
-from autorubric.types import Decision, JudgeVote
 from tests.criteria.kinds import KINDS, NOMINAL
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 

@@ -20,16 +20,14 @@ from autorubric import (
     JudgeSpec,
     LexicalJudge,
     LLMConfig,
-    ReplyError,
     Rubric,
     RubricDataset,
-    critique_evaluate_sync,
     evaluate_sync,
 )
-from autorubric.errors import AutorubricError, DatasetError, RubricError
+from autorubric.apps.tool import ProviderTable, critique_evaluate_sync
+from autorubric.errors import AutorubricError, DatasetError, ReplyError, RubricError
+from autorubric.judges import neutralise
 from autorubric.llm import parse_json, parse_reply
-from autorubric.prompts import neutralise
-from autorubric.tool import ProviderTable
 from tests.servers.fixtures import OpenAIServer
 
 MEBIBYTE = 1 << 20

@@ -23,10 +23,10 @@ from autorubric import (
     Rubric,
     RubricDataset,
     evaluate_sync,
-    spreadsheet_safe,
 )
 from autorubric.errors import ArgumentError, AutorubricError, DatasetError, FileError
-from autorubric.prompts import neutralise
+from autorubric.judges import neutralise
+from autorubric.metrics import spreadsheet_safe
 from tests.attacks.hostile import RAW, TEXTS
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from autorubric import Criterion, CriterionGrader, JudgeSpec, LLMConfig, Rubric
-from autorubric.criteria import BaseCriterion, ComparativeCriterion
-from autorubric.graders import GradingTask
+from autorubric.apps.redteam import Attack, builtin_attacks
+from autorubric.apps.redteam.run import insert
+from autorubric.criteria import BaseCriterion, ComparativeCriterion, Submission
+from autorubric.grading import GradingTask
+from autorubric.judges import item_tag, neutralise
 from autorubric.llm import ModelRequest
-from autorubric.prompts import item_tag, neutralise
-from autorubric.redteam import Attack, builtin_attacks
-from autorubric.redteam._run import insert
-from autorubric.values import Submission
 from tests.criteria.kinds import KINDS
 from tests.doubles import in_loop, model_judge
 from tests.servers.answers import example

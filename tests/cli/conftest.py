@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from autorubric.cli._app import app
+from autorubric.cli.app import app
 
 RUBRIC = """\
 criteria:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.tool import anthropic_definition, openai_definition
+from autorubric.apps.tool import anthropic_definition, openai_definition
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import ISSUE, REPLY, scored

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.cli._runs import made_name
+from autorubric.cli.runs import made_name
 from tests.cli.conftest import LABELS, RUBRIC, TEXTS, Cli, write_votes
 from tests.eval.runs import as_if_killed
 from tests.servers.fixtures import OpenAIServer

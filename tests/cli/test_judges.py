@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge, SupervisedJudge
-from autorubric.cli._judges import parse_aggregation, parse_judges
+from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge
+from autorubric.cli.panel import parse_aggregation, parse_judges
 from autorubric.errors import ArgumentError, FileError
+from autorubric.judges import SupervisedJudge
 from tests.cli.conftest import Cli
 
 

@@ -10,7 +10,16 @@ import warnings
 import pytest
 import typer
 
-from autorubric._blocks import (
+from autorubric.cli.output import Exit, exit_code, guarded, print_json, tolerate_narrow_encodings
+from autorubric.cli.tables import print_blocks
+from autorubric.errors import (
+    ArgumentError,
+    ItemFailedError,
+    JudgeError,
+    MissingDependencyError,
+    RunMismatchError,
+)
+from autorubric.support.blocks import (
     Block,
     ConfusionBlock,
     CurveBlock,
@@ -18,15 +27,6 @@ from autorubric._blocks import (
     TableBlock,
     TextBlock,
     printable,
-)
-from autorubric.cli._output import Exit, exit_code, guarded, print_json, tolerate_narrow_encodings
-from autorubric.cli._tables import print_blocks
-from autorubric.errors import (
-    ArgumentError,
-    ItemFailedError,
-    JudgeError,
-    MissingDependencyError,
-    RunMismatchError,
 )
 from tests.cli.conftest import Cli
 

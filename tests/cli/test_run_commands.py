@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.report import report_html
+from autorubric.reports import report_html
 from tests.cli.conftest import RUBRIC, Cli, write_votes
 from tests.report.runs import graded as graded_into, kinds_dataset, panel
 from tests.servers.fixtures import OpenAIServer

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from autorubric import EvalResult, load_run
 from autorubric.errors import Fault, FileError
-from autorubric.run_file import Budget, DataSource, FewShotSource, JudgeEntry, RunFile, read_run_file
-from autorubric.run_file._content import Columns, FileLengthPenalty
-from autorubric.types import CannotAssessConfig
+from autorubric.runs import Budget, DataSource, FewShotSource, JudgeEntry, RunFile, read_run_file
+from autorubric.runs.run_file import Columns, FileLengthPenalty
+from autorubric.scoring import CannotAssessConfig
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric import AnalyticRubricCriterion, CriterionGrader, ReplyError, Rubric, RubricDimension
-from autorubric.values import Submission
+from autorubric import AnalyticRubricCriterion, CriterionGrader, Rubric, RubricDimension
+from autorubric.criteria import Submission
+from autorubric.errors import ReplyError
 from tests.doubles import TableJudge, in_loop
 
 ESSAY = AnalyticRubricCriterion(

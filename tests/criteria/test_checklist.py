@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric import ChecklistCriterion, CriterionGrader, ReplyError, Rubric
-from autorubric.errors import ArgumentError
-from autorubric.values import Submission
+from autorubric import ChecklistCriterion, CriterionGrader, Rubric
+from autorubric.criteria import Submission
+from autorubric.errors import ArgumentError, ReplyError
 from tests.doubles import TableJudge, in_loop
 
 CODE_QUALITY = ChecklistCriterion(

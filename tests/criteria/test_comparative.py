@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown, candidate_id
+from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown, Submission, candidate_id
 from autorubric.errors import ReplyError
-from autorubric.values import Submission
 
 PAIR = Submission.parse({"gpt": "Heavy drops fall.", "claude": "Rain is wet."})
 THREE = Submission.parse({"x": "one", "y": "two", "z": "three"})

@@ -13,12 +13,18 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import BaseCriterion, Criterion, criterion_from_dict, criterion_to_dict
+from autorubric.criteria import (
+    Answer,
+    BaseCriterion,
+    Criterion,
+    Submission,
+    criterion_from_dict,
+    criterion_to_dict,
+)
 from autorubric.errors import ReplyError
-from autorubric.graders import CriterionGrader
-from autorubric.prompts import Material, Question, compose, compose_batch
+from autorubric.grading import CriterionGrader
+from autorubric.judges import Material, PromptQuestion, compose, compose_batch
 from autorubric.rubric import Rubric
-from autorubric.values import Answer, Submission
 from tests.criteria.kinds import KINDS, REPLIES, TO_GRADE
 from tests.doubles import TableJudge, in_loop
 
@@ -178,8 +184,8 @@ def test_the_prompt_carries_the_schema_and_whether_it_is_strict(kind: str) -> No
     """A request for a kind with an open dict is not sent as strict, alone or in a batch."""
     criterion = KINDS[kind]()
     material = Material(submission=SUBMISSION)
-    alone = compose(material, Question(criterion=criterion)).schema
-    batch = compose_batch(material, [("c1", Question(criterion=criterion))]).schema
+    alone = compose(material, PromptQuestion(criterion=criterion)).schema
+    batch = compose_batch(material, [("c1", PromptQuestion(criterion=criterion))]).schema
     assert alone.schema == criterion.wire_schema
     assert alone.strict == batch.strict == (kind != "dict")
 

@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError, create_model
 
 from autorubric.criteria import (
+    Answer,
     BaseCriterion,
     BoolField,
     BoundFloat,
@@ -35,7 +36,6 @@ from autorubric.criteria import (
     registered_kinds,
 )
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.values import Answer
 from tests.criteria.kinds import Counts, Findings, Polite, Share, Tone, TwoMarks, Warmth
 
 
@@ -263,7 +263,7 @@ def test_a_field_that_measures_nothing_has_no_positions() -> None:
 def test_an_installed_package_may_declare_a_kind(tmp_path: Path) -> None:
     """A kind under the entry point `autorubric.kinds` is found by its tag, without an import of its own."""
     (tmp_path / "their_kinds.py").write_text(
-        "from autorubric import BaseCriterion, BoundInt\n"
+        "from autorubric import BaseCriterion; from autorubric.criteria import BoundInt\n"
         "class Stars(BaseCriterion):\n"
         "    stars: BoundInt = BoundInt(min_val=1, max_val=5)\n",
         encoding="utf-8",

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric import CriterionGrader, HolisticRubricCriterion, ReplyError, Rubric, RubricLevel
+from autorubric import CriterionGrader, HolisticRubricCriterion, Rubric, RubricLevel
+from autorubric.errors import ReplyError
 from tests.doubles import TableJudge, in_loop
 
 LEVELS = [

@@ -11,19 +11,19 @@ import pytest
 
 from autorubric import (
     BaseCriterion,
-    BoundInt,
     CriterionGrader,
     DataItem,
     EvalResult,
     FewShotConfig,
-    MetricsResult,
-    ReplyError,
     Rubric,
     RubricDataset,
     compute_metrics,
     evaluate_sync,
     fill_ground_truth_sync,
 )
+from autorubric.criteria import BoundInt
+from autorubric.errors import ReplyError
+from autorubric.metrics import MetricsResult
 from tests.criteria.kinds import KINDS
 from tests.doubles import TableJudge, in_loop, model_judge
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from autorubric import BoundInt, CriterionGrader, LikertCriterion, LikertItem, ReplyError, Rubric, TextField
-from autorubric.criteria import criterion_from_dict, criterion_to_dict
+from autorubric import CriterionGrader, LikertCriterion, LikertItem, Rubric
+from autorubric.criteria import BoundInt, TextField, criterion_from_dict, criterion_to_dict
+from autorubric.errors import ReplyError
 from tests.doubles import TableJudge, in_loop
 
 HELPFULNESS = LikertCriterion(

@@ -7,14 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric import (
-    CannotAssessConfig,
-    CannotAssessStrategy,
-    CriterionGrader,
-    NarrativeCriterion,
-    ReplyError,
-    Rubric,
-)
+from autorubric import CannotAssessConfig, CannotAssessStrategy, CriterionGrader, NarrativeCriterion, Rubric
+from autorubric.errors import ReplyError
 from tests.doubles import TableJudge, binary, in_loop
 
 DETAILED = NarrativeCriterion(

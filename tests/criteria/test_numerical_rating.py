@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric import CriterionGrader, JudgeSpec, NumericalRatingCriterion, ReplyError, Rubric
-from autorubric.errors import ArgumentError
+from autorubric import CriterionGrader, JudgeSpec, NumericalRatingCriterion, Rubric
+from autorubric.errors import ArgumentError, ReplyError
 from tests.doubles import TableJudge, in_loop, model_judge
 
 CLARITY = NumericalRatingCriterion(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric import CriterionGrader, CriterionVerdict, PassFailCriterion, ReplyError, Rubric
-from autorubric.errors import ArgumentError
+from autorubric import CriterionGrader, CriterionVerdict, PassFailCriterion, Rubric
+from autorubric.errors import ArgumentError, ReplyError
 from tests.doubles import TableJudge, in_loop, model_judge
 
 SAFETY = PassFailCriterion(

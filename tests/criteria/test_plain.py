@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import Criterion, CriterionOption
+from autorubric.criteria import Criterion, CriterionOption, CriterionVerdict, Submission
 from autorubric.errors import ArgumentError, AutorubricError, ReplyError
-from autorubric.values import CriterionVerdict, Submission
 from tests.doubles import binary, choice
 
 SUBMISSION = Submission(text="text")

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from autorubric.criteria import LikertCriterion, LikertItem
-from autorubric.critic import Prompt
+from autorubric.judges import Prompt
 
 GOOD = {"criterion_name": "helpfulness", "rating": 4, "explanation": "Good"}
 

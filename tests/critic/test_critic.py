@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 import autorubric
 from autorubric.criteria import LikertCriterion, LikertItem, PassFailCriterion
-from autorubric.critic import Critic, Prompt
 from autorubric.errors import ArgumentError, ReplyError
+from autorubric.judges import Critic, Prompt
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted, ScriptedAsync, ScriptedBoth, made_by
 from tests.doubles import in_loop
 

@@ -8,6 +8,7 @@ import pytest
 
 from autorubric import CriterionGrader, JudgeReply, JudgeSpec, LexicalJudge, Rubric
 from autorubric.criteria import (
+    Answer,
     BaseCriterion,
     ComparativeCriterion,
     LikertCriterion,
@@ -15,11 +16,9 @@ from autorubric.criteria import (
     PassFailCriterion,
     object_schema,
 )
-from autorubric.critic import Critic, Prompt
-from autorubric.errors import JudgeError, ReplyError
-from autorubric.judges import Judge
+from autorubric.errors import JudgeError, ReplyError, TokenUsage
+from autorubric.judges import Critic, Judge, Prompt
 from autorubric.llm import LLMClient, LLMConfig
-from autorubric.values import Answer, TokenUsage
 from tests.criteria.kinds import Warmth
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted, ScriptedAsync, made_by
 from tests.doubles import (

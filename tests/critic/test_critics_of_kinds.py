@@ -15,10 +15,10 @@ from autorubric.criteria import (
     NumericalRatingCriterion,
     RubricDimension,
     RubricLevel,
+    Submission,
 )
-from autorubric.critic import Critic
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.values import Submission
+from autorubric.judges import Critic
 from tests.criteria.kinds import KINDS, REPLIES
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted, made_by
 from tests.doubles import binary, choice

@@ -12,9 +12,8 @@ import pytest
 
 from autorubric import CriterionGrader, Rubric
 from autorubric.criteria import ComparativeCriterion
-from autorubric.critic import Critic
 from autorubric.errors import ContextLengthError
-from autorubric.judges import ClosableJudge, ModelJudge
+from autorubric.judges import ClosableJudge, Critic, ModelJudge
 from autorubric.llm import LLMClient, LLMConfig
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted
 from tests.doubles import TableJudge, in_loop

@@ -10,9 +10,8 @@ import pytest
 
 from autorubric import CriterionGrader, DataItem, JudgeSpec, Rubric, RubricDataset
 from autorubric.criteria import NumericalRatingCriterion
-from autorubric.critic import DEFAULT_TEMPLATE, Critic
 from autorubric.errors import ArgumentError, JudgeError
-from autorubric.judges import JudgeLike
+from autorubric.judges import DEFAULT_TEMPLATE, Critic, JudgeLike
 from autorubric.llm import LLMConfig
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted
 from tests.doubles import TableJudge, binary, choice, in_loop, model_judge, request_for

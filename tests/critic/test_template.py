@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric.critic import Critic
 from autorubric.errors import ArgumentError
+from autorubric.judges import Critic
 from tests.critic.evaluators import HELPFUL, Scripted
 
 BRACED = st.text(alphabet=st.sampled_from("{}ab!:.[]0_ \n\\%$"), max_size=40)

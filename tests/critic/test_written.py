@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from autorubric.criteria import BaseCriterion, PassFailCriterion, TextField
-from autorubric.critic import Critic, Prompt
 from autorubric.errors import ArgumentError
+from autorubric.judges import Critic, Prompt
 from autorubric.llm import LLMConfig
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted
 from tests.doubles import binary

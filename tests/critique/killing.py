@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autorubric import TeacherPrompt, generate_critiques, refine
+from autorubric import generate_critiques
+from autorubric.apps.drafts import TeacherPrompt, refine
 from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
 
 DRAFTS = 60

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from autorubric import TeacherPrompt, TeacherReply
+from autorubric.apps.drafts import TeacherPrompt, TeacherReply
 
 ROUTED_MODEL = "meta-llama/llama-3.3-70b-instruct:free"
 

@@ -12,14 +12,12 @@ import pytest
 from autorubric import (
     LexicalJudge,
     LLMConfig,
-    TeacherPrompt,
     generate_critiques,
-    generate_critiques_async,
     load_critique_prompt_template,
     load_critique_schema,
-    refine,
 )
-from autorubric.critique._teacher import model_config
+from autorubric.apps.drafts import TeacherPrompt, generate_critiques_async, refine
+from autorubric.apps.drafts.teacher import model_config
 from autorubric.errors import ArgumentError, FileError
 from tests.critique.teachers import draft, good, read_lines, scored, write_lines
 

@@ -9,16 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    Criterion,
-    LLMConfig,
-    Rubric,
-    TeacherPrompt,
-    TeacherReply,
-    generate_critiques,
-    generate_critiques_async,
-    refine,
-)
+from autorubric import Criterion, LLMConfig, Rubric, generate_critiques
+from autorubric.apps.drafts import TeacherPrompt, TeacherReply, generate_critiques_async, refine
 from autorubric.errors import ArgumentError, FileError
 from tests.critique.teachers import critique, draft, good, read_lines, scored, write_lines
 from tests.doubles import until

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import LLMConfig, generate_critiques, refine
+from autorubric import LLMConfig, generate_critiques
+from autorubric.apps.drafts import refine
 from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
 from tests.servers.fixtures import PASSING_FAULTS, OpenAIServer
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from autorubric import TeacherPrompt, generate_critiques, load_critique_schema
-from autorubric.critique._records import LONGEST_RAW
+from autorubric import generate_critiques, load_critique_schema
+from autorubric.apps.drafts import TeacherPrompt
+from autorubric.apps.drafts.drafts import LONGEST_RAW
 from tests.critique.teachers import (
     CRITIQUE,
     PAYLOAD,

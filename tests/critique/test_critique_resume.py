@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric import TeacherPrompt, generate_critiques
-from autorubric.critique._ledger import locked
+from autorubric import generate_critiques
+from autorubric.apps.drafts import TeacherPrompt
+from autorubric.apps.drafts.ledger import locked
 from autorubric.errors import RunLockedError
 from tests.critique.teachers import critique, draft, good, read_lines, write_lines
 

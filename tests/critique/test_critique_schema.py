@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from autorubric import load_critique_prompt_template, load_critique_schema
-from autorubric.critique._schema import CritiqueSchema, SchemaFaultError
+from autorubric.apps.drafts.provenance import CritiqueSchema, SchemaFaultError
 from autorubric.errors import ArgumentError, FileError
 from tests.critique.teachers import CRITIQUE, critique
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric import resolve_evidence
+from autorubric.apps.drafts import resolve_evidence
 from tests.critique.teachers import PAYLOAD
 
 OUTPUT: dict[str, Any] = {**PAYLOAD, "first title": {"a.b": [1, None]}, "7": {"x": 0}}

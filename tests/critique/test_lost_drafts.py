@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, LLMConfig, Rubric, TeacherPrompt, generate_critiques, refine
+from autorubric import Criterion, LLMConfig, Rubric, generate_critiques
+from autorubric.apps.drafts import TeacherPrompt, refine
 from autorubric.errors import ArgumentError
 from tests.critique.teachers import draft, read_lines, scored, write_lines
 from tests.doubles import until

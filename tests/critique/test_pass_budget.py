@@ -9,16 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    Criterion,
-    LLMConfig,
-    Rubric,
-    TeacherPrompt,
-    generate_critiques,
-    generate_critiques_async,
-    refine,
-    refine_async,
-)
+from autorubric import Criterion, LLMConfig, Rubric, generate_critiques
+from autorubric.apps.drafts import TeacherPrompt, generate_critiques_async, refine, refine_async
 from autorubric.errors import ArgumentError
 from autorubric.llm import LLMClient, Message, SpendingLimit, generate_sync, spending_within
 from tests.critique.teachers import critique, draft, good, read_lines, scored, write_lines

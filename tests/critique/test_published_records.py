@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import TeacherPrompt, TeacherReply, generate_critiques, load_critique_schema
-from autorubric.critique import load_critique_prompt_template
+from autorubric import generate_critiques, load_critique_schema
+from autorubric.apps.drafts import TeacherPrompt, TeacherReply, load_critique_prompt_template
 from tests.critique.teachers import CRITIQUE, ROUTED_MODEL, critique, draft, read_lines, routed, write_lines
 
 TEACHER: dict[str, Any] = {

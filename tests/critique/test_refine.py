@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, TeacherPrompt, refine
+from autorubric import Criterion, Rubric
+from autorubric.apps.drafts import TeacherPrompt, refine
 from autorubric.errors import ArgumentError, FileError
 from tests.critique.teachers import CRITIQUE, critique, draft, read_lines, scored, write_lines
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import TeacherPrompt, refine
+from autorubric.apps.drafts import TeacherPrompt, refine
 from autorubric.errors import ArgumentError, FileError
 from tests.critique.teachers import draft, read_lines, scored, write_lines
 

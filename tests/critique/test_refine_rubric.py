@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, JudgeRequest, Rubric, TeacherPrompt, generate_critiques, refine
+from autorubric import Criterion, JudgeRequest, Rubric, generate_critiques
+from autorubric.apps.drafts import TeacherPrompt, refine
 from tests.critique.teachers import draft, read_lines, scored, write_lines
 
 RUBRIC = Rubric(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import LLMConfig, TeacherPrompt, refine
+from autorubric import LLMConfig
+from autorubric.apps.drafts import TeacherPrompt, refine
 from autorubric.errors import ArgumentError
 from tests.critique.teachers import draft, read_lines, scored, write_lines
 from tests.servers.fixtures import OpenAIServer

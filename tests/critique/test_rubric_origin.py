@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, JudgeReply, JudgeRequest, LLMConfig, Rubric, generate_critiques, refine
+from autorubric import Criterion, JudgeReply, JudgeRequest, LLMConfig, Rubric, generate_critiques
+from autorubric.apps.drafts import refine
 from autorubric.errors import ReplyError
 from tests.critique.teachers import draft, read_lines, scored, write_lines
 from tests.servers.fixtures import OpenAIServer

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, JudgeRequest, Rubric, TeacherPrompt, generate_critiques, refine
+from autorubric import Criterion, JudgeRequest, Rubric, generate_critiques
+from autorubric.apps.drafts import TeacherPrompt, refine
 from autorubric.errors import ArgumentError
 from tests.critique.teachers import draft, good, read_lines, scored, write_lines
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import BaseCriterion, BoundFloat, BoundInt, Criterion, TextField
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.criteria import BaseCriterion, BoundFloat, BoundInt, Criterion, CriterionVerdict, TextField
+from autorubric.datasets import DataItem, RubricDataset
 from autorubric.errors import ArgumentError, DatasetError, RubricError
 from autorubric.rubric import Rubric
-from autorubric.values import CriterionVerdict
 
 SCALE = [
     {"label": "low", "value": 0.0},

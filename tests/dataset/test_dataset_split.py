@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundFloat
-from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset._split import split_positions
+from autorubric.datasets import DataItem, RubricDataset
+from autorubric.datasets.split import split_positions
 from autorubric.errors import ArgumentError
 from autorubric.rubric import Rubric
 

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric import ArgumentError, DatasetError, Rubric, RubricDataset
+from autorubric import Rubric, RubricDataset
+from autorubric.errors import ArgumentError, DatasetError
 from tests.ci import skip_but_in_ci
 
 RUBRIC = Rubric(

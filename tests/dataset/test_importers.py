@@ -12,18 +12,16 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from autorubric import (
-    ArgumentError,
     CriterionGrader,
-    DatasetError,
     Rubric,
     RubricDataset,
-    RubricError,
     evaluate_sync,
     from_healthbench,
     from_paperbench,
     from_promptfoo,
-    healthbench_score,
 )
+from autorubric.errors import ArgumentError, DatasetError, RubricError
+from autorubric.runs import healthbench_score
 
 SETTINGS = settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import ArgumentError, DatasetError, Rubric, RubricDataset, merge_labels
+from autorubric import Rubric, RubricDataset, merge_labels
+from autorubric.errors import ArgumentError, DatasetError
 
 RUBRIC = Rubric(
     [

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from autorubric import DatasetError, Rubric, RubricDataset
+from autorubric import Rubric, RubricDataset
+from autorubric.errors import DatasetError
 
 RUBRIC = Rubric(
     [{"name": "polite", "requirement": "It is polite."}, {"name": "Is clear", "requirement": "Clear."}]

@@ -21,12 +21,10 @@ from autorubric import (
     NumericalRatingCriterion,
     Rubric,
     RubricDataset,
-    calibrate_escalation,
-    replay_escalation,
 )
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, TokenUsage
 from autorubric.judges import JudgeRequest
-from autorubric.values import TokenUsage
+from autorubric.runs import calibrate_escalation, replay_escalation
 from tests.eval.runs import run
 
 NAMES = ("a", "b")

@@ -11,10 +11,9 @@ from typing import Any
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, JudgeReply, Rubric, RubricDataset
 from autorubric.errors import ProviderTimeoutError
-from autorubric.eval import evaluate_sync
-from autorubric.eval._folder import manifest_text
-from autorubric.eval._log import body_of, seal_line
 from autorubric.judges import JudgeRequest
+from autorubric.runs import evaluate_sync
+from autorubric.runs.log import body_of, manifest_text, seal_line
 
 
 @dataclass

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionGrader, EvalResult, LexicalJudge, Rubric
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, TokenUsage
 from autorubric.judges import JudgeRequest, ModelJudge
 from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
-from autorubric.values import TokenUsage
 from tests.doubles import ScriptedTransport, model_reply
 from tests.eval.runs import CountingJudge, run, small_dataset
 from tests.servers.fixtures import OpenAIServer

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from autorubric import (
-    ArgumentError,
     CriterionGrader,
     EvalResult,
     JudgeRequest,
@@ -17,7 +16,8 @@ from autorubric import (
     evaluate_sync,
     merge_labels,
 )
-from autorubric.report import annotation_page, marks_of
+from autorubric.errors import ArgumentError
+from autorubric.reports import annotation_page, marks_of
 from tests.dataset.test_labels import label, write
 
 RUBRIC = [

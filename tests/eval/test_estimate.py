@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader, DataItem, EscalationConfig, JudgeSpec, RubricDataset, estimate
-from autorubric.critic import Critic
 from autorubric.errors import ArgumentError
-from autorubric.eval import RunEstimate
-from autorubric.graders import Grader
-from autorubric.judges import LexicalJudge, ModelJudge
+from autorubric.grading import Grader
+from autorubric.judges import Critic, LexicalJudge, ModelJudge
 from autorubric.llm import LLMClient, LLMConfig
+from autorubric.runs import RunEstimate
 from tests.doubles import ScriptedTransport, binary
 from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
 from tests.servers.fixtures import OpenAIServer

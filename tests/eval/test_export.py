@@ -13,15 +13,8 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from autorubric import (
-    ArgumentError,
-    CriterionGrader,
-    EvalResult,
-    JudgeReply,
-    JudgeRequest,
-    RubricDataset,
-    evaluate_sync,
-)
+from autorubric import CriterionGrader, EvalResult, JudgeReply, JudgeRequest, RubricDataset, evaluate_sync
+from autorubric.errors import ArgumentError
 
 RUBRIC = {
     "criteria": [

@@ -7,7 +7,8 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric.eval._lines import (
+from autorubric.errors import TokenUsage
+from autorubric.runs.lines import (
     Seal,
     StoredItem,
     StoredVote,
@@ -16,8 +17,7 @@ from autorubric.eval._lines import (
     line_of_vote,
     parse_vote,
 )
-from autorubric.types import JudgeVote
-from autorubric.values import TokenUsage
+from autorubric.scoring import JudgeVote
 from tests.doubles import vote
 from tests.types.test_reports import votes
 

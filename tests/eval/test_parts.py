@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import EvalTimingStats
-from autorubric._files import FileLock
-from autorubric._sync import run_bounded
-from autorubric.eval._folder import read_manifest
-from autorubric.eval._reopen import reopen
-from autorubric.eval._store import RunStore
+from autorubric.runs import EvalTimingStats
+from autorubric.runs.log import read_manifest
+from autorubric.runs.reopen import reopen
+from autorubric.runs.store import RunStore
+from autorubric.support.concurrency import run_bounded
+from autorubric.support.write import FileLock
 from tests.eval.runs import CountingJudge, run
 
 

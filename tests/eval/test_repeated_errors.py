@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader, EvalResult, JudgeSpec, LLMConfig
-from autorubric._events import VoteCast
 from autorubric.errors import ModelNotFoundError
-from autorubric.eval._repeated import RepeatedErrors
 from autorubric.judges import JudgeRequest
-from autorubric.types import JudgeVote
+from autorubric.runs.executor import RepeatedErrors
+from autorubric.scoring import JudgeVote
+from autorubric.scoring.events import VoteCast
 from tests.eval.runs import CountingJudge, run, small_dataset
 from tests.servers.fixtures import OpenAIServer
 

@@ -18,9 +18,7 @@ from typing import Any
 import pytest
 
 from autorubric import (
-    ArgumentError,
     BaseCriterion,
-    BoundInt,
     Criterion,
     CriterionGrader,
     CriterionOption,
@@ -28,23 +26,27 @@ from autorubric import (
     EvalConfig,
     EvalResult,
     EvalRunner,
-    ItemFailedError,
     JudgeReply,
     JudgeSpec,
     LengthPenalty,
     NarrativeCriterion,
     Rubric,
     RubricDataset,
+    evaluate,
+    fill_ground_truth_sync,
+)
+from autorubric.criteria import BoundInt
+from autorubric.errors import (
+    ArgumentError,
+    ItemFailedError,
     RunError,
     RunFormatError,
     RunLockedError,
     RunMismatchError,
-    evaluate,
-    fill_ground_truth_sync,
 )
-from autorubric.eval._folder import manifest_text
-from autorubric.eval._open import made_name
 from autorubric.judges import JudgeRequest
+from autorubric.runs.log import manifest_text
+from autorubric.runs.open import made_name
 from tests.doubles import until
 from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, edit_lines, run, small_dataset, small_rubric
 

@@ -10,7 +10,7 @@ import pytest
 
 from autorubric import CriterionGrader, EvalResult, RubricDataset
 from autorubric.errors import ArgumentError, RunError, RunFormatError, RunMismatchError
-from autorubric.eval import merge_runs, run_shard
+from autorubric.runs import merge_runs, run_shard
 from tests.eval.runs import (
     TEXTS,
     CountingJudge,

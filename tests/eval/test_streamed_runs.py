@@ -12,22 +12,18 @@ from typing import Any
 import pytest
 
 from autorubric import (
-    ArgumentError,
     CriterionGrader,
     DataItem,
-    DatasetError,
     EvalConfig,
     EvalResult,
     JudgeReply,
     JudgeRequest,
     JudgeSpec,
     RubricDataset,
-    RunFormatError,
-    RunMismatchError,
 )
-from autorubric.eval import _executor
-from autorubric.eval._executor import ItemWork, executor_of, grade_item
-from autorubric.eval._items import GradedItem
+from autorubric.errors import ArgumentError, DatasetError, RunFormatError, RunMismatchError
+from autorubric.runs import GradedItem, ItemWork, executor as _executor, grade_item
+from autorubric.runs.executor import executor_of
 from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset, small_rubric
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset
-from autorubric.eval import evaluate_sync
+from autorubric.runs import evaluate_sync
 from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset
-from autorubric.eval import evaluate_sync
-from autorubric.types import JudgeVote
+from autorubric.runs import evaluate_sync
+from autorubric.scoring import JudgeVote
 from tests.servers.fixtures import OpenAIServer
 
 

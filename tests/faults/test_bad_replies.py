@@ -8,7 +8,7 @@ import pytest
 
 from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric
 from autorubric.criteria import BaseCriterion, BoundInt, register_kind
-from autorubric.types import JudgeVote
+from autorubric.scoring import JudgeVote
 from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer
 

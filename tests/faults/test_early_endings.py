@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import CriterionGrader, EvalConfig, EvalRunner
-from autorubric.llm import LLMClient
-from autorubric.rate_limit import Limits, local_limiter
+from autorubric.llm import LLMClient, RequestLimits, local_limiter
 from tests.doubles import until
 from tests.faults.runs import config, dataset, run, votes_of
 from tests.servers.fixtures import OpenAIServer
@@ -55,7 +54,7 @@ def test_a_cancelled_run_keeps_its_votes_and_goes_on(openai_server: OpenAIServer
         with pytest.raises(asyncio.CancelledError):
             await task
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        return local_limiter(openai_server.api_base, Limits()).running
+        return local_limiter(openai_server.api_base, RequestLimits()).running
 
     assert asyncio.run(main()) == 0
     _goes_on(openai_server, tmp_path)
@@ -81,7 +80,7 @@ def test_a_cancelled_question_frees_its_slot(openai_server: OpenAIServer) -> Non
             def asked() -> set[str]:
                 return {seen["body"]["messages"][0]["content"] for seen in openai_server.log()}
 
-            limiter = local_limiter(openai_server.api_base, Limits())
+            limiter = local_limiter(openai_server.api_base, RequestLimits())
             for texts, running in ((("hang", "queued"), 1), (("wait", "paused"), 0)):
                 tasks = [asyncio.create_task(ask(text)) for text in texts]
                 await until(partial(settled, texts[0], running))

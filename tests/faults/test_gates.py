@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import EvalResult, RunDifference, run_difference
-from autorubric.eval import merge_runs
+from autorubric import EvalResult
+from autorubric.metrics import RunDifference, run_difference
+from autorubric.runs import merge_runs
 from tests.faults.missing import N_ASKED, dataset, garble_125, graded, lose_fifty, refuse_fifty, rubric
 from tests.faults.test_missing_verdicts import Called, call
 from tests.servers.fixtures import OpenAIServer

@@ -12,11 +12,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from autorubric import CriterionGrader, EvalResult, VerdictCounts, run_difference
-from autorubric._blocks import render_text
-from autorubric.cli._app import app
+from autorubric import CriterionGrader, EvalResult
+from autorubric.cli.app import app
+from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ItemFailedError, RunMismatchError
-from autorubric.eval import evaluate_sync
+from autorubric.metrics import run_difference
+from autorubric.runs import evaluate_sync
+from autorubric.support.blocks import render_text
 from tests.faults.missing import N_ASKED, N_ASSUMED, N_LOST, dataset, garble_125, graded, lose_fifty
 from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer

@@ -21,10 +21,8 @@ from autorubric import (
     LexicalJudge,
     LLMConfig,
     RecordedJudge,
-    ReplyError,
     Rubric,
     RubricDataset,
-    critique_evaluate_sync,
     evaluate_sync,
     from_healthbench,
     from_paperbench,
@@ -32,17 +30,16 @@ from autorubric import (
     load_critique_schema,
     merge_labels,
 )
-from autorubric._files import read_structured
-from autorubric.critique._drafts import read_drafts
-from autorubric.critique._ledger import Ledger
-from autorubric.critique._refine_jobs import Jobs, RiskRange
-from autorubric.errors import ArgumentError, AutorubricError, FileError
-from autorubric.eval import merge_runs
+from autorubric.apps.drafts.drafts import read_drafts
+from autorubric.apps.drafts.ledger import RecordLog
+from autorubric.apps.drafts.refinement_jobs import Jobs, RiskRange
+from autorubric.apps.redteam.attacks import attacks_of
+from autorubric.apps.tool import ProviderTable, critique_evaluate_sync, read_request
+from autorubric.errors import ArgumentError, AutorubricError, FileError, ReplyError
 from autorubric.llm import ModelReply, ReplyCache, parse_json, parse_reply
-from autorubric.metrics._label_table import table_of
-from autorubric.redteam._attacks import attacks_of
-from autorubric.tool import ProviderTable
-from autorubric.tool._request import read_request
+from autorubric.metrics.core.label_table import table_of
+from autorubric.runs import merge_runs
+from autorubric.support.read import read_structured
 
 RUBRIC: Final[dict[str, Any]] = {
     "format": 1,
@@ -315,7 +312,7 @@ def _cached(path: Path) -> object:
 
 
 def _records(path: Path) -> object:
-    ledger = Ledger(path)
+    ledger = RecordLog(path)
     ledger.read()
     return [ledger.known(record["id"]) for record in ledger.records()]
 

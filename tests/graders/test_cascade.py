@@ -15,21 +15,20 @@ from autorubric import (
     EvalRunner,
     LLMConfig,
     RubricDataset,
-    RubricThreshold,
-    SupervisedJudge,
     estimate,
     evaluate_sync,
     fill_ground_truth_sync,
-    red_team_sync,
-    run_shard,
 )
+from autorubric.apps.redteam import red_team_sync
+from autorubric.apps.strategy import RubricThreshold
+from autorubric.criteria import Submission
 from autorubric.demo import demo_dataset
 from autorubric.errors import ArgumentError, ServerError
-from autorubric.graders import CriterionGrader, EscalationConfig, GradingTask, JudgeSpec
-from autorubric.judges import JudgeReply, JudgeRequest
+from autorubric.grading import CriterionGrader, EscalationConfig, GradingTask
+from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec, SupervisedJudge
 from autorubric.rubric import Rubric
-from autorubric.types import EnsembleEvaluationReport
-from autorubric.values import Submission
+from autorubric.runs import run_shard
+from autorubric.scoring import EnsembleEvaluationReport
 from tests.doubles import TableJudge, binary
 from tests.servers.fixtures import OpenAIServer
 

@@ -20,10 +20,10 @@ from autorubric import (
     evaluate_sync,
 )
 from autorubric.errors import ContextLengthError, JudgeError, ReplyError, RunMismatchError
-from autorubric.eval import EvalResult
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.llm import ModelRequest
-from autorubric.types import EnsembleCriterionReport, JudgeVote
+from autorubric.runs import EvalResult
+from autorubric.scoring import EnsembleCriterionReport, JudgeVote
 from tests.doubles import TableJudge, binary, in_loop, model_judge
 
 PAIR = {"new": "Heavy drops fall.", "old": "Rain is wet."}

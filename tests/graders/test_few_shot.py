@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from autorubric.criteria import ComparativeCriterion
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.criteria import ComparativeCriterion, Submission
+from autorubric.datasets import DataItem, RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.graders import CriterionGrader, FewShotConfig, GradingTask
-from autorubric.prompts import Example
+from autorubric.grading import CriterionGrader, FewShotConfig, GradingTask
+from autorubric.judges import Example
 from autorubric.rubric import Rubric
-from autorubric.values import Submission
 from tests.doubles import TableJudge, binary, choice, model_judge
 
 RUBRIC = Rubric([binary("a"), choice("scale")])

@@ -12,15 +12,20 @@ from typing import Any
 
 import pytest
 
-from autorubric._events import VoteCast
-from autorubric.criteria import Criterion, register_check
-from autorubric.errors import ArgumentError, JudgeError, ReplyError, ServerError
-from autorubric.graders import CriterionGrader, Grader, GradingTask, JudgeSpec, build_report
-from autorubric.judges import JudgeReply, JudgeRequest
+from autorubric.criteria import Criterion, Submission, register_check
+from autorubric.errors import ArgumentError, JudgeError, ReplyError, ServerError, TokenUsage
+from autorubric.grading import CriterionGrader, Grader, GradingTask
+from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec
 from autorubric.llm import LLMConfig, ModelRequest
 from autorubric.rubric import Rubric
-from autorubric.types import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport, LengthPenalty
-from autorubric.values import Submission, TokenUsage
+from autorubric.scoring import (
+    CannotAssessConfig,
+    CannotAssessStrategy,
+    EnsembleEvaluationReport,
+    LengthPenalty,
+    build_report,
+)
+from autorubric.scoring.events import VoteCast
 from tests.criteria.kinds import Remarks
 from tests.doubles import (
     BarrierJudge,

@@ -19,7 +19,7 @@ from autorubric import (
     Rubric,
     Submission,
 )
-from autorubric.values import Json
+from autorubric.support.objects import Json
 from tests.criteria.kinds import KINDS
 from tests.servers.fixtures import OpenAIServer
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import BaseCriterion, Submission
 from autorubric.demo import demo_dataset
-from autorubric.graders import CriterionGrader, GradingTask, JudgeCall, JudgeSpec
-from autorubric.judges import ModelAsker
+from autorubric.grading import CriterionGrader, GradingTask, JudgeCall
+from autorubric.judges import ComposedPrompt, JudgeSpec, ModelAsker
 from autorubric.llm import LLMConfig
-from autorubric.prompts import Prompt
 from autorubric.rubric import Rubric
-from autorubric.values import Json, Submission
+from autorubric.support.objects import Json
 from tests.criteria.kinds import ESSAY, KINDS
 from tests.doubles import binary
 from tests.servers.fixtures import OpenAIServer
@@ -35,7 +34,7 @@ def grade(grader: CriterionGrader, rubric: Rubric = RUBRIC) -> Any:
     return rubric.grade_sync("A text.", grader, query="A question?", item_id="i")
 
 
-def prompt_of(calls: list[JudgeCall]) -> Prompt:
+def prompt_of(calls: list[JudgeCall]) -> ComposedPrompt:
     judge = calls[0].seat.judge
     assert isinstance(judge, ModelAsker)
     prompt = judge.prompt_for([call.request for call in calls])

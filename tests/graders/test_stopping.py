@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric._events import VoteCast
-from autorubric.aggregation import AGGREGATORS
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import BaseCriterion, Submission
 from autorubric.errors import BudgetError, JudgeError, ReplyError, ServerError
-from autorubric.graders import CriterionGrader, GradingTask, JudgeSpec
-from autorubric.judges import JudgeReply, JudgeRequest
+from autorubric.grading import CriterionGrader, GradingTask
+from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec
 from autorubric.rubric import Rubric
-from autorubric.types import EnsembleEvaluationReport, JudgeVote
-from autorubric.values import Submission
+from autorubric.scoring import AGGREGATORS, EnsembleEvaluationReport, JudgeVote
+from autorubric.scoring.events import VoteCast
 from tests.criteria.kinds import NOMINAL
 from tests.doubles import TableJudge, binary, choice, in_loop
 

@@ -17,7 +17,7 @@ from autorubric import (
     RubricGroup,
 )
 from autorubric.errors import ReplyError, ServerError
-from autorubric.types import EnsembleEvaluationReport
+from autorubric.scoring import EnsembleEvaluationReport
 from tests.doubles import TableJudge, binary, choice
 
 TREE = Rubric(

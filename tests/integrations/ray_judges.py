@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from autorubric import CriterionGrader, JudgeReply, LLMConfig
+from autorubric.grading import GradingTask
 from autorubric.judges import JudgeRequest
-from autorubric.llm._openai import OpenAITransport
-from autorubric.rate_limit import Limits, limiter_for
-from autorubric.reporting import GradingTask, Votes
-from autorubric.types import EnsembleEvaluationReport
+from autorubric.llm import RequestLimits, limiter_for
+from autorubric.llm.openai import OpenAITransport
+from autorubric.scoring import EnsembleEvaluationReport, Votes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class WatchedJudge:
         return {"judge": "watched"}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        async with limiter_for("watched", Limits(parallel=self.at_a_time)).slot():
+        async with limiter_for("watched", RequestLimits(parallel=self.at_a_time)).slot():
             return await self._answer(request)
 
     async def _answer(self, request: JudgeRequest) -> JudgeReply:

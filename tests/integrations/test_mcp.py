@@ -21,13 +21,11 @@ import jsonschema
 import pytest
 
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
-from autorubric.errors import ArgumentError, ReplyError
+from autorubric.apps.tool import provider_table
+from autorubric.errors import ArgumentError, ReplyError, TokenUsage
 from autorubric.integrations import build_mcp_server, http_address
-from autorubric.integrations._mcp_calls import ToolServer
-from autorubric.integrations._mcp_tools import TOOLS
+from autorubric.integrations.mcp_tools import TOOLS, ToolServer
 from autorubric.judges import FunctionJudge, JudgeReply
-from autorubric.tool import provider_table
-from autorubric.values import TokenUsage
 from tests.doubles import in_loop, until
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import REPLY, REQUEST, hang
@@ -660,7 +658,7 @@ def test_without_the_package_it_says_how_to_get_it(folder: Path) -> None:
     program = (
         "import sys, atexit, autorubric\n"
         "atexit.register(lambda: print('mcp' in sys.modules, file=sys.stderr))\n"
-        f"autorubric.critique_evaluate\nsys.argv = ['autorubric', '--help']\n{MAIN}"
+        f"autorubric.apps.tool.critique_evaluate\nsys.argv = ['autorubric', '--help']\n{MAIN}"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=folder, env=environment(), capture_output=True, encoding="utf-8"

@@ -19,15 +19,14 @@ from tests.servers.fixtures import OpenAIServer
 pytest_plugins = ("pytester",)
 
 # A run inside this one drops the modules that it loads itself, and numpy cannot be loaded twice.
-for _name in ("integrations._assertions", "integrations._pytest_runs", "metrics"):
+for _name in ("integrations.assertions", "integrations.pytest_runs", "metrics"):
     import_module(f"autorubric.{_name}")
 
 _HEAD = """
 import asyncio, itertools, unittest
 import pytest
-from autorubric import (
-    CriterionGrader, JudgeReply, JudgeSpec, LLMConfig, Rubric, assert_rubric, assert_rubric_async
-)
+from autorubric import CriterionGrader, JudgeReply, JudgeSpec, LLMConfig, Rubric
+from autorubric.testing import assert_rubric, assert_rubric_async
 from autorubric.errors import ArgumentError, NotJudgedError
 
 RUBRIC = [
@@ -50,7 +49,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def run(body: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(test_replies=_HEAD + body)
-        plugin = ("-p", "autorubric.integrations._pytest", "-p", "no:cacheprovider", "--strict-markers")
+        plugin = ("-p", "autorubric.integrations.pytest_plugin", "-p", "no:cacheprovider", "--strict-markers")
         return pytester.runpytest_inprocess(*plugin, "--junit-xml=junit.xml", *options)
 
     return run
@@ -348,7 +347,7 @@ def test_comparing_words_is_warned_about_once(pytester: pytest.Pytester) -> None
     """Without a named judge, the first assertion warns; a judge that is named is taken as wanted."""
     pytester.makepyfile(
         """
-from autorubric import assert_rubric
+from autorubric.testing import assert_rubric
 
 def test_one():
     assert_rubric("Sorry.", [{"name": "apology", "requirement": "It says sorry."}], 0.0)
@@ -463,7 +462,7 @@ def test_paid():
     assert_rubric(GOOD, RUBRIC, 0.5, grader=CriterionGrader(llm_config="gpt-6-luna"))
 """
     )
-    plugins = ("-p", "autorubric.integrations._pytest", "-p", "xdist.plugin", "--strict-markers")
+    plugins = ("-p", "autorubric.integrations.pytest_plugin", "-p", "xdist.plugin", "--strict-markers")
     options = ("-n", "2", "--junit-xml=junit.xml", "-p", "no:cacheprovider")
     ended = _subprocess(pytester.path, "-m", "pytest", *plugins, *options, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert "1 failed, 1 passed, 1 skipped, 1 warning, 1 error" in ended.stdout, ended.stdout + ended.stderr
@@ -489,11 +488,12 @@ def test_the_entry_point_loads_nothing_of_the_library(tmp_path: Path) -> None:
     loaded = json.loads(line.removeprefix("loaded ").removesuffix("."))
     assert [name for name in loaded if name.partition(".")[0] == "autorubric"] == [
         "autorubric",
-        "autorubric._late",
         "autorubric._version",
         "autorubric.integrations",
-        "autorubric.integrations._pytest",
-        "autorubric.integrations._test_in_progress",
+        "autorubric.integrations.pytest_plugin",
+        "autorubric.integrations.test_in_progress",
+        "autorubric.support",
+        "autorubric.support.lazy",
     ]
     told = _subprocess(tmp_path, "-m", "pytest", "--markers", also=str(declared)).stdout
     assert "@pytest.mark.rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0)" in told

@@ -19,16 +19,16 @@ import pytest
 
 from autorubric import CriterionGrader, EvalResult, JudgeSpec, LLMConfig, RubricDataset
 from autorubric.errors import ArgumentError, RunError
-from autorubric.eval import evaluate
 from autorubric.judges import ModelJudge, RecordedJudge
 from autorubric.llm import LLMClient
+from autorubric.runs import evaluate
 from tests.eval.runs import TEXTS, run, small_dataset
 from tests.faults.runs import config, dataset
 from tests.integrations.ray_judges import BrokenGrader, GivenTransport, WatchedJudge
 from tests.servers.fixtures import OpenAIServer
 
 ray = pytest.importorskip("ray")
-from autorubric.integrations._ray import _kept  # noqa: E402 - only where Ray is installed
+from autorubric.integrations.ray_executor import _kept  # noqa: E402 - only where Ray is installed
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from autorubric.errors import BudgetError
-from autorubric.integrations._ray_keeper import CostAsked, Keeper, SlotAsked, SlotEnded, Told
-from autorubric.integrations._ray_worker import BLOCK, KeptBudget, KeptLimits, Line
-from autorubric.rate_limit import Gate, Limits, Slot
+from autorubric.integrations.ray_keeper import CostAsked, Keeper, SlotAsked, SlotEnded, Told
+from autorubric.integrations.ray_worker import BLOCK, Channel, KeptBudget, KeptLimits
+from autorubric.llm import RequestGate, RequestLimits, Slot
 from tests.integrations.handles import Handle, settled, turns
 
-ONE = Limits(parallel=1)
+ONE = RequestLimits(parallel=1)
 
 
 class WorkersGate:
@@ -25,9 +25,9 @@ class WorkersGate:
         handle: The worker's handle of the keeper.
     """
 
-    def __init__(self, name: str, keeper: Keeper, limits: Limits = ONE) -> None:
+    def __init__(self, name: str, keeper: Keeper, limits: RequestLimits = ONE) -> None:
         self.handle = Handle(keeper)
-        self._kept = KeptLimits(Line(name, self.handle))
+        self._kept = KeptLimits(Channel(name, self.handle))
         self._limits = limits
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
@@ -35,7 +35,7 @@ class WorkersGate:
         return self._kept.gate("p", self._limits).slot(tokens)
 
 
-def gates(keeper: Keeper, names: str, limits: Limits = ONE) -> tuple[WorkersGate, ...]:
+def gates(keeper: Keeper, names: str, limits: RequestLimits = ONE) -> tuple[WorkersGate, ...]:
     """One gate a worker, all to the same provider."""
     return tuple(WorkersGate(name, keeper, limits) for name in names)
 
@@ -47,7 +47,7 @@ def test_slots_are_counted_over_all_workers() -> None:
         pair = gates(Keeper(None, None), "ab")
         order: list[str] = []
 
-        async def ask(name: str, gate: Gate) -> None:
+        async def ask(name: str, gate: RequestGate) -> None:
             async with gate.slot():
                 order.append(f"{name} in")
                 await turns()
@@ -63,12 +63,12 @@ def test_what_a_request_tells_counts_for_all_workers() -> None:
     """Tokens that were not used are free for another, and no other goes when a provider asks to wait."""
 
     async def test() -> None:
-        one, other = gates(Keeper(None, None), "ab", Limits(tokens_per_minute=100))
+        one, other = gates(Keeper(None, None), "ab", RequestLimits(tokens_per_minute=100))
         async with one.slot(80) as slot:
             slot.spent(20)
         async with other.slot(80):
             pass
-        one, other = gates(Keeper(None, None), "ab", Limits())
+        one, other = gates(Keeper(None, None), "ab", RequestLimits())
         async with one.slot() as slot:
             slot.throttled(300.0)
         asking = asyncio.ensure_future(other.slot().__aenter__())
@@ -85,8 +85,8 @@ def test_many_requests_are_asked_for_in_few_calls() -> None:
 
     async def test() -> None:
         keeper = Handle(Keeper(None, None))
-        line = Line("a", keeper)
-        gate, budget = KeptLimits(line).gate("p", Limits()), KeptBudget(line, counts_cost=False)
+        line = Channel("a", keeper)
+        gate, budget = KeptLimits(line).gate("p", RequestLimits()), KeptBudget(line, counts_cost=False)
 
         async def ask() -> None:
             await budget.reserve(0.0)
@@ -110,7 +110,7 @@ def test_workers_take_turns_where_slots_are_few() -> None:
     async def test() -> None:
         served: list[str] = []
 
-        async def ask(name: str, gate: Gate) -> None:
+        async def ask(name: str, gate: RequestGate) -> None:
             async with gate.slot():
                 served.append(name)
                 await asyncio.sleep(0)
@@ -128,7 +128,7 @@ def test_no_provider_waits_for_another() -> None:
     """However many requests to one wait, those to another go."""
 
     async def test() -> None:
-        limits = KeptLimits(Line("a", Handle(Keeper(None, None))))
+        limits = KeptLimits(Channel("a", Handle(Keeper(None, None))))
 
         async def ask() -> None:
             async with limits.gate("full", ONE).slot():
@@ -151,11 +151,11 @@ def test_a_minute_holds_its_requests_over_all_workers() -> None:
     async def test() -> None:
         sent: list[str] = []
 
-        async def ask(gate: Gate) -> None:
+        async def ask(gate: RequestGate) -> None:
             async with gate.slot():
                 sent.append("")
 
-        pair = gates(Keeper(None, None), "ab", Limits(requests_per_minute=5))
+        pair = gates(Keeper(None, None), "ab", RequestLimits(requests_per_minute=5))
         asking = [asyncio.ensure_future(ask(gate)) for gate in pair for _ in range(20)]
         await turns()
         assert len(sent) == 5
@@ -209,7 +209,7 @@ def test_what_a_dead_worker_held_is_given_back() -> None:
         assert await keeper.tell("dead", [SlotAsked(3, "p", ONE, 0), SlotEnded(0)]) == []
         assert await keeper.answers("dead") == []
         with pytest.raises(BudgetError):
-            await KeptBudget(Line("b", Handle(keeper)), counts_cost=True).reserve(0.2)
+            await KeptBudget(Channel("b", Handle(keeper)), counts_cost=True).reserve(0.2)
         assert (await keeper.spending()).reached == "max_cost"
 
     settled(test)
@@ -221,11 +221,11 @@ def test_no_more_are_in_flight_than_allowed_whatever_happens_to_them(seed: int) 
 
     async def test() -> None:
         keeper, chance = Keeper(None, None), random.Random(seed)
-        limits = Limits(parallel=5)
+        limits = RequestLimits(parallel=5)
         running: set[tuple[str, int]] = set()
         most = 0
 
-        async def ask(name: str, number: int, gate: Gate) -> None:
+        async def ask(name: str, number: int, gate: RequestGate) -> None:
             nonlocal most
             async with gate.slot():
                 running.add((name, number))
@@ -267,7 +267,7 @@ def test_budgets_are_reserved_and_settled_over_all_workers() -> None:
 
     async def test() -> None:
         keeper = Keeper(None, 1.0)
-        one, two = (KeptBudget(Line(name, Handle(keeper)), counts_cost=True) for name in "ab")
+        one, two = (KeptBudget(Channel(name, Handle(keeper)), counts_cost=True) for name in "ab")
         await one.reserve(0.8)
         waits = asyncio.ensure_future(two.reserve(0.5))
         await turns()
@@ -292,7 +292,7 @@ def test_a_budget_asked_for_in_blocks_is_never_exceeded() -> None:
 
     async def test() -> None:
         keeper = Keeper(70, None)
-        budgets = [KeptBudget(Line(name, Handle(keeper)), counts_cost=False) for name in "abc"]
+        budgets = [KeptBudget(Channel(name, Handle(keeper)), counts_cost=False) for name in "abc"]
         asked = await asyncio.gather(
             *(budget.reserve(0.0) for budget in budgets for _ in range(50)), return_exceptions=True
         )
@@ -326,7 +326,7 @@ def test_a_bug_in_granting_is_heard_by_whoever_asked() -> None:
     """It does not wait for ever."""
 
     async def test() -> None:
-        (gate,) = gates(Keeper(None, None), "a", Limits(tokens_per_minute=5))
+        (gate,) = gates(Keeper(None, None), "a", RequestLimits(tokens_per_minute=5))
         broken: Any = None
         with pytest.raises(TypeError):
             await gate.slot(broken).__aenter__()

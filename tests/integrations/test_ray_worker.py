@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader
-from autorubric.eval import ItemWork
-from autorubric.graders import GradingTask
-from autorubric.integrations._ray_keeper import Keeper
-from autorubric.integrations._ray_worker import Worker
-from autorubric.rate_limit import Limits, limiter_for, set_authority
-from autorubric.values import Submission
+from autorubric.criteria import Submission
+from autorubric.grading import GradingTask
+from autorubric.integrations.ray_keeper import Keeper
+from autorubric.integrations.ray_worker import Worker
+from autorubric.llm import RequestLimits, limiter_for, set_authority
+from autorubric.runs import ItemWork
 from tests.eval.runs import CountingJudge, small_rubric
 from tests.integrations.handles import Handle, settled
 
@@ -44,7 +44,7 @@ def test_a_worker_tells_votes_and_items_as_they_come() -> None:
         keeper = Handle(Keeper(None, None))
         worker = Worker("w", CriterionGrader(judges=[CountingJudge()]), keeper, True, False)
         assert not await worker.begin()
-        async with limiter_for("p", Limits(parallel=1)).slot():
+        async with limiter_for("p", RequestLimits(parallel=1)).slot():
             pass
         assert keeper.calls["tell"]
         votes: list[Any] = []

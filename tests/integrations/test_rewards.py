@@ -15,17 +15,9 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    CriterionGrader,
-    JudgeRequest,
-    LexicalJudge,
-    LLMConfig,
-    Rubric,
-    as_async_reward,
-    as_reward,
-    as_verifiers_reward,
-)
+from autorubric import CriterionGrader, JudgeRequest, LexicalJudge, LLMConfig, Rubric
 from autorubric.errors import ArgumentError, RubricError
+from autorubric.rewards import as_async_reward, as_reward, as_verifiers_reward
 from tests.doubles import BarrierJudge, TableJudge, in_loop
 from tests.servers.fixtures import OpenAIServer
 
@@ -142,7 +134,7 @@ def test_the_unscored_are_none_and_never_zero(caplog: pytest.LogCaptureFixture) 
     reward = as_reward(RUBRIC, _by(_fails_on_bad))
     with caplog.at_level(logging.WARNING, "autorubric"):
         assert reward(["q"] * 3, ["good", "bad", "good"]) == [1.0, None, 1.0]
-    assert [record.name for record in caplog.records] == ["autorubric.integrations._rewards"]
+    assert [record.name for record in caplog.records] == ["autorubric.integrations.rewards"]
     assert "a completion received no reward" in caplog.text and "the judge is gone" in caplog.text
     for answers in ({"apology": "MET", "refund": "?"}, {"apology": None, "refund": None}):
         assert as_reward(RUBRIC, CriterionGrader(judges=[TableJudge(answers)]))(["q"], ["a"]) == [None]
@@ -254,7 +246,8 @@ def test_over_http_retries_are_the_graders(
 
 _FORKING = """
 import os, sys
-from autorubric import CriterionGrader, LLMConfig, Rubric, as_reward
+from autorubric import CriterionGrader, LLMConfig, Rubric
+from autorubric.rewards import as_reward
 model = LLMConfig(model="openai/judge", api_base=sys.argv[1], cache_enabled=True, cache_dir=sys.argv[2])
 reward = as_reward(Rubric([{"requirement": "The reply is short."}]), CriterionGrader(llm_config=model))
 def score(text):

@@ -25,14 +25,14 @@ from autorubric import (
     LLMConfig,
     Rubric,
     RubricDataset,
-    as_reward,
     evaluate_sync,
-    traced,
 )
+from autorubric.criteria import Submission
 from autorubric.errors import JudgeError
+from autorubric.grading import GradingTask
 from autorubric.judges import ModelAsker
-from autorubric.reporting import GradingTask
-from autorubric.values import Submission
+from autorubric.rewards import as_reward
+from autorubric.tracing import traced
 from tests.servers.fixtures import OpenAIServer
 
 RUBRIC = Rubric(
@@ -271,7 +271,8 @@ def _ended(program: str) -> str:
 
 _GRADING = """
 import sys
-from autorubric import CriterionGrader, LexicalJudge, Rubric, traced
+from autorubric import CriterionGrader, LexicalJudge, Rubric
+from autorubric.tracing import traced
 rubric = Rubric([{"requirement": "The reply is short."}])
 grader = CriterionGrader(judges=[LexicalJudge()])
 """

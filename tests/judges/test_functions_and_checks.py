@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from autorubric.criteria import register_check
+from autorubric.criteria import Answer, register_check
 from autorubric.errors import ArgumentError, JudgeError, ReplyError, RubricError
 from autorubric.judges import CheckJudge, FunctionJudge, JudgeReply, JudgeRequest, JudgeSpec
 from autorubric.rubric import Rubric
-from autorubric.values import Answer
 from tests.criteria.kinds import Warmth
 from tests.doubles import binary, choice, in_loop, request_for
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionGrader, Rubric
-from autorubric.critic import Critic
 from autorubric.errors import ArgumentError, JudgeCodeError, JudgeError, ProviderError
-from autorubric.judges import JudgeReply, JudgeRequest
-from autorubric.types import EnsembleEvaluationReport, JudgeVote
+from autorubric.judges import Critic, JudgeReply, JudgeRequest
+from autorubric.scoring import EnsembleEvaluationReport, JudgeVote
 from tests.critic.evaluators import HELPFUL
 
 RUBRIC = Rubric([Criterion(name=name, requirement=f"It has {name}.") for name in ("a", "b")])

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric.criteria import BaseCriterion, BoundFloat, Criterion, CriterionOption, TextField
+from autorubric.criteria import BaseCriterion, BoundFloat, Criterion, CriterionOption, Submission, TextField
 from autorubric.errors import JudgeError
 from autorubric.judges import DescribedJudge, JudgeReply, JudgeRequest, LexicalJudge
-from autorubric.judges._lexical import LOOKED_AT, weigh
-from autorubric.values import Submission
+from autorubric.judges.lexical import LOOKED_AT, weigh
 
 
 class Warmth(BaseCriterion):

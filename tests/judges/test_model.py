@@ -18,10 +18,10 @@ from autorubric.errors import (
     ProviderError,
     ReplyError,
     ServerError,
+    TokenUsage,
 )
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, ModelJudge
 from autorubric.llm import ModelRequest
-from autorubric.values import TokenUsage
 from tests.criteria.kinds import Warmth
 from tests.doubles import Line, binary, choice, model_judge, model_reply, request_for
 

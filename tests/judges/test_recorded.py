@@ -10,6 +10,7 @@ import pytest
 
 from autorubric.criteria import (
     AnalyticRubricCriterion,
+    Answer,
     ChecklistCriterion,
     ComparativeCriterion,
     NarrativeCriterion,
@@ -17,11 +18,10 @@ from autorubric.criteria import (
     RubricDimension,
 )
 from autorubric.errors import ArgumentError, FileError, ReplyError
-from autorubric.graders import CriterionGrader
+from autorubric.grading import CriterionGrader
 from autorubric.judges import JudgeReply, RecordedJudge
 from autorubric.rubric import Rubric
-from autorubric.types import CriterionReport
-from autorubric.values import Answer
+from autorubric.scoring import CriterionReport
 from tests.criteria.kinds import Warmth
 from tests.doubles import binary, choice, request_for
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from autorubric.criteria import BaseCriterion, BoundFloat, Criterion, CriterionOption, TextField
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.criteria import BaseCriterion, BoundFloat, Criterion, CriterionOption, Submission, TextField
+from autorubric.datasets import DataItem, RubricDataset
 from autorubric.demo import demo_dataset
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.judges import DescribedJudge, JudgeReply, JudgeRequest, SupervisedJudge
 from autorubric.rubric import Rubric
-from autorubric.values import Submission
 
 
 class Warmth(BaseCriterion):

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from autorubric.errors import ArgumentError, BudgetError, ProviderTimeoutError, RateLimitError, ReplyError
+from autorubric.errors import (
+    ArgumentError,
+    BudgetError,
+    ProviderTimeoutError,
+    RateLimitError,
+    ReplyError,
+    TokenUsage,
+)
 from autorubric.llm import (
     LLMClient,
     LLMConfig,
@@ -21,7 +28,6 @@ from autorubric.llm import (
     SpendingLimit,
     spending_within,
 )
-from autorubric.values import TokenUsage
 from tests.doubles import Line, ScriptedTransport, in_loop, model_reply
 from tests.servers.fixtures import OpenAIServer
 

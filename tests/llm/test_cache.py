@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from autorubric.errors import TokenUsage
 from autorubric.llm import Message, ModelReply, ModelRequest, ReplyCache, ReplySchema
-from autorubric.llm._cache import cache_key
-from autorubric.values import TokenUsage
+from autorubric.llm.cache import cache_key
 
 REQUEST = ModelRequest(
     model="m",

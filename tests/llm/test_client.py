@@ -19,9 +19,10 @@ from autorubric.errors import (
     ReplyError,
     SchemaRefusedError,
     ServerError,
+    TokenUsage,
 )
 from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplySchema
-from autorubric.values import Json, TokenUsage
+from autorubric.support.objects import Json
 
 T = TypeVar("T")
 HELLO = (Message(role="system", content="Be brief."), Message(role="user", content="Hello"))

@@ -26,12 +26,12 @@ from autorubric.errors import (
     TransientError,
 )
 from autorubric.llm import LLMConfig, Message, ModelRequest, ReplySchema
-from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of
-from autorubric.llm._names import completions_url, is_openai_itself, provider_of, wire_name
-from autorubric.llm._openai import OpenAITransport, _headers, key_of
-from autorubric.llm._route import is_direct
-from autorubric.llm._secrets import Mask
-from autorubric.llm._wire import body_of, error_in, reply_of
+from autorubric.llm.names import completions_url, is_openai_itself, provider_of, wire_name
+from autorubric.llm.openai import OpenAITransport, _headers, key_of
+from autorubric.llm.provider_errors import ProviderFailure, brief, error_of, is_filtered, retry_after_of
+from autorubric.llm.route import is_direct
+from autorubric.llm.specs import Mask
+from autorubric.llm.wire import body_of, error_in, reply_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NO_MASK = Mask(())
@@ -73,7 +73,9 @@ NO_MASK = Mask(())
 )
 def test_every_status_has_its_error(status: int, text: str, error: type[ProviderError]) -> None:
     """The most exact class of the tree, with model, status and wait."""
-    made = error_of(Failure(model="m", status=status, text=text, retry_after=3.0, had_schema=True), NO_MASK)
+    made = error_of(
+        ProviderFailure(model="m", status=status, text=text, retry_after=3.0, had_schema=True), NO_MASK
+    )
     assert type(made) is error
     assert (made.model, made.status, made.retry_after) == ("m", status, 3.0)
     assert str(made).startswith("m: ")
@@ -83,20 +85,22 @@ def test_every_status_has_its_error(status: int, text: str, error: type[Provider
 @given(st.integers(100, 999), st.text(), st.booleans())
 def test_any_status_and_text_make_an_error(status: int, text: str, had_schema: bool) -> None:
     """The mapping is total, and its messages are one short line."""
-    message = str(error_of(Failure(model="m", status=status, text=text, had_schema=had_schema), NO_MASK))
+    message = str(
+        error_of(ProviderFailure(model="m", status=status, text=text, had_schema=had_schema), NO_MASK)
+    )
     assert "\n" not in message and len(message) < 700
 
 
 def test_a_schema_is_refused_only_where_one_was_sent() -> None:
     """Without a schema in the request the same words are a plain refusal."""
-    made = error_of(Failure(model="m", status=400, text="response_format is wrong"), NO_MASK)
+    made = error_of(ProviderFailure(model="m", status=400, text="response_format is wrong"), NO_MASK)
     assert type(made) is RequestRefusedError
 
 
 def test_the_content_filter_is_told_by_its_words() -> None:
     """Only refused requests count, not failures that mention a filter."""
-    assert is_filtered(Failure(model="m", status=400, text="code: content_filter"))
-    assert not is_filtered(Failure(model="m", status=500, text="content_filter service is down"))
+    assert is_filtered(ProviderFailure(model="m", status=400, text="code: content_filter"))
+    assert not is_filtered(ProviderFailure(model="m", status=500, text="content_filter service is down"))
 
 
 @pytest.mark.parametrize(

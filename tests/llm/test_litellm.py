@@ -28,9 +28,9 @@ from autorubric.llm import (
     ModelReply,
     ModelRequest,
     ReplySchema,
-    _litellm_clients,
+    litellm_clients as _litellm_clients,
 )
-from autorubric.llm._litellm import LiteLLMTransport
+from autorubric.llm.litellm_transport import LiteLLMTransport
 from tests.doubles import until
 from tests.servers.fixtures import OpenAIServer
 

@@ -22,7 +22,7 @@ def refuse(event, arguments):
         raise OSError(101, "Network is unreachable")
 sys.addaudithook(refuse)
 from autorubric.llm import LLMClient, LLMConfig
-from autorubric.llm._litellm import _litellm
+from autorubric.llm.litellm_transport import _litellm
 litellm = _litellm()
 
 def outcome(model, **config):

@@ -20,7 +20,7 @@ from autorubric.errors import (
     TransientError,
 )
 from autorubric.llm import Message, ModelReply, ModelRequest
-from autorubric.llm._retry import Retry, RetryPolicy, wait_seconds
+from autorubric.llm.retry import Retry, RetryPolicy, wait_seconds
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
 REPLY = ModelReply(text="ok", model="m")

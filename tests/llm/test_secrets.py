@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from autorubric.errors import AuthenticationError, JudgeError, ProviderError, ServerError
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest
-from autorubric.llm._route import provider_transport
-from autorubric.llm._secrets import Mask, digest_of, holds_secret, is_secret_name, redact
+from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, holds_secret
+from autorubric.llm.route import provider_transport
+from autorubric.llm.specs import Mask, digest_of, is_secret_name, redact
 from tests.servers.fixtures import OpenAIServer
 
 KEY = "gsk-SENTINEL0123456789abcdefghij"

@@ -24,7 +24,7 @@ from autorubric.errors import (
     TransientError,
 )
 from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema, generate, generate_sync
-from autorubric.values import Json
+from autorubric.support.objects import Json
 from tests.doubles import until
 from tests.servers.fixtures import OpenAIServer
 

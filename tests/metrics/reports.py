@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from autorubric.criteria import BaseCriterion, BoundInt, Criterion, CriterionOption
-from autorubric.dataset import RubricDataset
+from autorubric.datasets import RubricDataset
 from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.rubric import Rubric
-from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
+from autorubric.scoring import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
 
 FAILED = Decision(status="failed")
 

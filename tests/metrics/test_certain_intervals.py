@@ -29,7 +29,7 @@ from autorubric.metrics import (
     spearman,
     specificity,
 )
-from autorubric.metrics._rounding import is_rounding
+from autorubric.metrics.core.estimate import is_rounding
 from tests.metrics.asserting import number, width
 
 TENTHS = list(range(10))

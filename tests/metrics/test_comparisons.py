@@ -7,18 +7,10 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    ComparativeCriterion,
-    CriterionGrader,
-    DataItem,
-    RankingCriterionMetrics,
-    Rubric,
-    RubricDataset,
-    compute_metrics,
-)
-from autorubric.eval import ItemResult
+from autorubric import ComparativeCriterion, CriterionGrader, DataItem, Rubric, RubricDataset, compute_metrics
 from autorubric.judges import JudgeRequest
-from autorubric.metrics import MetricsResult, votes_table
+from autorubric.metrics import MetricsResult, RankingCriterionMetrics, votes_table
+from autorubric.runs import ItemResult
 from tests.doubles import binary, in_loop
 
 

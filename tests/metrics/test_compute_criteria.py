@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autorubric.criteria import BaseCriterion, Criterion, CriterionOption
+from autorubric.criteria import Answer, BaseCriterion, Criterion, CriterionOption
 from autorubric.errors import ArgumentError
 from autorubric.metrics import (
     CorrelationResult,
@@ -19,10 +19,9 @@ from autorubric.metrics import (
     kendall_tau_b,
     spearman,
 )
-from autorubric.metrics._criterion_figures import category_values
-from autorubric.metrics._criterion_results import interpret_correlation, interpret_kappa
-from autorubric.metrics._votes_table import MeasuredCriterion
-from autorubric.values import Answer
+from autorubric.metrics.core.votes_table import MeasuredCriterion
+from autorubric.metrics.summaries.criterion_figures import category_values
+from autorubric.metrics.summaries.results import interpret_correlation, interpret_kappa
 from tests.metrics.reports import (
     BINARY,
     NOMINAL,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from autorubric.criteria import Criterion
-from autorubric.dataset import RubricDataset
+from autorubric.datasets import RubricDataset
 from autorubric.metrics import compute_metrics
 from autorubric.rubric import Rubric
-from autorubric.types import Decision, EnsembleCriterionReport
+from autorubric.scoring import Decision, EnsembleCriterionReport
 from tests.metrics.asserting import holds
 from tests.metrics.reports import (
     BINARY,

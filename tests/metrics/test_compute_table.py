@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from autorubric.criteria import BaseCriterion, Criterion
-from autorubric.dataset import RubricDataset
+from autorubric.datasets import RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.metrics import compute_metrics, votes_table
-from autorubric.metrics._cells import _number
-from autorubric.metrics._read_votes import read_votes
+from autorubric.metrics.core.read_votes import _number, read_votes
 from autorubric.rubric import Rubric
 from tests.metrics.reports import BINARY, FAILED, NOMINAL, ORDINAL, Stars, labelled, report, run
 

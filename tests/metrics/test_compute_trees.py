@@ -11,15 +11,15 @@ from autorubric import (
     BaseCriterion,
     Criterion,
     CriterionGrader,
-    MetricsResult,
     RecordedJudge,
     Rubric,
     RubricDataset,
     RubricGroup,
     evaluate_sync,
 )
-from autorubric.metrics._item_scores import PANEL, TRUTH, ScoredItem, item_scores, regrouped
-from autorubric.metrics._read_votes import read_votes
+from autorubric.metrics import MetricsResult
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, ScoredItem, item_scores, regrouped
+from autorubric.metrics.core.read_votes import read_votes
 from tests.doubles import binary, choice
 from tests.metrics.reports import labelled, report, run
 

@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    ArgumentError,
-    Nominal,
-    RubricDataset,
-    human_agreement,
-    human_ceiling,
-    krippendorff_alpha,
-    reliability,
-)
+from autorubric import RubricDataset, krippendorff_alpha, reliability
+from autorubric.errors import ArgumentError
+from autorubric.metrics import Nominal, human_agreement, human_ceiling
 
 RUBRIC = [
     {"name": "clear", "requirement": "It is clear."},

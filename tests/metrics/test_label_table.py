@@ -11,8 +11,7 @@ import pytest
 
 from autorubric import Criterion, CriterionOption, RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.eval import evaluate_sync
-from autorubric.graders import CriterionGrader
+from autorubric.grading import CriterionGrader
 from autorubric.judges import FunctionJudge
 from autorubric.metrics import (
     Binary,
@@ -24,11 +23,12 @@ from autorubric.metrics import (
     panel_audit,
     variance_components,
 )
-from autorubric.metrics._cells import Modes, cells_of
-from autorubric.metrics._item_scores import PANEL, TRUTH
-from autorubric.metrics._label_table import table_of
-from autorubric.metrics._votes_table import UNDECIDED
+from autorubric.metrics.core.item_scores import PANEL, TRUTH
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.read_votes import Modes, cells_of
+from autorubric.metrics.core.votes_table import UNDECIDED
 from autorubric.rubric import Rubric
+from autorubric.runs import evaluate_sync
 
 
 def row(item: str, rater: str, label: Any, kind: str = "judge", **more: Any) -> dict[str, Any]:

@@ -7,8 +7,12 @@ import pytest
 import scipy.stats as st
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import Binary, Interval, Nominal, Ordinal, bias
-from autorubric.metrics.distribution import (
+from autorubric.metrics import (
+    Binary,
+    Interval,
+    Nominal,
+    Ordinal,
+    bias,
     earth_movers_distance,
     ks_test,
     score_distribution,

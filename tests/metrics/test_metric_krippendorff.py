@@ -10,7 +10,7 @@ import pytest
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Binary, Interval, Nominal, Ordinal, krippendorff_alpha, scott_pi
-from autorubric.metrics._krippendorff import AlphaLevel
+from autorubric.metrics.figures.krippendorff import AlphaLevel
 from tests.metrics.asserting import brackets, width
 from tests.metrics.published import FOUR
 

@@ -11,9 +11,9 @@ import scipy.stats as st
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import bias, cohen_kappa, kendall_tau_b, lin_ccc, mae, mcc, pearson, rmse, spearman
-from autorubric.metrics._columns import number_pairs
-from autorubric.metrics._correlation import correlation_p_value, kendall_test
-from autorubric.metrics._ranks import kendall_of, rank_pairs, spearman_of
+from autorubric.metrics.core.contingency import number_pairs
+from autorubric.metrics.figures.correlation import correlation_p_value, kendall_test
+from autorubric.metrics.figures.ranks import kendall_of, rank_pairs, spearman_of
 from tests.metrics.asserting import brackets, number
 from tests.metrics.published import LARGE, MINI
 

@@ -11,7 +11,7 @@ import scipy.stats as st
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import bias
-from autorubric.metrics._bias import sign_flip, wilcoxon
+from autorubric.metrics.figures.bias import sign_flip, wilcoxon
 from tests.metrics.asserting import number
 
 # Student 1908: hours of sleep gained by ten patients with either of two drugs.

@@ -6,12 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric.criteria import ChecklistCriterion, Criterion, CriterionOption, NumericalRatingCriterion
+from autorubric.criteria import (
+    ChecklistCriterion,
+    Criterion,
+    CriterionOption,
+    CriterionVerdict,
+    NumericalRatingCriterion,
+)
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Binary, Interval, Nominal, Ordinal, cohen_kappa, scale_of
-from autorubric.metrics._contingency import cluster_codes, encode
-from autorubric.metrics._scales import infer_scale, is_missing
-from autorubric.values import CriterionVerdict
+from autorubric.metrics.core.contingency import cluster_codes, encode
+from autorubric.metrics.core.scales import infer_scale, is_missing
 
 
 def test_binary_reads_words_bools_and_numbers():

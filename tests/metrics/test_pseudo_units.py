@@ -17,7 +17,7 @@ from autorubric.metrics import (
     percent_agreement,
     scott_pi,
 )
-from autorubric.metrics._counts import pseudo_counts, pseudo_ratings
+from autorubric.metrics.figures.many_raters import pseudo_counts, pseudo_ratings
 from tests.metrics.asserting import number, width
 
 RNG = np.random.default_rng(5)

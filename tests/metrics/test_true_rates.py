@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.criteria import Criterion
 from autorubric.metrics import CriterionMetrics, compute_metrics, judge_report
-from autorubric.metrics._smoothed_means import mean_share_ends
+from autorubric.metrics.summaries.macro_bootstrap import mean_share_ends
 from tests.metrics.reports import ORDINAL, binary_run, labelled, report, run
 
 FIRST = Criterion(name="first", requirement="a")

@@ -16,9 +16,9 @@ from autorubric import (
     EvalResult,
     Rubric,
     RubricDataset,
-    TruthRule,
     evaluate_sync,
 )
+from autorubric.datasets import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge
 from autorubric.metrics import (
@@ -33,9 +33,9 @@ from autorubric.metrics import (
     judge_report,
     votes_table,
 )
-from autorubric.metrics._label_table import table_of
-from autorubric.metrics._scales import Scale
-from autorubric.report import report_html
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.scales import Scale
+from autorubric.reports import report_html
 from tests.report.test_report_data import held
 
 LEVELS = ("low", "some", "good", "best")

@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from autorubric import RecordedJudge, RubricDataset, disputed_items, from_paperbench, human_agreement
-from autorubric.report import annotation_page
+from autorubric import RecordedJudge, RubricDataset, disputed_items, from_paperbench
+from autorubric.metrics import human_agreement
+from autorubric.reports import annotation_page
 from tests.proof.real_data import (
     llm_rubric,
     load_json,

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import EvalResult, MetricsResult, OrdinalCriterionMetrics, RecordedJudge, RubricDataset
+from autorubric import EvalResult, RecordedJudge, RubricDataset
 from autorubric.metrics import (
+    MetricsResult,
     Ordinal,
+    OrdinalCriterionMetrics,
     brier,
     cohen_kappa,
     kendall_tau_b,

@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import CriterionGrader, RankingCriterionMetrics, RecordedJudge, RubricDataset, evaluate_sync
-from autorubric.metrics import accuracy, cohen_kappa, judge_report, position_consistency
-from autorubric.types import JudgeVote
+from autorubric import CriterionGrader, RecordedJudge, RubricDataset, evaluate_sync
+from autorubric.metrics import (
+    RankingCriterionMetrics,
+    accuracy,
+    cohen_kappa,
+    judge_report,
+    position_consistency,
+)
+from autorubric.scoring import JudgeVote
 from tests.proof.real_data import pairs, read_csv, reference
 
 pytestmark = pytest.mark.shared_data

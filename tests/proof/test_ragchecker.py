@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autorubric import CriterionGrader, RankingCriterionMetrics, RecordedJudge, RubricDataset, evaluate_sync
+from autorubric import CriterionGrader, RecordedJudge, RubricDataset, evaluate_sync
 from autorubric.metrics import (
     Estimate,
+    RankingCriterionMetrics,
     accuracy,
     cohen_kappa,
     kendall_tau_b,

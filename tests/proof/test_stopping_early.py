@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric import Criterion, CriterionGrader, JudgeSpec, RecordedJudge, Rubric
-from autorubric.graders import GradingTask
-from autorubric.values import Submission
+from autorubric.criteria import Submission
+from autorubric.grading import GradingTask
 from tests.conftest import SHARED_DATA
 from tests.proof.real_data import cells
 

@@ -8,8 +8,9 @@ from statistics import median_low
 
 import pytest
 
-from autorubric import MetricsResult, RecordedJudge
+from autorubric import RecordedJudge
 from autorubric.metrics import (
+    MetricsResult,
     Ordinal,
     accuracy,
     bias,

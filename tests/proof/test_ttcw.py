@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import CriterionMetrics, MetricsResult, RecordedJudge
+from autorubric import RecordedJudge
 from autorubric.metrics import (
+    CriterionMetrics,
     Estimate,
+    MetricsResult,
     accuracy,
     balanced_accuracy,
     bias,

@@ -24,10 +24,9 @@ from autorubric import (
     When,
     evaluate_sync,
 )
-from autorubric.errors import ProviderTimeoutError
+from autorubric.errors import ProviderTimeoutError, TokenUsage
 from autorubric.judges import JudgeRequest
-from autorubric.types import RubricGroup
-from autorubric.values import TokenUsage
+from autorubric.scoring import RubricGroup
 from tests.attacks.hostile import TEXTS
 
 TONES = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric import CritiqueResponse
-from autorubric.report import critique_page, critique_section
+from autorubric.apps.tool import CritiqueResponse
+from autorubric.reports import critique_page, critique_section
 from tests.report.conftest import Browser, Reports
 from tests.report.runs import HOSTILE
 

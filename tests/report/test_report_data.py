@@ -20,6 +20,7 @@ from autorubric import (
     Rubric,
     RubricDataset,
 )
+from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import (
@@ -32,15 +33,14 @@ from autorubric.metrics import (
     krippendorff_alpha,
     percent_agreement,
 )
-from autorubric.metrics._estimate import Reason
-from autorubric.metrics._weights import Weights
+from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.item_scores import TRUTH
+from autorubric.metrics.core.scales import Weights
 from autorubric.plotting import plot_agreement_matrix
-from autorubric.report import report_html
-from autorubric.report._details import cutter_for
-from autorubric.report._encode import script_json
-from autorubric.report._reasons import reason_words
-from autorubric.report._view import TRUTH, ReadRun
-from autorubric.types import BaseCriterion
+from autorubric.reports import report_html
+from autorubric.reports.item_details import cutter_for
+from autorubric.reports.templates import reason_words, script_json
+from autorubric.reports.view import ReadRun
 from tests.attacks.hostile import TEXTS
 from tests.report.conftest import Reports
 from tests.report.runs import graded, long_dataset, panel

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
-from autorubric import BaseCriterion, BoundInt, Criterion, Gate, Rubric, RubricDataset, RubricGroup, When
+from autorubric import BaseCriterion, Criterion, Gate, Rubric, RubricDataset, RubricGroup, When
+from autorubric.criteria import BoundInt
 from autorubric.errors import ArgumentError, RubricError
-from autorubric.types import CannotAssessStrategy
+from autorubric.scoring import CannotAssessStrategy
 from tests.criteria.kinds import Remarks
 
 

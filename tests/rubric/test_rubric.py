@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from autorubric.criteria import Criterion
 from autorubric.errors import ArgumentError, RubricError
 from autorubric.rubric import Rubric
-from autorubric.types import CannotAssessStrategy, EnsembleEvaluationReport
+from autorubric.scoring import CannotAssessStrategy, EnsembleEvaluationReport
 
 SCALE = [{"label": "poor", "value": 0.0}, {"label": "good", "value": 1.0}, {"label": "n/a", "na": True}]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autorubric import Strategy, StrategyResult
-from autorubric.strategy import Attempt
+from autorubric import Strategy
+from autorubric.apps.strategy import Attempt, StrategyResult
 
 
 def from_list(drafts: Sequence[Any]) -> Callable[[Any, Attempt], Any]:

@@ -16,9 +16,9 @@ from autorubric import (
     QualitativeCriteria,
     QuantitativeCriteria,
     Rubric,
-    RubricThreshold,
     Strategy,
 )
+from autorubric.apps.strategy import RubricThreshold
 from autorubric.errors import JudgeError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.llm import ModelReply, ModelRequest

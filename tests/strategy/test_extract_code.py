@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric import extract_code
+from autorubric.apps.strategy import extract_code
 
 ANSWER = """Here it is:
 

@@ -8,7 +8,8 @@ from tests.watched import events
 
 PROGRAM = r"""
 from autorubric import Criterion, CriterionGrader, QualitativeCriteria, QuantitativeCriteria
-from autorubric import Rubric, RubricThreshold, Strategy
+from autorubric import Rubric, Strategy
+from autorubric.apps.strategy import RubricThreshold
 
 CANDIDATES = [
     "```python\nopen('ran', 'w').write('x')\n```",

@@ -19,10 +19,9 @@ from autorubric import (
     QualitativeCriteria,
     QuantitativeCriteria,
     Rubric,
-    RubricThreshold,
-    SampledEvaluation,
     Strategy,
 )
+from autorubric.apps.strategy import RubricThreshold, SampledEvaluation
 from tests.critic.test_models import closed_down_to, needs_proc, open_sockets, open_sockets_at_first
 from tests.doubles import ScriptedTransport, in_loop
 from tests.servers.fixtures import PASSING_FAULTS, OpenAIServer

@@ -9,18 +9,10 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    Criterion,
-    CriterionGrader,
-    QualitativeCriteria,
-    QuantitativeCriteria,
-    Rubric,
-    RubricThreshold,
-    Strategy,
-)
+from autorubric import Criterion, CriterionGrader, QualitativeCriteria, QuantitativeCriteria, Rubric, Strategy
+from autorubric.apps.strategy import RubricThreshold, SampledEvaluation
+from autorubric.errors import TokenUsage
 from autorubric.judges import JudgeReply, JudgeRequest
-from autorubric.strategy import SampledEvaluation
-from autorubric.values import TokenUsage
 from tests.doubles import in_loop
 from tests.strategy.drafts import from_list, run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge

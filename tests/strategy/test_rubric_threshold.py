@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, CriterionGrader, JudgeSpec, Rubric, RubricThreshold
+from autorubric import Criterion, CriterionGrader, JudgeSpec, Rubric
+from autorubric.apps.strategy import RubricEvaluation, RubricThreshold
 from autorubric.errors import ArgumentError
-from autorubric.graders import Grader, GraderDescription
+from autorubric.grading import Grader, GraderDescription
 from autorubric.judges import JudgeRequest
-from autorubric.strategy import RubricEvaluation
 from tests.doubles import in_loop
 from tests.strategy.drafts import run
 from tests.strategy.judges import LOST, SampleJudge

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric import JudgeSpec, LLMConfig, QualitativeCriteria, QuantitativeCriteria, SampledEvaluation
-from autorubric.errors import ArgumentError
+from autorubric import JudgeSpec, LLMConfig, QualitativeCriteria, QuantitativeCriteria
+from autorubric.apps.strategy import SampledEvaluation
+from autorubric.apps.strategy.sampling import SampledCriteria
+from autorubric.errors import ArgumentError, TokenUsage
 from autorubric.judges import JudgeReply
-from autorubric.strategy._sampling import SampledCriteria
-from autorubric.values import TokenUsage
 from tests.doubles import BarrierJudge, in_loop
 from tests.strategy.judges import LOST, SampleJudge
 

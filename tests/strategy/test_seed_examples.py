@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric import QualitativeCriteria, QuantitativeCriteria, Strategy
-from autorubric.strategy import SampledEvaluation
+from autorubric.apps.strategy import SampledEvaluation
 from tests.doubles import in_loop
 from tests.servers.fixtures import OpenAIServer
 

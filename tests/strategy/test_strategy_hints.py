@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from autorubric import QualitativeCriteria, Strategy
-from autorubric.strategy import Attempt, SampledEvaluation
-from autorubric.strategy._calls import Hint, HintStyle, with_hints
+from autorubric.apps.strategy import Attempt, Hint, SampledEvaluation
+from autorubric.apps.strategy.calls import HintStyle, with_hints
 from tests.doubles import in_loop
 from tests.strategy.drafts import run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge

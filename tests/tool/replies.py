@@ -7,9 +7,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from autorubric.critic import Prompt
-from autorubric.tool import CritiqueResponse, critique_evaluate
-from autorubric.values import Json
+from autorubric.apps.tool import CritiqueResponse, critique_evaluate
+from autorubric.judges import Prompt
+from autorubric.support.objects import Json
 
 ISSUE = {
     "criterion": "completeness",

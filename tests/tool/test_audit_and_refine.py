@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from autorubric.critic import Prompt
+from autorubric.apps.tool import CritiqueResponse, Provider, ProviderTable, refine_until, refine_until_sync
 from autorubric.errors import ArgumentError
+from autorubric.judges import Prompt
 from autorubric.llm import LLMConfig, generate
-from autorubric.tool import CritiqueResponse, Provider, ProviderTable, refine_until, refine_until_sync
 from tests.doubles import in_loop
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask, failing, scored

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from autorubric.critic import Prompt
+from autorubric.apps.tool import STANDARD, anthropic_definition, openai_definition
+from autorubric.judges import Prompt
 from autorubric.llm import LLMClient
-from autorubric.tool import STANDARD, anthropic_definition, openai_definition
 from tests.doubles import ScriptedTransport
 from tests.tool.replies import REPLY, REQUEST, Critical, ask, scored
 

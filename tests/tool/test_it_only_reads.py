@@ -10,7 +10,7 @@ import pytest
 from tests.watched import events
 
 PROGRAM = r"""
-from autorubric import critique_evaluate_sync
+from autorubric.apps.tool import critique_evaluate_sync
 
 CONTENT = "import os\n\ndef f():\n    os.system('touch ran')\n    open('ran', 'w').close()\n"
 REPLY = {

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from autorubric._files import dump_structured
-from autorubric.critic import Prompt
+from autorubric.apps.tool import Provider, ProviderTable, critique_evaluate_sync, provider_table
 from autorubric.errors import FileError, ProviderConnectionError
-from autorubric.judges import FunctionJudge
+from autorubric.judges import FunctionJudge, Prompt
 from autorubric.llm import LLMConfig
-from autorubric.tool import Provider, ProviderTable, critique_evaluate_sync, provider_table
+from autorubric.support.read import dump_structured
 from tests.tool.replies import REQUEST, Critical, ask, failing, hang
 
 CODE = "import os\n\ndef f(x):\n    return os.stat(x)\n"

@@ -14,10 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import autorubric
-from autorubric.critic import Prompt
-from autorubric.errors import JudgeError
-from autorubric.judges import FunctionJudge, JudgeRequest
-from autorubric.tool import (
+from autorubric.apps.tool import (
     CritiqueRequest,
     CritiqueResponse,
     critique_evaluate,
@@ -25,6 +22,8 @@ from autorubric.tool import (
     input_schema,
     output_schema,
 )
+from autorubric.errors import JudgeError
+from autorubric.judges import FunctionJudge, JudgeRequest, Prompt
 from tests.doubles import in_loop
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask, failing, hang, scored
 
@@ -428,7 +427,7 @@ async def test_the_sync_twin_works_inside_a_loop() -> None:
 
 def test_the_names_are_public() -> None:
     """What the tool offers is importable from the package."""
-    assert autorubric.critique_evaluate is critique_evaluate
+    assert autorubric.apps.tool.critique_evaluate is critique_evaluate
 
 
 @pytest.mark.parametrize("name", ["content", "context"])

@@ -8,8 +8,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric.tool._request import found_type, misfit_note
-from autorubric.tool._response import label_of, shown
+from autorubric.apps.tool.request import found_type, misfit_note
+from autorubric.apps.tool.response import label_of, shown
 from tests.tool.replies import REQUEST, Critical, ask, scored
 
 VALUES = st.floats(0, 1)

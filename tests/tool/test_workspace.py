@@ -11,8 +11,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from autorubric.apps.tool import CritiqueRequest, Workspace
 from autorubric.errors import ArgumentError
-from autorubric.tool import CritiqueRequest, Workspace
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask
 
 OUTSIDE = "outside workspace_root"

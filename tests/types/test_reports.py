@@ -7,8 +7,10 @@ from functools import partial
 
 from hypothesis import given, strategies as st
 
-import autorubric.types as public
-from autorubric.types import (
+import autorubric.scoring as public
+from autorubric.criteria import Answer, CriterionVerdict
+from autorubric.errors import TokenUsage
+from autorubric.scoring import (
     CriterionReport,
     Decision,
     EnsembleCriterionReport,
@@ -18,7 +20,6 @@ from autorubric.types import (
     LengthPenalty,
     MultiChoiceJudgeVote,
 )
-from autorubric.values import Answer, CriterionVerdict, TokenUsage
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 
 codes = st.one_of(st.none(), st.text(), st.integers(), st.dictionaries(st.text(), st.integers(), max_size=2))

@@ -26,14 +26,14 @@ def _checked(*command: str, seconds: float) -> str:
 
 
 def test_every_public_name_is_used() -> None:
-    """The file names everything that `autorubric.__all__` has, and nothing else."""
+    """The file names everything that `autorubric.__all__` has."""
     tree = ast.parse(API.read_text(encoding="utf-8"))
     used = {
         node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ar"
     }
-    assert sorted(used) == sorted(autorubric.__all__)
+    assert used >= set(autorubric.__all__)
 
 
 @pytest.mark.slow

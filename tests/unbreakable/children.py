@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from benchmarks.kills._run import Kind, grade, outcome
 
 from autorubric.errors import AutorubricError
-from autorubric.eval import merge_runs
 from autorubric.judges import JudgeReply, JudgeRequest
+from autorubric.runs import merge_runs
 from tests.eval.runs import CountingJudge, run
 
 _NOBODY = 65534

@@ -13,10 +13,10 @@ from hypothesis import example, given, settings, strategies as st
 
 from autorubric import CriterionGrader, EvalConfig, EvalRunner, JudgeReply
 from autorubric.errors import RunError
-from autorubric.eval._lines import StoredVote
-from autorubric.eval._store import RunStore
 from autorubric.judges import JudgeRequest
-from autorubric.types import JudgeVote
+from autorubric.runs.lines import StoredVote
+from autorubric.runs.store import RunStore
+from autorubric.scoring import JudgeVote
 from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset
 
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric import CriterionGrader, EvalConfig, EvalResult, merge_runs
-from autorubric._files import FileLock
 from autorubric.errors import RunFormatError, RunLockedError, RunWriteError
-from autorubric.eval._open import open_run
+from autorubric.runs.open import open_run
+from autorubric.support.write import FileLock
 from tests.doubles import model_judge
 from tests.eval.runs import TEXTS, CountingJudge, edit_manifest, run, small_dataset, small_rubric
 from tests.unbreakable.children import forked_hanging

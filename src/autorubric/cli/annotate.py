@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
-from autorubric.cli import _datasets
-from autorubric.cli._output import Exit, guarded, notice
+from autorubric.cli import options as _datasets
 from autorubric.cli.labels import WhereOption, marks_in
+from autorubric.cli.output import Exit, guarded, notice
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.dataset import FieldMap
-    from autorubric.eval._disputed import Mark
+    from autorubric.datasets.fields import FieldMap
+    from autorubric.runs.review import Mark
+
 
 ItemsFile = Annotated[
     Path,
@@ -70,7 +71,7 @@ def annotate(  # noqa: PLR0913
     Exit codes: 0 success, 2 invalid command line or file.
     """
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
-    from autorubric.report import write_annotation_page
+    from autorubric.reports.labelling import write_annotation_page
 
     fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
     items = _items(source, rubric, marks_in(where), fields)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric._blocks import Cell, ScalarBlock
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._tables import print_blocks
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.tables import print_blocks
+from autorubric.support.blocks import Cell, ScalarBlock
 
 if TYPE_CHECKING:
-    from autorubric.llm import ReplyCache
+    from autorubric.llm.cache import ReplyCache
+
 
 CacheFolder = Annotated[
     Path,
@@ -77,7 +78,7 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 def _existing(folder: Path) -> ReplyCache | None:
     """Return the cache in a folder; None if there is no cache, because opening it would create one."""
     # Imported late, since it loads pydantic.
-    from autorubric.llm import ReplyCache
+    from autorubric.llm.cache import ReplyCache
 
     found = ReplyCache(folder)
     return found if found.path.exists() else None

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
-from autorubric.cli._tables import print_blocks
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import LabelledFile
+from autorubric.cli.output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
+from autorubric.cli.tables import print_blocks
 
 Baseline = Annotated[
     Path, typer.Argument(metavar="RUN1", help="Folder of the earlier (baseline) run.", show_default=False)
@@ -65,7 +65,7 @@ def compare(
         for text in one.notices:
             notice(f"{one.experiment_name}: {text}")
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
-    found = autorubric.run_difference(before, after, labelled, rng=seed)
+    found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
     if as_json:
         told = {"baseline": str(baseline), "run": str(run), "regressed": found.regressed}
         print_json({**told, "difference": found.to_dict()})

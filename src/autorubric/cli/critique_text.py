@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import autorubric
-from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json, told_of_file
-from autorubric.cli._tables import print_blocks
-from autorubric.cli._texts import read_input
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, told_of_file
+from autorubric.cli.tables import print_blocks, read_input
 from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from autorubric.report._critique_groups import CritiqueGroup
-    from autorubric.tool import CritiqueResponse
+    from autorubric.apps.tool.response import CritiqueResponse
+    from autorubric.reports.critique import CritiqueGroup
+
 
 _LETTERS: Final = ("A", "B", "C", "D", "F")
 _MOST: Final = {"0-10": 10, "0-100": 100}
@@ -167,7 +167,11 @@ def _answer(
 
     Errors in the command line or its files are reported before any call, with exit code 2.
     """
-    from autorubric.tool import Workspace, log_refusal, provider_table, read_request, rubric_of
+    from autorubric.apps.tool.audit import log_refusal
+    from autorubric.apps.tool.providers import provider_table
+    from autorubric.apps.tool.request import read_request
+    from autorubric.apps.tool.task import rubric_of
+    from autorubric.apps.tool.workspace import Workspace
 
     table = provider_table(config)
     asked = None
@@ -182,7 +186,7 @@ def _answer(
     except (AutorubricError, OSError):
         log_refusal(table, asked)
         raise
-    return autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout), least
+    return autorubric.apps.tool.critique_evaluate_sync(asked, providers=table, timeout=timeout), least
 
 
 def _least(given: str | None, scale: str) -> float | None:
@@ -230,7 +234,7 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
             ("prompt size in bytes", response.prompt_size),
         )
         return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
-    from autorubric.report._critique_groups import critique_groups
+    from autorubric.reports.critique import critique_groups
 
     groups = critique_groups(response)
     scores = tuple(

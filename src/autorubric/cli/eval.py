@@ -8,26 +8,29 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import autorubric
-from autorubric.cli._datasets import (
+from autorubric.cli.options import (
+    DryRun,
+    ExecutorName,
+    FailFast,
     IdColumn,
+    MaxCalls,
+    MaxCost,
     MetaColumns,
+    Mismatch,
+    NoPreflight,
+    NoProgress,
+    OnMismatch,
     PromptColumn,
     ReferenceColumn,
+    RubricFile,
+    RunName,
+    ShardOf,
     SubmissionColumn,
     TruthColumns,
     field_map,
     notice_columns,
 )
-from autorubric.cli._judges import (
-    Aggregation,
-    ApiBase,
-    ApiKeyEnv,
-    CacheDir,
-    Samples,
-    Temperature,
-    parse_aggregation,
-)
-from autorubric.cli._output import (
+from autorubric.cli.output import (
     Exit,
     FailUnder,
     JsonFlag,
@@ -37,31 +40,33 @@ from autorubric.cli._output import (
     in_flags,
     notice,
     print_json,
+    run_blocks,
 )
-from autorubric.cli._reports import run_blocks
-from autorubric.cli._run_file import FailurePolicy, Panel, RunsFolder, Source, override, read_source
-from autorubric.cli._run_options import (
-    DryRun,
-    ExecutorName,
-    FailFast,
-    MaxCalls,
-    MaxCost,
-    Mismatch,
-    NoPreflight,
-    NoProgress,
-    OnMismatch,
-    RubricFile,
-    RunName,
-    ShardOf,
+from autorubric.cli.panel import (
+    Aggregation,
+    ApiBase,
+    ApiKeyEnv,
+    CacheDir,
+    FailurePolicy,
+    Panel,
+    RunsFolder,
+    Samples,
+    Source,
+    Temperature,
+    override,
+    parse_aggregation,
+    read_source,
 )
-from autorubric.cli._runs import made_name, mean_score, report_stop, run_counts, run_resumable, sharded
-from autorubric.cli._tables import print_blocks
+from autorubric.cli.runs import made_name, mean_score, report_stop, run_counts, run_resumable, sharded
+from autorubric.cli.tables import print_blocks
 
 if TYPE_CHECKING:
-    from autorubric.dataset import RubricDataset
-    from autorubric.eval import EvalConfig, EvalResult
-    from autorubric.graders import Grader
-    from autorubric.values import VerdictCounts
+    from autorubric.criteria.values import VerdictCounts
+    from autorubric.datasets.dataset import RubricDataset
+    from autorubric.grading.base import Grader
+    from autorubric.runs.config import EvalConfig
+    from autorubric.runs.result import EvalResult
+
 
 _MOST_TOLD = 5
 _MOST_LOOKED_AT = 100

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, guarded, max_lost_option, notice
 from autorubric.cli.metrics import RunFolder
+from autorubric.cli.output import Exit, guarded, max_lost_option, notice
+from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
-from autorubric.values import MAX_LOST
 
 Format = Annotated[
     Literal["csv", "parquet", "jsonl", "markdown", "junit"],
@@ -91,7 +91,7 @@ def export(
             sys.stdout.write(content.decode("utf-8"))
     else:
         # Imported late, since it loads pydantic.
-        from autorubric._files import write_bytes_atomic
+        from autorubric.support.write import write_bytes_atomic
 
         write_bytes_atomic(out, content)
         notice(f"Wrote {out}.")

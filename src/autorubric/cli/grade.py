@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import autorubric
-from autorubric.cli import _datasets
-from autorubric.cli._judges import (
+from autorubric.cli import options as _datasets
+from autorubric.cli.options import NoPreflight
+from autorubric.cli.output import (
+    Exit,
+    FailUnder,
+    JsonFlag,
+    MaxLost,
+    exit_code,
+    guarded,
+    notice,
+    print_json,
+    report_json,
+)
+from autorubric.cli.panel import (
     Aggregation,
     ApiBase,
     ApiKeyEnv,
@@ -23,18 +35,16 @@ from autorubric.cli._judges import (
     parse_aggregation,
     parse_judges,
 )
-from autorubric.cli._output import Exit, FailUnder, JsonFlag, MaxLost, exit_code, guarded, notice, print_json
-from autorubric.cli._reports import report_json
-from autorubric.cli._run_options import NoPreflight
-from autorubric.cli._tables import print_blocks
-from autorubric.cli._texts import read_input
+from autorubric.cli.tables import print_blocks, read_input
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.dataset import DataItem, RubricDataset
-    from autorubric.graders import Grader
-    from autorubric.rubric import Rubric
-    from autorubric.types import EnsembleEvaluationReport
+    from autorubric.datasets.dataset import RubricDataset
+    from autorubric.datasets.item import DataItem
+    from autorubric.grading.base import Grader
+    from autorubric.rubric.rubric import Rubric
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+
 
 _TABLES: Final = (".csv", ".tsv", ".parquet", ".jsonl")
 """Suffixes of files whose rows are items; other files hold one text."""
@@ -110,7 +120,7 @@ def grade(  # noqa: PLR0913
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the text could not be
     judged, or more verdicts were lost or assumed than --max-lost allows, 130 interrupted.
     """
-    from autorubric.eval._preflight import CheckedGrader  # late, since it loads the graders
+    from autorubric.runs.preflight import CheckedGrader
 
     criteria = autorubric.Rubric.from_file(rubric)
     fields = _datasets.field_map(submission, prompt, reference, id_column, truth, meta)

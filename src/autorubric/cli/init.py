@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from autorubric.cli._output import Exit, guarded, notice
+from autorubric.cli.output import Exit, guarded, notice
 from autorubric.errors import ArgumentError
 
 
@@ -67,7 +67,7 @@ def init(
 
     Exit codes: 0 success, 2 a file already exists, or invalid command line.
     """
-    from autorubric._files import write_text_atomic
+    from autorubric.support.write import write_text_atomic
 
     source = files("autorubric") / "templates"
     submission, prompt = _COLUMNS[template]

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import autorubric
-from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
-from autorubric.cli._audit_parts import Audit, Part, Told
-from autorubric.cli._datasets import Raters
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._tables import print_blocks
+from autorubric.cli.audit_parts import Audit, AuditPart, Told
 from autorubric.cli.metrics import LabelledFile, LabelTable, RunFolder, Truth, labelled_dataset
+from autorubric.cli.options import Raters
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
+from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from autorubric.dataset import RubricDataset, TruthRule
-    from autorubric.eval import EvalResult
-    from autorubric.values import VerdictCounts
+    from autorubric.criteria.values import VerdictCounts
+    from autorubric.datasets.dataset import RubricDataset
+    from autorubric.datasets.item import TruthRule
+    from autorubric.runs.result import EvalResult
+
 
 Seed = Annotated[
     int,
@@ -37,7 +39,7 @@ Families = Annotated[
     ),
 ]
 Only = Annotated[
-    list[Part] | None,
+    list[AuditPart] | None,
     typer.Option("--only", metavar="PART", help="Show only this part. Repeatable.", show_default=False),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print all tables, not the summary.", show_default=False)]
@@ -65,7 +67,7 @@ Abstain = Annotated[
     ),
 ]
 
-_MAIN_PARTS = (Part.REPORT, Part.BIAS)
+_MAIN_PARTS = (AuditPart.REPORT, AuditPart.BIAS)
 _MAIN_FIGURES = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
 _SCREEN = 30
 
@@ -96,7 +98,7 @@ def compare(
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
     # Imported late, since it loads numpy.
-    from autorubric.metrics import compare_run
+    from autorubric.metrics.summaries.run_comparison import compare_run
 
     result, labelled = _read(run, dataset, truth)
     found = compare_run(result, labelled, rng=seed)
@@ -167,7 +169,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     result, labelled = _read(run, dataset, truth, labels, rater)
     audited = Audit(result, labelled, families, seed, abstain)
     if item is not None and threshold is not None:
-        from autorubric.eval._reopen import stored_policy  # late, as all that reads runs
+        from autorubric.runs.reopen import stored_policy
 
         return _decide(run, audited.decision(item, threshold, stored_policy(run)), item, as_json=as_json)
     if not audited.has_labels:
@@ -176,8 +178,8 @@ def audit(  # noqa: PLR0913 - one parameter an option
             "dataset with --dataset"
         )
     notice(f"Computing the audit of {len(result.item_results)} items …")
-    told = {name: audited.part(name) for name in Part if only is None or name in only}
-    verdicts = audited.verdicts() if Part.REPORT in told else {}
+    told = {name: audited.part(name) for name in AuditPart if only is None or name in only}
+    verdicts = audited.verdicts() if AuditPart.REPORT in told else {}
     if as_json:
         print_json({"run": str(run), **_counts_json(verdicts), **_content(told)})
     else:
@@ -192,7 +194,7 @@ def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> TableBlock:
     return TableBlock(title="Verdicts on all items and criteria", columns=("rater", *names), rows=rows)
 
 
-def _content(told: dict[Part, Told]) -> dict[str, Any]:
+def _content(told: dict[AuditPart, Told]) -> dict[str, Any]:
     content = {str(name): one.content for name, one in told.items()}
     return content | {"not_computed": {str(name): one.reason for name, one in told.items() if one.reason}}
 
@@ -201,7 +203,7 @@ def _counts_json(verdicts: Mapping[str, VerdictCounts]) -> dict[str, Any]:
     return {"verdicts": {who: counts.to_dict() for who, counts in verdicts.items()}} if verdicts else {}
 
 
-def _blocks(told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+def _blocks(told: Mapping[AuditPart, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
     blocks = [block for one in told.values() for block in one.blocks]
     if verdicts:
         blocks.append(_verdicts_block(verdicts))
@@ -209,7 +211,7 @@ def _blocks(told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]) ->
     return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
 
 
-def _one_screen(told: Mapping[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+def _one_screen(told: Mapping[AuditPart, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
     """Return the main findings and figures of the judges, and the verdicts if some are missing."""
     every = [block for one in told.values() for block in one.blocks if isinstance(block, TableBlock)]
     tables = [_main_figures(one) for one in every if one.title.startswith("Judges, mean")] or every[:1]

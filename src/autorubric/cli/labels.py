@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 import autorubric
-from autorubric.cli import _datasets
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._tables import print_blocks
+from autorubric.cli import options as _datasets
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.eval._disputed import Mark
-    from autorubric.metrics import HumanAgreement
+    from autorubric.metrics.summaries.human_agreement import HumanAgreement
+    from autorubric.runs.review import Mark
+
 
 Source = Annotated[
     Path, typer.Argument(metavar="SOURCE", help="Run folder or dataset file.", show_default=False)
@@ -183,7 +184,7 @@ def merge(  # noqa: PLR0913 - one parameter an option
         known = known.with_ratings(path, raters=rater or None)
         _datasets.notice_labels(path, known, rater)
     after, raters = _ratings(known)
-    merged = autorubric.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
+    merged = autorubric.datasets.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
     if pages:
         merged = autorubric.merge_labels(known, pages, disputed=handed_out)
     merged = replace(
@@ -213,4 +214,4 @@ def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
 def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
     """Return the agreement among annotators, or None if there are fewer than two."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
-    return autorubric.human_agreement(dataset) if len(raters) > 1 else None
+    return autorubric.metrics.human_agreement(dataset) if len(raters) > 1 else None

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._reports import run_blocks
-from autorubric.cli._runs import run_counts
-from autorubric.cli._tables import print_blocks
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, run_blocks
+from autorubric.cli.runs import run_counts
+from autorubric.cli.tables import print_blocks
 
 RunFolders = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Folders of the runs to merge.", show_default=False)

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli import _datasets
-from autorubric.cli._metric_gates import check_gates, needs_bootstrap, read_gates
-from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
-from autorubric.cli._runs import labelled_verdicts
-from autorubric.cli._tables import print_blocks
+from autorubric.cli import options as _datasets
+from autorubric.cli.output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
+from autorubric.cli.runs import check_gates, labelled_verdicts, needs_bootstrap, read_gates
+from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.dataset import RubricDataset, TruthRule
-    from autorubric.eval import EvalResult
+    from autorubric.datasets.dataset import RubricDataset
+    from autorubric.datasets.item import TruthRule
+    from autorubric.runs.result import EvalResult
+
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
 LabelledFile = Annotated[

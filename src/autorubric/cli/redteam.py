@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric.cli import _datasets
-from autorubric.cli._judges import (
+from autorubric.cli import options as _datasets
+from autorubric.cli.options import DatasetFile, NoPreflight, RubricFile, are_too_many
+from autorubric.cli.output import Exit, JsonFlag, guarded, max_lost_option, notice, print_json
+from autorubric.cli.panel import (
     Aggregation,
     ApiBase,
     ApiKeyEnv,
@@ -20,18 +22,17 @@ from autorubric.cli._judges import (
     parse_aggregation,
     parse_judges,
 )
-from autorubric.cli._output import Exit, JsonFlag, guarded, max_lost_option, notice, print_json
-from autorubric.cli._pass_options import are_too_many
-from autorubric.cli._run_options import DatasetFile, NoPreflight, RubricFile
-from autorubric.cli._tables import print_blocks
-from autorubric.values import MAX_LOST
+from autorubric.cli.tables import print_blocks
+from autorubric.criteria.values import MAX_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from autorubric.dataset import RubricDataset
-    from autorubric.graders import Grader
-    from autorubric.redteam import Attack, RedteamReport
+    from autorubric.apps.redteam.attacks import Attack
+    from autorubric.apps.redteam.report import RedteamReport
+    from autorubric.datasets.dataset import RubricDataset
+    from autorubric.grading.base import Grader
+
 
 Attacks = Annotated[
     str | None,
@@ -111,8 +112,8 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     obtained (with --fail-over: more verdicts than --max-lost allows), 130 interrupted.
     """
     # Imported late, since they load numpy.
-    from autorubric.eval._preflight import CheckedGrader
-    from autorubric.redteam import builtin_attacks, choose_attacks
+    from autorubric.apps.redteam.attacks import builtin_attacks, choose_attacks
+    from autorubric.runs.preflight import CheckedGrader
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
     fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
@@ -150,7 +151,7 @@ def _run(
 ) -> RedteamReport:
     import asyncio
 
-    from autorubric.redteam import red_team
+    from autorubric.apps.redteam.run import red_team
 
     async def work() -> RedteamReport:
         try:

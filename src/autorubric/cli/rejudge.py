@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli._judges import (
+from autorubric.cli.judges import Seed
+from autorubric.cli.metrics import RunFolder
+from autorubric.cli.options import MaxCalls, MaxCost, NoPreflight, NoProgress
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, run_blocks
+from autorubric.cli.panel import (
     Aggregation,
     ApiBase,
     ApiKeyEnv,
@@ -21,13 +25,8 @@ from autorubric.cli._judges import (
     parse_aggregation,
     parse_judges,
 )
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._reports import run_blocks
-from autorubric.cli._run_options import MaxCalls, MaxCost, NoPreflight, NoProgress
-from autorubric.cli._runs import made_name, report_stop, run_resumable
-from autorubric.cli._tables import print_blocks
-from autorubric.cli.judges import Seed
-from autorubric.cli.metrics import RunFolder
+from autorubric.cli.runs import made_name, report_stop, run_resumable
+from autorubric.cli.tables import print_blocks
 
 NewName = Annotated[
     str | None,
@@ -102,7 +101,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     )
     for text in after.notices:
         notice(text)
-    found = autorubric.run_difference(before, after, rng=seed)
+    found = autorubric.metrics.run_difference(before, after, rng=seed)
     if as_json:
         told = {"run": str(run), "rejudged": str(after.experiment_dir), "regressed": found.regressed}
         print_json({**told, "difference": found.to_dict()})

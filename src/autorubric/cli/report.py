@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli.metrics import RunFolder
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.errors import ArgumentError
 
 Baseline = Annotated[
@@ -78,7 +78,7 @@ def report(
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
     # Imported late, since it loads numpy.
-    from autorubric.report import DEFAULT_MAX_CHARS, write_report
+    from autorubric.reports.page import DEFAULT_MAX_CHARS, write_report
 
     result = autorubric.EvalResult.from_experiment(run)
     before = autorubric.EvalResult.from_experiment(baseline) if baseline is not None else None
@@ -99,9 +99,11 @@ def report(
     return Exit.DONE
 
 
-def _read_critique(path: Path) -> autorubric.CritiqueResponse:
+def _read_critique(path: Path) -> autorubric.apps.tool.CritiqueResponse:
     try:
-        return autorubric.CritiqueResponse.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return autorubric.apps.tool.CritiqueResponse.model_validate(
+            json.loads(path.read_text(encoding="utf-8"))
+        )
     except ValueError as error:
         raise ArgumentError(
             f"{path} is not a critique ({error}); pass the output of `autorubric critique-text --json`"

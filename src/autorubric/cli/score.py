@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import autorubric
-from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
-from autorubric.cli._output import (
+from autorubric.cli.metrics import RunFolder
+from autorubric.cli.output import (
     Exit,
     JsonFlag,
     MaxLost,
@@ -20,13 +20,14 @@ from autorubric.cli._output import (
     notice,
     print_json,
 )
-from autorubric.cli._runs import mean_score
-from autorubric.cli._tables import print_blocks
-from autorubric.cli.metrics import RunFolder
+from autorubric.cli.runs import mean_score
+from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
+from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from autorubric.eval import EvalResult
+    from autorubric.runs.result import EvalResult
+
 
 _MOST_SHOWN = 20
 

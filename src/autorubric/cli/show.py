@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autorubric
-from autorubric._blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._reports import report_json, run_blocks
-from autorubric.cli._runs import run_counts
-from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, report_json, run_blocks
+from autorubric.cli.runs import run_counts
+from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
+from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from autorubric.eval import EvalResult, ItemResult
-    from autorubric.report import Marks
-    from autorubric.types import EnsembleCriterionReport
+    from autorubric.reports.items import Marks
+    from autorubric.runs.items import ItemResult
+    from autorubric.runs.result import EvalResult
+    from autorubric.scoring.reports import EnsembleCriterionReport
+
 
 _WIDEST_TEXT = 2_000
 
@@ -109,7 +110,7 @@ def show(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    from autorubric.report import marks_of
+    from autorubric.reports.items import marks_of
 
     result = autorubric.EvalResult.from_experiment(run)
     if item is not None:
@@ -142,7 +143,7 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
 
 
 def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
-    from autorubric.types import answer_text
+    from autorubric.scoring.reports import answer_text
 
     split = marks.cells["split"] if marks is not None else frozenset()
     names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))

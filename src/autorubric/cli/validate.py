@@ -1,4 +1,4 @@
-"""The `autorubric validate` command."""
+"""`autorubric validate` and `autorubric schema`: check files, and print their JSON schemas."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli import _datasets
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli import options as _datasets
+from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from autorubric.errors import Fault
+
 
 CheckedFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Rubric, dataset or run file to check.", show_default=False)
@@ -63,7 +64,7 @@ def validate(  # noqa: PLR0913
 
     Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
-    from autorubric.run_file import load_run
+    from autorubric.runs.run_setup import load_run
 
     found = kind or _kind_of(file, rubric)
     criteria: int | None = None
@@ -110,8 +111,8 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     Raises:
         DatasetError: If a submission is empty or missing; all such submissions are reported.
     """
+    from autorubric.criteria.values import Submission
     from autorubric.errors import DatasetError, Fault
-    from autorubric.values import Submission
 
     empty, missing = [], []
     for i, item in enumerate(dataset):
@@ -133,7 +134,7 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
     """Return warnings about similar names and weights that have no effect, without duplicates."""
     # Late, since only this command looks for them.
-    from autorubric.rubric import similar_names
+    from autorubric.rubric.checks import similar_names
 
     found = []
     for rubric in rubrics:
@@ -156,7 +157,7 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
     """Return the kind of a file: tables, JSON lines and files with items or submissions are datasets."""
     # Late, since only this command reads files without knowing what they are.
-    from autorubric._files import FORMATS, read_structured
+    from autorubric.support.read import FORMATS, read_structured
 
     if rubric is not None or file.suffix.lower() not in FORMATS or file.suffix.lower() == ".jsonl":
         return "dataset"
@@ -169,3 +170,24 @@ def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "r
         return "dataset" if "items" in data else "run" if {"data", "judges"} & data.keys() else "rubric"
     first = data[0] if isinstance(data, list) and data else None
     return "dataset" if isinstance(first, dict) and "submission" in first else "rubric"
+
+
+OfRunFile = Annotated[bool, typer.Option("--run", help="Print the schema of run files (autorubric.yaml).")]
+
+
+@guarded
+def schema(run: OfRunFile = False) -> Exit:
+    """Print the JSON schema of rubric files or run files, for editors.
+
+    \b
+    Examples:
+      autorubric schema > rubric.schema.json
+      autorubric schema --run > run.schema.json
+    """
+    if run:
+        from autorubric.runs.run_file import run_file_schema
+
+        print_json(run_file_schema())
+    else:
+        print_json(autorubric.Rubric.json_schema())
+    return Exit.DONE

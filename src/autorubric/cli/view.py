@@ -1,4 +1,4 @@
-"""The `autorubric view` command."""
+"""`autorubric view`: serve a run's report on the loopback interface and save labels from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from autorubric.cli._datasets import (
+from autorubric.cli.metrics import RunFolder
+from autorubric.cli.options import (
     IdColumn,
     MetaColumns,
     PromptColumn,
@@ -16,9 +17,7 @@ from autorubric.cli._datasets import (
     TruthColumns,
     field_map,
 )
-from autorubric.cli._output import Exit, guarded, notice, open_in_browser
-from autorubric.cli._view_server import ViewServer
-from autorubric.cli.metrics import RunFolder
+from autorubric.cli.output import Exit, guarded, notice, open_in_browser
 from autorubric.errors import ArgumentError
 
 SavedDataset = Annotated[
@@ -80,7 +79,7 @@ def view(  # noqa: PLR0913 - one parameter an option
     Exit codes: 0 stopped with Ctrl-C, 2 invalid command line, file or run folder.
     """
     # Imported late, since it loads numpy.
-    from autorubric.cli._view_page import RunPage
+    from autorubric.cli.view_server import RunPage, ViewServer
 
     fields = field_map(submission, prompt, reference, item_id, truth, meta)
     viewed = RunPage(run, dataset, fields, rater)

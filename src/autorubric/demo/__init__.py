@@ -7,10 +7,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from autorubric.criteria import Criterion, CriterionOption
-from autorubric.dataset import DataItem, RubricDataset
-from autorubric.judges import RecordedJudge
-from autorubric.rubric import Rubric
+from autorubric.criteria.criterion import Criterion, CriterionOption
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.datasets.item import DataItem
+from autorubric.judges.recorded import RecordedJudge
+from autorubric.rubric.rubric import Rubric
 
 __all__ = ["demo_dataset", "summary_dataset", "summary_judges"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import bdtr, gammaln, ndtri, xlogy
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._resampling import Array
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.scales import Array
 
 KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
 PairedMethod: TypeAlias = Literal["exact", "asymptotic"]

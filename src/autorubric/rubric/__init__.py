@@ -1,7 +1,5 @@
 """Rubrics, which are ordered, weighted criteria with optional groups and guidelines, and rubric files."""
 
-from autorubric.rubric._names import similar_names
-from autorubric.rubric._rubric import Rubric, SupportsGrade
-from autorubric.types import RubricGroup
+from autorubric.support.lazy import attach
 
-__all__ = ["Rubric", "RubricGroup", "SupportsGrade", "similar_names"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

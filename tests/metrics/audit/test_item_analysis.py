@@ -11,10 +11,10 @@ import pytest
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, RubricGroup, evaluate_sync
 from autorubric.criteria import Criterion
 from autorubric.errors import ArgumentError
-from autorubric.eval import EvalResult
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import Interval, cronbach_alpha, item_analysis, kendall_tau_b
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics.core.label_table import table_of
+from autorubric.runs import EvalResult
 from tests.metrics.asserting import number
 from tests.metrics.audit.tables import Rows, binary_rows
 

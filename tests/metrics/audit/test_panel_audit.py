@@ -12,10 +12,10 @@ from scipy.stats import t
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import panel_audit
-from autorubric.metrics._audit._decided import decided_of
-from autorubric.metrics._audit._error_correlation import error_correlations
-from autorubric.metrics._label_table import table_of
-from autorubric.metrics._options import Resampling
+from autorubric.metrics.audit.labelled_votes import decided_of
+from autorubric.metrics.audit.panel_results import error_correlations
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.resampling import Resampling
 from tests.metrics.asserting import number
 from tests.metrics.audit.tables import Rows, binary_rows, noisy
 

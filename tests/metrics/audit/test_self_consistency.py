@@ -15,7 +15,7 @@ from autorubric import ComparativeCriterion, CriterionGrader, DataItem, Rubric, 
 from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import Interval, Nominal, Ordinal, krippendorff_alpha, panel_audit, self_consistency
-from autorubric.metrics._scales import Scale
+from autorubric.metrics.core.scales import Scale
 from tests.metrics.asserting import brackets, number
 from tests.metrics.audit.tables import binary_rows, value_rows
 

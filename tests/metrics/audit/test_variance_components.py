@@ -13,11 +13,9 @@ from statsmodels.stats.anova import anova_lm
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Interval, icc, variance_components
-from autorubric.metrics._audit._components_results import GeneralisabilityStudy
-from autorubric.metrics._audit._facets import laid_out
-from autorubric.metrics._audit._generalisability import Design, reliability
-from autorubric.metrics._audit._mivque import component_figures, effects_of
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics.audit.facets import Design, component_figures, effects_of, laid_out, reliability
+from autorubric.metrics.audit.variance import GeneralisabilityStudy
+from autorubric.metrics.core.label_table import table_of
 from tests.metrics.asserting import number
 from tests.metrics.audit.tables import Rows, value_rows
 

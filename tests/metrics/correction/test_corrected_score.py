@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from autorubric.criteria import BaseCriterion, Criterion
-from autorubric.dataset import RubricDataset
+from autorubric.datasets import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.eval import evaluate_sync
-from autorubric.graders import CriterionGrader
+from autorubric.grading import CriterionGrader
 from autorubric.metrics import corrected_rate, corrected_score
 from autorubric.rubric import Rubric
-from autorubric.types import EnsembleCriterionReport
+from autorubric.runs import evaluate_sync
+from autorubric.scoring import EnsembleCriterionReport
 from tests.metrics.asserting import brackets, number
 from tests.metrics.reports import BINARY, NOMINAL, ORDINAL, Stars, labelled, report, run
 

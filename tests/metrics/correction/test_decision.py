@@ -14,15 +14,14 @@ import pytest
 
 from autorubric import Criterion, Rubric
 from autorubric.criteria import BaseCriterion
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.datasets import DataItem, RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.eval import evaluate_sync
-from autorubric.graders import CriterionGrader
+from autorubric.grading import CriterionGrader
 from autorubric.judges import FunctionJudge, JudgeRequest, JudgeSpec
 from autorubric.metrics import decision
-from autorubric.metrics._correction._judge_error import LabelledScores
-from autorubric.rubric import RubricGroup
-from autorubric.types import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport
+from autorubric.metrics.correction.judge_error import LabelledScores
+from autorubric.runs import evaluate_sync
+from autorubric.scoring import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport, RubricGroup
 from tests.metrics.asserting import number
 from tests.metrics.reports import ORDINAL, binary_run, labelled, report, run
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autorubric.criteria import Criterion
-from autorubric.dataset import RubricDataset
+from autorubric.datasets import RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Binary, Interval, JudgeReport, human_ceiling, judge_report
 from autorubric.rubric import Rubric

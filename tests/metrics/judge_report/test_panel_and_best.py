@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
-from autorubric._blocks import TableBlock
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import (
     Binary,
@@ -21,7 +20,8 @@ from autorubric.metrics import (
     judge_report,
     panel_audit,
 )
-from autorubric.report import report_html
+from autorubric.reports import report_html
+from autorubric.support.blocks import TableBlock
 from tests.conftest import SHARED_DATA
 from tests.metrics.asserting import number
 from tests.metrics.judge_report.tables import labels

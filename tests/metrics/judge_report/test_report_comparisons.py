@@ -18,7 +18,7 @@ from autorubric import (
 )
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import JudgeReport, accuracy, cohen_kappa, judge_report
-from autorubric.report import report_html
+from autorubric.reports import report_html
 from tests.metrics.judge_report.tables import SCALES, drawn_table
 from tests.report.test_report_data import held
 

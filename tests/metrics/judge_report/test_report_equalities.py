@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric.dataset import RubricDataset
+from autorubric.datasets import RubricDataset
 from autorubric.metrics import (
     Binary,
     CriterionMetrics,
@@ -21,8 +21,8 @@ from autorubric.metrics import (
     compute_metrics,
     judge_report,
     reliability,
+    votes_table,
 )
-from autorubric.metrics._read_votes import votes_table
 from tests.metrics.asserting import number
 from tests.metrics.judge_report.tables import SCALES, drawn_table, labels
 from tests.metrics.reports import BINARY, FAILED, NOMINAL, NOT_ASKED, ORDINAL, Stars, labelled, report, run

@@ -7,18 +7,10 @@ from pathlib import Path
 import pytest
 from scipy.stats import ttest_rel
 
-from autorubric import (
-    ArgumentError,
-    Criterion,
-    CriterionGrader,
-    DataItem,
-    EvalResult,
-    Rubric,
-    RubricDataset,
-    evaluate_sync,
-    run_difference,
-)
+from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
+from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge, JudgeRequest
+from autorubric.metrics import run_difference
 
 RUBRIC = Rubric(
     [

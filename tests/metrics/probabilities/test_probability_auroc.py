@@ -8,7 +8,7 @@ import sklearn.metrics as sk
 from hypothesis import given, settings, strategies as st
 
 from autorubric.metrics import auroc
-from autorubric.metrics._probabilities._auroc import _ranked, score_ends
+from autorubric.metrics.figures.auroc import _ranked, score_ends
 from tests.metrics.asserting import brackets, number, width
 
 RNG = np.random.default_rng(13)

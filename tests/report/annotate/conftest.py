@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from autorubric import Rubric, RubricDataset
-from autorubric.report import write_annotation_page
+from autorubric.reports import write_annotation_page
 
 _ARGUMENTS = [
     "--no-sandbox",

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from autorubric import ArgumentError, BaseCriterion, Rubric, RubricDataset
-from autorubric.criteria import BoolField, BoundInt, ChoiceField, DictField, TextField
-from autorubric.report import annotation_page, write_annotation_page
-from autorubric.report._annotate._forms import form_of
-from autorubric.values import Submission
+from autorubric import BaseCriterion, Rubric, RubricDataset
+from autorubric.criteria import BoolField, BoundInt, ChoiceField, DictField, Submission, TextField
+from autorubric.errors import ArgumentError
+from autorubric.reports import annotation_page, write_annotation_page
+from autorubric.reports.labelling import form_of
 from tests.report.annotate.conftest import COMPARING, HOSTILE, RUBRIC, labelled_dataset
 
 

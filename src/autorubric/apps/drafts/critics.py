@@ -1,0 +1,489 @@
+"""Critics of drafts, based on a schema or on the criteria of a rubric."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, Protocol
+
+from autorubric.apps.drafts.drafts import UNSAID, Draft, graded_score, is_strict_json, scores_of, text_of
+from autorubric.apps.drafts.prompts import critique_prompt, critique_template, template_text
+from autorubric.apps.drafts.provenance import (
+    Answered,
+    CritiqueSchema,
+    ErrorCode,
+    Provenance,
+    SchemaFaultError,
+    TeacherFailure,
+    digest_of,
+    failed,
+)
+from autorubric.apps.drafts.teacher import (
+    Clock,
+    Teacher,
+    TeacherQuestion,
+    model_config,
+    parallel_of,
+    provider_name,
+    teacher_of,
+    timeout_of,
+)
+from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError, JudgeError, ReplyError
+from autorubric.grading.base import GradingTask
+from autorubric.grading.grader import CriterionGrader
+from autorubric.judges.base import Judge
+from autorubric.judges.critic import Critic
+from autorubric.judges.critic_prompt import PromptTemplate
+from autorubric.judges.evaluators import CallableEvaluator, called_of
+from autorubric.judges.model import ModelJudge
+from autorubric.llm.client import LLMClient
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.reply_json import parse_json
+from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.events import Exchanged, VoteCast
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import shortened
+
+
+class Heard:
+    """A listener that collects the votes on one draft.
+
+    Args:
+        begun: The answers of an earlier pass, to which each answered vote is added as it arrives.
+    """
+
+    def __init__(self, begun: dict[str, Json]) -> None:
+        self._kept: list[dict[str, Json]] = begun.setdefault("votes", [])
+        self._events = [_event(one) for one in self._kept]
+
+    @property
+    def stored(self) -> dict[str, list[JudgeVote]]:
+        """Return the votes received so far, by criterion name."""
+        votes: dict[str, list[JudgeVote]] = {}
+        for event in self._events:
+            votes.setdefault(event.criterion, []).append(event.vote)
+        return votes
+
+    def vote_cast(self, event: VoteCast) -> None:
+        """Store a vote, and keep it for a later pass unless it failed."""
+        self._events.append(event)
+        # Failed votes are requested again by the pass that resumes.
+        if event.vote.status in ("answered", "abstained"):
+            self._kept.append(_line(event))
+
+    def reply_of(self, vote: JudgeVote) -> str | None:
+        """Return the last reply that led to a vote; None if there was no reply."""
+        exchanged = self._exchange(vote)
+        return exchanged.replies[-1] if exchanged is not None and exchanged.replies else None
+
+    def provenance(self, asked: Provenance, failed: JudgeVote | None = None) -> Provenance:
+        """Return the provenance of the votes.
+
+        Args:
+            asked: The provenance that is known before the judge is called.
+            failed: The failed vote that prevents a critique. Model and request id are taken from its reply;
+                if None, from the last reply.
+        """
+        votes = [event.vote for event in self._events if event.vote.status != "not_asked"]
+        exchanges = [event.exchanged for event in self._events if event.exchanged is not None]
+        told = failed or next((vote for vote in reversed(votes) if vote.model is not None), None)
+        told = told or next(iter(votes), None)
+        attempted = dict.fromkeys(model for one in exchanges for model in one.attempted)
+        exchanged = None if told is None else self._exchange(told)
+        return replace(
+            asked,
+            selected_model=_answering(told),
+            attempted_models=tuple(attempted) or asked.attempted_models,
+            request_id=None if exchanged is None else exchanged.request_id,
+            cached=bool(exchanges) and all(one.cached for one in exchanges),
+            truncated=any(vote.truncated for vote in votes),
+        )
+
+    def _exchange(self, vote: JudgeVote) -> Exchanged | None:
+        return next((event.exchanged for event in self._events if event.vote is vote), None)
+
+
+def _answering(vote: JudgeVote | None) -> str | None:
+    """Return the model that cast a vote; None if the vote failed before a reply arrived."""
+    if vote is None:
+        return None
+    return vote.model or (None if vote.status == "failed" else vote.judge_id)
+
+
+def _line(event: VoteCast) -> dict[str, Json]:
+    exchanged = event.exchanged
+    told: dict[str, Json] | None = None
+    if exchanged is not None:
+        told = {
+            "request_id": exchanged.request_id,
+            "attempted": list(exchanged.attempted),
+            "cached": exchanged.cached,
+        }
+    return {"criterion": event.criterion, "vote": event.vote.to_dict(), "exchange": told}
+
+
+def _event(line: dict[str, Any]) -> VoteCast:
+    told = line["exchange"]
+    exchanged = None if told is None else Exchanged(**{**told, "attempted": tuple(told["attempted"])})
+    vote = JudgeVote.from_dict(line["vote"])
+    return VoteCast(item_id="", criterion=line["criterion"], vote=vote, exchanged=exchanged)
+
+
+DEFAULT_THRESHOLD: Final = 0.7
+"""Default minimum score in [0, 1] for a rubric's verdict to be pass."""
+_OUT_OF_TIME: Final = re.compile(
+    "ProviderTimeoutError:|JudgeError: (judge|evaluator) .* raised TimeoutError:"
+)
+"""Pattern for the beginning of the error of a vote that timed out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricCritic:
+    """A critic that grades drafts with a rubric: criteria become scores, and a threshold sets the verdict.
+
+    Attributes:
+        rubric: The rubric to grade drafts against.
+        grader: A grader whose only judge is the teacher.
+        threshold: Minimum score for the verdict pass; below it, the verdict is revise.
+        about: The teacher's entry in the manifest.
+        asked: The provenance that is known before the teacher is called.
+        parallel: Maximum number of drafts in progress at a time; None if not set.
+        timeout: Maximum duration of one critique in seconds; None for no limit.
+        clock: A function that returns the time in seconds.
+    """
+
+    rubric: Rubric
+    grader: CriterionGrader
+    threshold: float
+    about: Mapping[str, Json]
+    asked: Provenance
+    parallel: int | None
+    timeout: float | None = None
+    clock: Clock = time.perf_counter
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """Return the model that votes; empty if the teacher is not a model."""
+        return self.grader.models
+
+    def describe(self) -> dict[str, Json]:
+        """Return the settings that critiques depend on, as JSON-compatible data."""
+        return {
+            "teacher": dict(self.about),
+            "template_hash": None,
+            "rubric_hash": digest_of(self.rubric.to_dict()),
+            "threshold": self.threshold,
+        }
+
+    def prompt_length(self, draft: Draft) -> int | None:
+        """Return None, because each criterion has its own prompt."""
+        return None
+
+    def level(self, critique: Mapping[str, Json]) -> float | None:
+        """Return the score of a critique made by this rubric; None for other critiques."""
+        score = graded_score(critique)
+        return score if set(scores_of(critique)) <= {one.name for one in self.rubric} else None
+
+    async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
+        """Grade a draft and return the critique, or a failure if a criterion could not be judged.
+
+        Args:
+            draft: The draft to grade.
+            begun: The votes of an earlier pass, which are not requested again. Every other answered vote is
+                added to them, so that it is not lost if the budget ends this pass.
+
+        Raises:
+            BudgetError: If the budget does not allow another request. Requests in flight are completed.
+        """
+        started = self.clock()
+        heard = Heard(begun)
+        task = self._task(draft)
+        try:
+            async with asyncio.timeout(self.timeout):
+                votes = await self.grader.judge(task, stored=heard.stored, listener=heard)
+        except TimeoutError:
+            error = TimeoutError(f"no critique was received within {self.timeout:g} seconds")
+            return failed(error, replace(heard.provenance(self.asked), latency_s=self.clock() - started))
+        except JudgeError as error:
+            return failed(error, replace(heard.provenance(self.asked), latency_s=self.clock() - started))
+        report = self.grader.aggregate(task, votes)
+        lost = next((vote for one in report.report for vote in one.votes if vote.status == "failed"), None)
+        provenance = replace(
+            heard.provenance(self.asked, lost),
+            latency_s=self.clock() - started,
+            usage=report.token_usage.to_dict() if report.token_usage else None,
+            cost=report.completion_cost,
+        )
+        if report.score is None or lost is not None:
+            text = None if lost is None else heard.reply_of(lost)
+            failure = _failure(lost, report)
+            return Answered(answer=None, text=text, provenance=provenance, failure=failure)
+        return Answered(
+            answer=critique_of(report, draft.id, self.threshold), text=None, provenance=provenance
+        )
+
+    def _task(self, draft: Draft) -> GradingTask:
+        query = None if draft.prompt is None else text_of(draft.prompt)
+        if draft.contract is not None:
+            checked = f"What a program found when it checked the submission:\n{text_of(draft.contract)}"
+            query = checked if query is None else f"{query}\n\n{checked}"
+        submission = Submission.parse(draft.output_text)
+        return GradingTask(submission=submission, rubric=self.rubric, query=query, item_id=draft.id)
+
+    async def aclose(self) -> None:
+        """Release the resources of the teacher."""
+        await self.grader.aclose()
+
+
+def rubric_critic(
+    rubric: Rubric, teacher: Any, *, threshold: float | None = None, config: Mapping[str, Json] | None = None
+) -> RubricCritic:
+    """Create a critic that grades drafts with a rubric and a teacher as judge.
+
+    Args:
+        rubric: The rubric to grade drafts against.
+        teacher: Any value accepted by `judges=[...]`, or an object with `forward` or `aforward`.
+        threshold: Minimum score in [0, 1] for the verdict pass; None for 0.7.
+        config: Settings and fallbacks of a model passed by name, or the timeout of an async function.
+
+    Raises:
+        ArgumentError: If the teacher, the threshold or the config is invalid.
+    """
+    least = DEFAULT_THRESHOLD if threshold is None else threshold
+    if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
+        raise ArgumentError(f"threshold must be a number in [0, 1]; got {threshold!r}")
+    if isinstance(teacher, str):
+        teacher = model_config(teacher, config)
+    if isinstance(teacher, LLMClient):
+        teacher = ModelJudge(judge_id=teacher.config.model, client=teacher)
+    called = None if isinstance(teacher, Judge) else called_of(teacher)
+    if called is not None and called.sync is not teacher and called.later is not teacher:
+        judges: list[Any] = [Critic(evaluator=teacher, criterion=criterion) for criterion in rubric]
+        about: Mapping[str, Json] = {"teacher": qualified_name(teacher)}
+    else:
+        judges, about = [teacher], {}
+    grader = CriterionGrader(judges=judges, on_failure="exclude")
+    seat = grader.seats[0]
+    name = called.name if called else seat.judge_id
+    is_later = called is not None and called.later is not None
+    provider = provider_name(seat.config) if seat.config else ("function" if called else "judge")
+    return RubricCritic(
+        rubric=rubric,
+        grader=grader,
+        threshold=float(least),
+        about=about or seat.to_dict(),
+        asked=Provenance(provider=provider, asked_model=name, attempted_models=(name,)),
+        parallel=_parallel(called, grader.models, config),
+        timeout=timeout_of(config) if is_later else None,
+    )
+
+
+def _parallel(
+    called: CallableEvaluator | None, models: Sequence[LLMConfig], config: Mapping[str, Json] | None
+) -> int | None:
+    if called is not None:
+        return parallel_of(called, config)
+    return min((one.max_parallel_requests for one in models if one.max_parallel_requests), default=None)
+
+
+def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:
+    """Convert a grading report to a critique.
+
+    The criteria's values in [0, 1] are the scores. A criterion that lowers the score is an issue: of high
+    severity if its whole weight is lost, of medium severity from one half, and of low severity below. Keys
+    that do not apply to a rubric are None.
+    """
+    assert report.score is not None
+    short = [(one, _lost(one)) for one in report.report]
+    issues = [
+        {
+            "type": one.name,
+            "severity": _severity(lost),
+            "message": one.final_reason or one.criterion.requirement,
+        }
+        for one, lost in short
+        if lost > 0
+    ]
+    return {
+        "id": draft_id,
+        "verdict": "pass" if report.score >= threshold else "revise",
+        "issues": issues,
+        "scores": {one.name: one.score_value for one in report.report},
+        **dict.fromkeys(UNSAID),
+        "rewrite_instructions": [_instruction(one) for one, lost in short if lost > 0],
+        "score": report.score,
+    }
+
+
+def _lost(report: EnsembleCriterionReport) -> float:
+    if report.score_value is None:
+        return 0.0
+    return report.score_value if report.criterion.weight < 0 else 1.0 - report.score_value
+
+
+def _severity(lost: float) -> str:
+    return "high" if lost >= 1.0 else "medium" if lost >= 0.5 else "low"
+
+
+def _instruction(report: EnsembleCriterionReport) -> str:
+    verb = "Take out" if report.criterion.weight < 0 else "Make true"
+    reason = f" ({report.final_reason})" if report.final_reason else ""
+    return f"{verb}: {report.criterion.requirement}{reason}"
+
+
+def _failure(lost: JudgeVote | None, report: EnsembleEvaluationReport) -> TeacherFailure:
+    """Return the reason why a report does not yield a critique: a failed vote, or a missing score."""
+    if lost is None:
+        return TeacherFailure(code="PROVIDER_ERROR", message=report.error or "the report has no score")
+    told = lost.error or "a criterion could not be judged"
+    code: ErrorCode = "PROVIDER_ERROR"
+    if lost.unreadable:
+        code = "JSON_PARSE_ERROR"
+    elif _OUT_OF_TIME.match(told):
+        code = "TIMEOUT"
+    return TeacherFailure(code=code, message=told)
+
+
+class DraftCritic(Protocol):
+    """The interface of objects that critique drafts and return failures as part of the answer.
+
+    Attributes:
+        parallel: Maximum number of drafts to critique concurrently; None if not set.
+        models: The models that the critic calls, without their fallbacks.
+    """
+
+    @property
+    def parallel(self) -> int | None: ...
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]: ...
+
+    def describe(self) -> dict[str, Json]: ...
+
+    def prompt_length(self, draft: Draft) -> int | None: ...
+
+    def level(self, critique: Mapping[str, Json]) -> float | None: ...
+
+    async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]: ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaCritic:
+    """A critic that asks a teacher for a critique that follows a schema.
+
+    Attributes:
+        teacher: The teacher that writes the critiques.
+        schema: The schema of the critiques.
+        template: The template of the prompt.
+    """
+
+    teacher: Teacher
+    schema: CritiqueSchema
+    template: PromptTemplate
+
+    @property
+    def parallel(self) -> int | None:
+        """Return the teacher's maximum number of concurrent drafts; None if not set."""
+        return self.teacher.parallel
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """Return the models that the teacher calls."""
+        return self.teacher.models
+
+    def describe(self) -> dict[str, Json]:
+        """Return the settings that critiques depend on, as JSON-compatible data."""
+        return {
+            "teacher": self.teacher.describe(),
+            "template_hash": digest_of(template_text(self.template)),
+            "rubric_hash": None,
+            "threshold": None,
+        }
+
+    def prompt_length(self, draft: Draft) -> int | None:
+        """Return the length of the prompt for a draft in characters."""
+        return len(critique_prompt(self.template, self.schema, draft).content)
+
+    def level(self, critique: Mapping[str, Json]) -> float | None:
+        """Return the mean score of a critique; None if there are no scores or a rubric was used."""
+        scores = scores_of(critique)
+        return fmean(scores.values()) if scores and graded_score(critique) is None else None
+
+    async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
+        """Ask the teacher for the critique of a draft; `begun` is not used, as there is only one question.
+
+        Raises:
+            BudgetError: If the budget does not allow the request.
+        """
+        return await self.teacher.ask(
+            TeacherQuestion(
+                prompt_of=lambda output: critique_prompt(self.template, self.schema, draft, output=output),
+                output=draft.output_text,
+                read=self._read,
+                schema=self.schema.on_the_wire,
+            )
+        )
+
+    def _read(self, text: str) -> dict[str, Json]:
+        try:
+            critique: dict[str, Json] = parse_json(text)
+        except ReplyError as error:
+            # JSON that is not an object was parsed but is not a critique.
+            if is_strict_json(text):
+                raise SchemaFaultError(str(error), reply=text) from None
+            raise
+        written = critique.get("id")
+        if isinstance(written, int) and not isinstance(written, bool):
+            # A number and its text are the same id, but a schema may only accept one of them.
+            with suppress(SchemaFaultError):
+                self.schema.check(critique)
+                return critique
+            critique = {**critique, "id": str(written)}
+        self.schema.check(critique)
+        return critique
+
+    async def aclose(self) -> None:
+        """Release the resources of the teacher."""
+        await self.teacher.aclose()
+
+
+def critic_of(
+    teacher: Any,
+    *,
+    config: Mapping[str, Json] | None,
+    schema: CritiqueSchema,
+    template: str | Path | None,
+    rubric: Rubric | str | Path | None,
+    threshold: float | None,
+) -> DraftCritic:
+    """Create the critic: a teacher with a schema and a template, or a rubric with the teacher as judge.
+
+    Raises:
+        ArgumentError: If the arguments cannot be combined.
+        FileError: If a file cannot be read.
+    """
+    if rubric is None:
+        if threshold is not None:
+            raise ArgumentError("threshold requires a rubric; pass rubric as well, or omit threshold")
+        return SchemaCritic(
+            teacher=teacher_of(teacher, config), schema=schema, template=critique_template(template)
+        )
+    if template is not None:
+        raise ArgumentError("template cannot be combined with a rubric, which has its own prompts; omit one")
+    if not isinstance(rubric, Rubric | str | Path):
+        raise ArgumentError(f"rubric must be a Rubric or the path of a rubric file; got {shortened(rubric)}")
+    if not isinstance(rubric, Rubric):
+        rubric = Rubric.from_file(rubric)
+    return rubric_critic(rubric, teacher, threshold=threshold, config=config)

@@ -1,0 +1,347 @@
+"""JSON schemas of critiques, and the provenance of the replies that are validated with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import SchemaError
+from referencing import Registry, Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from autorubric.errors import (
+    ArgumentError,
+    JudgeError,
+    ProviderError,
+    ProviderTimeoutError,
+    ReplyError,
+    TokenUsage,
+)
+from autorubric.llm.transport import ReplySchema
+from autorubric.support.objects import Json
+from autorubric.support.read import read_structured
+from autorubric.support.reading_errors import path_text, shortened
+
+_SHIPPED: Final = "critique_v1.schema.json"
+# Records and manifests contain this name, so it stays when the file moves.
+_SHIPPED_PATH: Final = f"autorubric/critique/{_SHIPPED}"
+_MOST_FAULTS: Final = 5
+
+
+def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
+    """Load the built-in critique JSON schema (draft 2020-12, version `v1`), or a schema from a file.
+
+    Raises:
+        FileError: If the file cannot be read or is not valid JSON.
+    """
+    if path is not None:
+        return dict(_mapping(read_structured(path).data, str(path)))
+    return dict(json.loads(files(__package__).joinpath(_SHIPPED).read_text(encoding="utf-8")))
+
+
+class SchemaFaultError(ReplyError):
+    """Raised if a reply is JSON but does not follow the schema of critiques."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CritiqueSchema:
+    """A checked schema with its validator.
+
+    Attributes:
+        schema: The JSON schema.
+        path: Path of the schema file; None if the schema was passed as data.
+        validator: The validator for critiques.
+    """
+
+    schema: Mapping[str, Json]
+    path: str | None
+    validator: Any
+
+    @classmethod
+    def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
+        """Create the schema from data or a file; None selects the built-in schema.
+
+        Raises:
+            ArgumentError: If the value is not a JSON schema or has external references.
+            FileError: If the file cannot be read or is not valid JSON.
+        """
+        shipped = load_critique_schema()
+        if given is None:
+            return cls._checked(shipped, _SHIPPED_PATH)
+        if isinstance(given, str | Path):
+            return cls._checked(load_critique_schema(given), str(given))
+        schema = dict(_mapping(given, "schema"))
+        same = schema == shipped
+        return cls._checked(schema, _SHIPPED_PATH if same else None)
+
+    @classmethod
+    def _checked(cls, schema: Mapping[str, Json], path: str | None) -> CritiqueSchema:
+        kind: Any = validators.validator_for(schema, default=Draft202012Validator)
+        try:
+            kind.check_schema(schema)
+            # With an empty registry, external references are never fetched.
+            validator = kind(schema, registry=Registry())
+            # Otherwise an unresolvable nested reference would only be detected by some critiques.
+            resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+            resolver = Registry().with_resource("", resource).resolver()
+            for reference in _references(schema):
+                resolver.lookup(reference)
+        except SchemaError as error:
+            where = path_text(tuple(error.absolute_path)) or "the top"
+            raise ArgumentError(f"invalid JSON schema: {where}: {error.message[:200]}") from None
+        except Unresolvable as error:
+            raise ArgumentError(
+                f"schema has an external reference {error.ref!r}; move the definition to $defs"
+            ) from None
+        return cls(schema=schema, path=path, validator=validator)
+
+    @property
+    def version(self) -> str | None:
+        """Return the `version` of the schema; None if it is not set."""
+        version = self.schema.get("version")
+        return version if isinstance(version, str) else None
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 digest of the schema as canonical JSON."""
+        return digest_of(self.schema)
+
+    @property
+    def text(self) -> str:
+        """Return the schema as JSON text for a prompt."""
+        return json.dumps(self._bare, ensure_ascii=False)
+
+    @property
+    def on_the_wire(self) -> ReplySchema:
+        """Return the schema in the form that is sent to the model's provider."""
+        return ReplySchema(name="critique", schema=self._bare, strict=False)
+
+    @property
+    def _bare(self) -> dict[str, Json]:
+        # Identifying keys are omitted, because a provider may reject unknown keys.
+        return {key: value for key, value in self.schema.items() if key not in ("$schema", "$id", "version")}
+
+    def check(self, critique: Json) -> None:
+        """Check that a critique follows the schema.
+
+        Raises:
+            SchemaFaultError: If the critique does not follow the schema. The message lists the first errors.
+        """
+        try:
+            found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
+        except (Unresolvable, RecursionError, re.error) as error:
+            raise SchemaFaultError(f"the schema cannot be applied: {error}") from None
+        if found:
+            told = [
+                f"{path_text(tuple(fault.absolute_path)) or 'the critique'}: {fault.message[:300]}"
+                for fault in found[:_MOST_FAULTS]
+            ]
+            more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
+            raise SchemaFaultError("it does not follow the schema: " + "; ".join(told) + more)
+
+
+def digest_of(content: Json) -> str:
+    """Return the SHA-256 digest of JSON data in canonical form, as a hexadecimal string."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _references(schema: Json) -> Iterator[str]:
+    """Yield every reference in a schema, except references in subschemas with a separate `$id`."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"]
+        schema = [part for part in schema.values() if not (isinstance(part, Mapping) and "$id" in part)]
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _references(part)
+
+
+def _mapping(given: Any, where: str) -> Mapping[str, Json]:
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{where}: a JSON schema must be a mapping or a path; got {shortened(given)}")
+    return given
+
+
+T = TypeVar("T")
+
+ErrorCode = Literal["JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEOUT"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherReply:
+    """A reply with metadata, which a teacher function can return instead of a string.
+
+    Attributes:
+        text: Text of the reply.
+        provider: The provider that served the reply.
+        selected_model: The model that answered.
+        attempted_models: The models that were called, in order.
+        request_id: The id that the provider assigned to the request.
+        usage: Token counts, such as `{"total_tokens": 450}`.
+        cost: Cost in US dollars; None if unknown.
+        latency_s: Latency in seconds; None to use the measured time.
+
+    Raises:
+        ArgumentError: If a field has the wrong type or cannot be written as JSON.
+    """
+
+    text: str
+    provider: str | None = None
+    selected_model: str | None = None
+    attempted_models: tuple[str, ...] = ()
+    request_id: str | None = None
+    usage: Mapping[str, Json] | None = None
+    cost: float | None = None
+    latency_s: float | None = None
+
+    def __post_init__(self) -> None:
+        # Checked here, so that an error is raised in the caller's code and not when the record is written.
+        for name in ("text", "provider", "selected_model", "request_id"):
+            given = getattr(self, name)
+            if not isinstance(given, str) and (name == "text" or given is not None):
+                raise ArgumentError(f"TeacherReply: {name} must be a string; got {shortened(given)}")
+        models = self.attempted_models
+        if isinstance(models, str) or not all(isinstance(one, str) for one in models or ()):
+            raise ArgumentError(f"TeacherReply: attempted_models must be strings; got {shortened(models)}")
+        for name in ("cost", "latency_s"):
+            given = getattr(self, name)
+            if given is not None and not (isinstance(given, int | float) and isfinite(given)):
+                raise ArgumentError(f"TeacherReply: {name} must be a finite number; got {shortened(given)}")
+        if self.usage is not None and not (isinstance(self.usage, Mapping) and _is_json(dict(self.usage))):
+            raise ArgumentError(f"TeacherReply: usage must be a JSON mapping; got {shortened(self.usage)}")
+
+
+def _is_json(given: object) -> bool:
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """The origin and the cost of a reply.
+
+    Attributes:
+        provider: The provider that served the reply; None if unknown.
+        asked_model: The model that was requested.
+        selected_model: The model that answered, as named by its provider; None if no model answered.
+        attempted_models: The models that were called, in order.
+        request_id: The provider's id of the last request.
+        latency_s: Time from the first request to the last reply in seconds.
+        usage: Token counts of all attempts.
+        cost: Cost of all attempts in US dollars; None if unknown.
+        cached: Whether the reply came from the model response cache.
+        truncated: Whether the output was truncated to fit the model's context.
+    """
+
+    provider: str | None = None
+    asked_model: str | None = None
+    selected_model: str | None = None
+    attempted_models: tuple[str, ...] = ()
+    request_id: str | None = None
+    latency_s: float = 0.0
+    usage: Mapping[str, Json] | None = None
+    cost: float | None = None
+    cached: bool = False
+    truncated: bool = False
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the fields of a record that describe the provenance."""
+        return {
+            "provider": self.provider,
+            "selected_model": self.selected_model,
+            "attempted_models": list(self.attempted_models),
+            "request_id": self.request_id,
+            "timing": {"latency_s": self.latency_s},
+            "usage": None if self.usage is None else dict(self.usage),
+            "asked_model": self.asked_model,
+            "cost": self.cost,
+            "cached": self.cached,
+            "truncated": self.truncated,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherFailure:
+    """The reason why there is no answer.
+
+    Attributes:
+        code: Kind of failure.
+        message: Description of the error.
+    """
+
+    code: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(Generic[T]):
+    """The result of asking a teacher.
+
+    Attributes:
+        answer: The parsed answer; None if asking failed.
+        text: The last reply, unparsed; None if there was no reply.
+        provenance: The origin and the cost of the answer.
+        failure: The reason why there is no answer; None if there is an answer.
+    """
+
+    answer: T | None
+    text: str | None
+    provenance: Provenance
+    failure: TeacherFailure | None = None
+
+
+def failed(error: Exception, asked: Provenance) -> Answered[Any]:
+    """Return the result for an error, with the usage and the last reply before it."""
+    text = None
+    if isinstance(error, JudgeError):
+        text = error.reply if isinstance(error, ReplyError) else None
+        if text is None and error.replies:
+            text = error.replies[-1]
+        asked = replace(
+            asked,
+            selected_model=error.selected_model,
+            attempted_models=error.attempted or asked.attempted_models,
+            request_id=error.request_id,
+            usage=usage_dict(error.usage),
+            cost=error.cost,
+        )
+    return Answered(answer=None, text=text, provenance=asked, failure=failure_of(error))
+
+
+def failure_of(error: Exception) -> TeacherFailure:
+    """Return the failure code and message for an error."""
+    match error:
+        case SchemaFaultError():
+            return TeacherFailure(code="SCHEMA_ERROR", message=str(error))
+        case ReplyError():
+            return TeacherFailure(code="JSON_PARSE_ERROR", message=str(error))
+        case ProviderTimeoutError():
+            return TeacherFailure(code="TIMEOUT", message=str(error))
+        case TimeoutError():
+            return TeacherFailure(code="TIMEOUT", message=str(error) or "the request timed out")
+        case ProviderError():
+            return TeacherFailure(code="PROVIDER_ERROR", message=f"{type(error).__name__}: {error}")
+        case JudgeError():
+            return TeacherFailure(code="PROVIDER_ERROR", message=str(error))
+        case _:
+            return TeacherFailure(
+                code="PROVIDER_ERROR", message=f"the teacher raised {type(error).__name__}: {error}"
+            )
+
+
+def usage_dict(usage: TokenUsage | None) -> dict[str, Json] | None:
+    """Return token counts in the form used in records; None if no usage was reported."""
+    return None if usage is None else dict(usage.to_dict())

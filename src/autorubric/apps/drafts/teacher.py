@@ -1,0 +1,334 @@
+"""A common interface for teachers, which may be models, functions or other objects."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from autorubric.apps.drafts.prompts import TeacherPrompt
+from autorubric.apps.drafts.provenance import (
+    Answered,
+    Provenance,
+    TeacherFailure,
+    TeacherReply,
+    failed,
+    failure_of,
+    usage_dict,
+)
+from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
+from autorubric.judges.base import Judge
+from autorubric.judges.evaluators import CallableEvaluator, called_of
+from autorubric.judges.model import ask_fitting, asked_of
+from autorubric.llm.client import LLMClient
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.names import prefix_of
+from autorubric.llm.transport import Exchange, Message, ReplySchema
+from autorubric.support.concurrency import NoStrayCancellation
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import shortened
+
+T = TypeVar("T")
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherQuestion(Generic[T]):
+    """A question to a teacher.
+
+    Attributes:
+        prompt_of: A function that builds the prompt for the output, or for the truncated output.
+        output: The output of the draft.
+        read: A function that parses a reply to the answer and raises `ReplyError` if it cannot.
+        schema: JSON schema of the reply; None for text.
+        may_cut: Whether the output may be truncated to fit the model's context, if its config allows this.
+    """
+
+    prompt_of: Callable[[str], TeacherPrompt]
+    output: str
+    read: Callable[[str], T]
+    schema: ReplySchema | None = None
+    may_cut: bool = True
+
+
+class Teacher(Protocol):
+    """The interface of objects that answer questions and return failures as part of the answer.
+
+    Attributes:
+        parallel: Maximum number of drafts in progress at a time; None if not set.
+        models: The models that the teacher calls, without their fallbacks; empty for a function.
+    """
+
+    @property
+    def parallel(self) -> int | None: ...
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]: ...
+
+    def describe(self) -> dict[str, Json]: ...
+
+    async def ask(self, question: TeacherQuestion[T]) -> Answered[T]: ...
+
+    async def aclose(self) -> None: ...
+
+
+def teacher_of(
+    given: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
+) -> Teacher:
+    """Return the teacher for a caller's argument.
+
+    Args:
+        given: A model name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
+            `aforward(prompt)`, or a function of the prompt.
+        config: `{"models": [...], "generation": {...}}`, settings and fallbacks of a model passed by name.
+            The settings `timeout` and `max_parallel_requests` also apply to functions.
+        clock: A function that returns the time in seconds.
+
+    Raises:
+        ArgumentError: If the value is not a teacher or the config is invalid.
+    """
+    if isinstance(given, str):
+        given = model_config(given, config)
+    if isinstance(given, LLMConfig):
+        given = LLMClient(given)
+    if isinstance(given, LLMClient):
+        return _ModelTeacher(given, clock)
+    called = called_of(given)
+    # An object that has every attribute, such as a mock, is not a judge for that reason.
+    judges = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
+    if called is not None and not judges:
+        # A thread cannot be interrupted.
+        timeout = None if called.later is None else timeout_of(config)
+        return _Function(called, clock, timeout, parallel_of(called, config))
+    if isinstance(given, Judge) and not isinstance(given, type):
+        raise ArgumentError(
+            f"teacher {given.judge_id!r} is a judge, which votes on criteria and does not write critiques; "
+            "pass rubric as well, or a model as the teacher"
+        )
+    raise ArgumentError(
+        "teacher must be a model name, an LLMConfig, an object with forward(prompt) or aforward(prompt), "
+        f"or a function of the prompt; got {shortened(given)}"
+    )
+
+
+def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
+    """Create the configuration of a model from its name and the settings in `config`.
+
+    Raises:
+        ArgumentError: If the settings are invalid.
+    """
+    generation = _generation(config)
+    models = (config or {}).get("models") or []
+    if not isinstance(models, list | tuple):
+        raise ArgumentError(_CONFIG_FORM)
+    if own := {"model", "fallbacks"} & set(generation):
+        raise ArgumentError(f'config: "generation" must not set {min(own)!r}; use teacher and "models"')
+    fallbacks = tuple(model for model in models if model != name)
+    try:
+        return LLMConfig(**{"model": name, "fallbacks": fallbacks, **generation})
+    except ValueError as error:
+        raise ArgumentError(f"config: {error}") from None
+
+
+def timeout_of(config: Mapping[str, Json] | None) -> float | None:
+    """Return the configured timeout for an answer in seconds; None if not set.
+
+    Raises:
+        ArgumentError: If the timeout is not a positive finite number.
+    """
+    seconds = _generation(config).get("timeout")
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
+        raise ArgumentError(f'config: "timeout" must be positive, in seconds; got {shortened(seconds)}')
+    return float(seconds)
+
+
+def parallel_of(called: CallableEvaluator, config: Mapping[str, Json] | None) -> int | None:
+    """Return the maximum number of concurrent calls of a function; None if there is no limit.
+
+    A sync function is called for one draft at a time unless the config allows more, because it might not be
+    safe to run in several threads.
+
+    Raises:
+        ArgumentError: If the configured maximum is not a positive integer.
+    """
+    most = _generation(config).get("max_parallel_requests")
+    if most is None:
+        return 1 if called.later is None else None
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ArgumentError(
+            f'config: "max_parallel_requests" must be a positive integer; got {shortened(most)}'
+        )
+    return most
+
+
+_CONFIG_FORM = 'config: "models" must be a list of names and "generation" a mapping of settings'
+
+
+def _generation(config: Mapping[str, Json] | None) -> Mapping[str, Json]:
+    generation = (config or {}).get("generation") or {}
+    if not isinstance(generation, Mapping):
+        raise ArgumentError(_CONFIG_FORM)
+    return generation
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelTeacher:
+    client: LLMClient
+    clock: Clock
+
+    @property
+    def parallel(self) -> int | None:
+        return self.client.config.max_parallel_requests
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return (self.client.config,)
+
+    def describe(self) -> dict[str, Json]:
+        return asked_of(self.client.config)
+
+    async def ask(self, question: TeacherQuestion[T]) -> Answered[T]:
+        config = self.client.config
+        asked = Provenance(provider=provider_name(config), asked_model=config.model)
+        started = self.clock()
+
+        async def ask(submissions: tuple[Submission, ...]) -> Exchange[T]:
+            content = question.prompt_of(submissions[0].text or "").content
+            message = Message(role="user", content=content)
+            return await self.client.ask_text([message], read=question.read, schema=question.schema)
+
+        policy = config.truncate if question.may_cut else None
+        whole = (Submission(text=question.output),)
+        try:
+            with NoStrayCancellation(f"teacher {config.model!r}"):
+                exchange, truncated = await ask_fitting(ask, whole, policy, compared=False)
+        except JudgeError as error:
+            spent = replace(asked, latency_s=self.clock() - started)
+            return failed(error, spent)
+        spent = replace(asked, latency_s=self.clock() - started, truncated=truncated)
+        provenance = _told_by(exchange, spent)
+        if exchange.refusal is not None:
+            refused = TeacherFailure(
+                code="JSON_PARSE_ERROR", message=f"the model refused: {exchange.refusal}"
+            )
+            text = exchange.replies[-1] or exchange.refusal
+            return Answered(answer=None, text=text, provenance=provenance, failure=refused)
+        return Answered(answer=exchange.answer, text=exchange.replies[-1], provenance=provenance)
+
+    async def aclose(self) -> None:
+        await self.client.aclose()
+
+
+def _told_by(exchange: Exchange[Any], asked: Provenance) -> Provenance:
+    return replace(
+        asked,
+        selected_model=exchange.model,
+        attempted_models=exchange.attempted,
+        request_id=exchange.request_id,
+        usage=usage_dict(exchange.usage),
+        cost=exchange.cost,
+        cached=exchange.cached,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    called: CallableEvaluator
+    clock: Clock
+    timeout: float | None
+    parallel: int | None
+    models: ClassVar[tuple[LLMConfig, ...]] = ()
+    _name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_name", self.called.name)
+
+    def describe(self) -> dict[str, Json]:
+        return {"teacher": qualified_name(self.called.source)}
+
+    async def ask(self, question: TeacherQuestion[T]) -> Answered[T]:
+        asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
+        started = self.clock()
+        try:
+            given = await self._given(question.prompt_of(question.output))
+            reply = _reply_of(given)
+        # Not an error of the function: it is called again by the pass that resumes.
+        except BudgetError:
+            raise
+        # The function is user code: any exception that it raises is a failure of the teacher.
+        except Exception as error:
+            return failed(error, replace(asked, latency_s=self.clock() - started))
+        measured = self.clock() - started
+        provenance = Provenance(
+            provider=reply.provider or "function",
+            asked_model=self._name,
+            selected_model=reply.selected_model or self._name,
+            attempted_models=tuple(reply.attempted_models or ()) or (reply.selected_model or self._name,),
+            request_id=reply.request_id,
+            latency_s=measured if reply.latency_s is None else reply.latency_s,
+            usage=reply.usage,
+            cost=reply.cost,
+        )
+        try:
+            return Answered(answer=question.read(reply.text), text=reply.text, provenance=provenance)
+        except ReplyError as error:
+            return Answered(answer=None, text=reply.text, provenance=provenance, failure=failure_of(error))
+
+    async def _given(self, prompt: TeacherPrompt) -> Any:
+        try:
+            async with asyncio.timeout(self.timeout) as limit:
+                with NoStrayCancellation(f"teacher {self._name!r}"):
+                    return await self.called.call(prompt)
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError(f"no answer within {self.timeout:g} seconds") from error
+            raise
+
+    async def aclose(self) -> None:
+        """Do nothing; the caller owns the resources of the function or object."""
+
+
+def provider_name(config: LLMConfig) -> str | None:
+    """Return the provider of a model, inferred from its name prefix or `api_base`; None if unknown."""
+    prefix = prefix_of(config.model)
+    if prefix:
+        return prefix
+    return "openai_compatible" if config.api_base else None
+
+
+def _reply_of(given: Any) -> TeacherReply:
+    """Convert the value returned by a teacher function to a reply.
+
+    Raises:
+        ReplyError: If the value is neither a string, nor data, nor an object with a string attribute `text`.
+    """
+    if isinstance(given, TeacherReply):
+        return given
+    if isinstance(given, str):
+        return TeacherReply(text=given)
+    text = getattr(given, "text", None)
+    if isinstance(text, str):
+        return TeacherReply(text=text)
+    if isinstance(given, BaseModel):
+        given = given.model_dump(mode="json")
+    if isinstance(given, Mapping | list):
+        try:
+            return TeacherReply(text=json.dumps(given, ensure_ascii=False, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ReplyError(f"the teacher returned data that is not JSON: {error}") from None
+    raise ReplyError(
+        "the teacher must return a string, a dict, a TeacherReply, or an object with a string attribute "
+        f"'text'; it returned {shortened(given)}"
+    )

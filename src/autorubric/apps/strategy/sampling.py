@@ -1,0 +1,406 @@
+"""The base class of sampled criteria, the record of an evaluation, and the code that is judged."""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
+
+from autorubric.apps.strategy.calls import Hint, current_ledger
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.ratings import NumericalRatingCriterion, PassFailCriterion
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import ArgumentError, ReplyError, TokenUsage
+from autorubric.grading.collect import cast_all
+from autorubric.grading.grader import warn_of_equal_samples
+from autorubric.grading.plan import JudgeCall, derive_seed
+from autorubric.judges.base import JudgeRequest
+from autorubric.judges.panel import JudgeLike, JudgeSpec, Seat, seat_judges
+from autorubric.llm.reply_json import parse_reply
+from autorubric.scoring.report_builder import spend
+from autorubric.scoring.votes import JudgeVote
+from autorubric.support.concurrency import run_sync
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import shortened
+
+T = TypeVar("T", bool, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledEvaluation(Generic[T]):
+    """The evaluation of one candidate on one criterion, based on several samples.
+
+    Attributes:
+        expression: The expression of the criterion.
+        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, this is a
+            substitute: False, or the midpoint of the range.
+        samples: Each sample's answer, in order; None if the sample failed, could not be parsed, was outside
+            the range, or abstained.
+        votes: The votes, in the same order as `samples`, with reasons, models, token counts and latencies.
+        fallback_used: Whether there were too few valid samples.
+        needed: Number of samples that had to pass; None for a numeric criterion.
+    """
+
+    expression: str
+    value: T
+    samples: tuple[T | None, ...]
+    votes: tuple[JudgeVote, ...]
+    fallback_used: bool
+    needed: int | None = None
+
+    @property
+    def valid(self) -> tuple[T, ...]:
+        """Return the answers of the valid samples, in order."""
+        return tuple(one for one in self.samples if one is not None)
+
+    @property
+    def distribution(self) -> dict[T, int]:
+        """Return the number of valid samples per answer, sorted by answer."""
+        return dict(sorted(Counter(self.valid).items()))
+
+    @property
+    def errors(self) -> tuple[str | None, ...]:
+        """Return one error message per sample, with None for samples that have no error."""
+        return tuple(vote.error for vote in self.votes)
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """Return the samples' total token usage, or None if no usage was reported."""
+        return spend(self.votes)[0]
+
+    @property
+    def cost(self) -> float | None:
+        """Return the samples' total known cost in US dollars, or None if no cost is known."""
+        return spend(self.votes)[1]
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the evaluation as JSON-compatible data."""
+        return {
+            "expression": self.expression,
+            "value": self.value,
+            "samples": list(self.samples),
+            "fallback_used": self.fallback_used,
+            "needed": self.needed,
+            "votes": [vote.to_dict() for vote in self.votes],
+        }
+
+    def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
+        """Return a hint if the candidate failed; empty for numeric criteria or too few valid samples."""
+        if self.needed is None or self.value or self.fallback_used:
+            return ()
+        written = (vote.reason for vote, one in zip(self.votes, self.samples, strict=True) if one is not None)
+        hint = Hint(
+            candidate=candidate,
+            criterion=self.expression,
+            passed=sum(1 for one in self.samples if one),
+            samples=len(self.samples),
+            needed=self.needed,
+            reasons=tuple(reason for reason in written if reason) if reasons else (),
+        )
+        return (hint,)
+
+
+_FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_SAME_LANGUAGE: Final[Mapping[str, str]] = {
+    "py": "python",
+    "python3": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "yml": "yaml",
+    "c++": "cpp",
+    "sh": "bash",
+}
+
+
+class _Block(NamedTuple):
+    language: str
+    code: str
+
+
+def extract_code(text: str, language: str | None = None) -> str:
+    """Return the content of the first fenced code block, or the whole text if there is no block.
+
+    An unclosed block extends to the end of the text. Nothing is executed.
+
+    Args:
+        text: The model's response.
+        language: Language of the block to return, such as `"python"`. If there is no such block, the first
+            block without a language is returned or, failing that, the whole text. None accepts any language.
+    """
+    blocks = _blocks(text)
+    if language is None:
+        first = next(blocks, None)
+        return text if first is None else first.code
+    wanted, unnamed = _canonical(language), None
+    for block in blocks:
+        if block.language == wanted:
+            return block.code
+        if not block.language and unnamed is None:
+            unnamed = block.code
+    return text if unnamed is None else unnamed
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    # Other characters that `splitlines` treats as line ends, such as form feeds, may occur in a line.
+    lines = iter(_LINE_END.split(text))
+    for line in lines:
+        opened = _opening(line)
+        if opened is None:
+            continue
+        indent, fence, told = opened
+        code = []
+        for inner in lines:
+            if _closes(inner, fence, indent):
+                break
+            code.append(_without(inner, indent))
+        words = told.split()
+        yield _Block(language=_canonical(words[0]) if words else "", code="\n".join(code))
+
+
+def _opening(line: str) -> tuple[int, str, str] | None:
+    """Return the indentation width, the fence and the text after it; None if no block starts here."""
+    found = _FENCE.fullmatch(line)
+    # A line with more backticks after the fence is inline code.
+    if found is None or (found[2][0] == "`" and "`" in found[3]):
+        return None
+    return len(found[1]), found[2], found[3]
+
+
+def _closes(line: str, fence: str, indent: int) -> bool:
+    mark = line.strip()
+    # A fence that is indented further, for example in a docstring, is part of the code.
+    near = _blanks(line) <= indent + 3
+    return near and len(mark) >= len(fence) and not mark.strip(fence[0])
+
+
+def _without(line: str, indent: int) -> str:
+    """Strip the block's indentation from a line, for example inside a list."""
+    return line[min(indent, _blanks(line)) :]
+
+
+def _blanks(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def _canonical(language: str) -> str:
+    name = language.strip("{}.").casefold()
+    return _SAME_LANGUAGE.get(name, name)
+
+
+Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
+"""Part of a candidate to judge: its first code block, the result of a function, or the whole candidate."""
+
+
+class _Gate(PassFailCriterion):
+    takes_bare: ClassVar[bool] = True
+
+    def read(self, reply: Any, shown: Shown | None = None) -> Answer:
+        """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
+        return super().read(_unwrapped(reply), shown)
+
+
+class _Rating(NumericalRatingCriterion):
+    takes_bare: ClassVar[bool] = True
+
+    def read(self, reply: Any, shown: Shown | None = None) -> Answer:
+        """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
+        return super().read(_unwrapped(reply), shown)
+
+
+@lru_cache(maxsize=256)
+def gate(expression: str) -> BaseCriterion:
+    """Create a pass/fail criterion."""
+    return _Gate(requirement=expression)
+
+
+@lru_cache(maxsize=256)
+def rating(expression: str, low: float, high: float) -> BaseCriterion:
+    """Create a criterion that rates text on a numeric range."""
+    return _Rating(requirement=expression, min_value=low, max_value=high)
+
+
+class SampledCriteria(ABC, Generic[T]):
+    """Base class of criteria that sample a judge on whether, or how well, a text meets an expression.
+
+    Attributes:
+        expression: The condition or question to judge, in plain language.
+        llm: The judge, as passed by the caller.
+        num_samples: Number of samples to request.
+        min_samples_for_aggregation: Minimum number of valid samples.
+        extract: Part of the candidate to judge; None for the whole candidate.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        llm: JudgeLike,
+        num_samples: int,
+        min_samples_for_aggregation: int,
+        extract: Extract,
+    ) -> None:
+        if not isinstance(expression, str) or not expression.strip():
+            raise ArgumentError(f"expression must be a non-empty string; got {shortened(expression)}")
+        if extract is not None and extract != "code" and not callable(extract):
+            raise ArgumentError(
+                f"extract must be None, 'code' or a function of a string; got {shortened(extract)}"
+            )
+        check_count("num_samples", num_samples)
+        check_count("min_samples_for_aggregation", min_samples_for_aggregation, most=num_samples)
+        self.expression = expression
+        self.llm = llm
+        self.num_samples = num_samples
+        self.min_samples_for_aggregation = min_samples_for_aggregation
+        self.extract = extract
+        self._seat: tuple[JudgeLike, Seat] | None = None
+        warn_of_equal_samples([self._seated()], stacklevel=4)
+
+    @abstractmethod
+    def _criterion(self) -> BaseCriterion:
+        """Return the criterion to put to the judge."""
+
+    @abstractmethod
+    def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[T]:
+        """Aggregate the votes."""
+
+    async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
+        """Sample the judge on a candidate and return the full evaluation.
+
+        Args:
+            candidate: A string, `{"thinking": …, "output": …}`, or other data, which is judged as JSON.
+            context: The question that the candidate answers, as a string or JSON-compatible data, shown to
+                the judge as the query. Other objects are not shown.
+
+        Raises:
+            ArgumentError: If the candidate is None or bytes, or if `extract` does not return a string.
+        """
+        ledger = current_ledger()
+        place = ledger.reserve()
+        evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))
+        ledger.enter(place, evaluation)
+        return evaluation
+
+    def evaluate_sync(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
+        """Call `evaluate` from synchronous code; also works inside a running event loop."""
+        return run_sync(self.evaluate(candidate, context))
+
+    async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
+        """Return the votes of all samples; fresh votes use the sample indices after the regular votes."""
+        seat, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
+        first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
+        calls = [
+            JudgeCall.of(
+                seat,
+                JudgeRequest(
+                    criterion=criterion,
+                    submission=submission,
+                    query=context_text(context),
+                    sample=sample,
+                    seed=derive_seed(submission.text or "", self.expression, seat.judge_id, sample),
+                ),
+            )
+            for sample in range(first, first + count)
+        ]
+        votes = await cast_all(calls, per_request=1, listener=None, raises=False)
+        return tuple(votes[call.key] for call in calls)
+
+    def _enough(self, valid: int, asked: int) -> bool:
+        return valid >= min(self.min_samples_for_aggregation, asked)
+
+    def _submission(self, candidate: Any) -> Submission:
+        submission = submission_of(candidate)
+        if self.extract is None or submission.text is None:
+            return submission
+        take = extract_code if self.extract == "code" else self.extract
+        taken = take(submission.text)
+        if not isinstance(taken, str):
+            raise ArgumentError(f"extract must return a string; it returned {shortened(taken)}")
+        return replace(submission, text=taken)
+
+    def _seated(self) -> Seat:
+        if self._seat is None or self._seat[0] is not self.llm:
+            given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
+            if given.samples != 1:
+                raise ArgumentError(
+                    f"llm must not set samples={given.samples}; pass num_samples={given.samples}"
+                )
+            (seat,) = seat_judges([replace(given, samples=self.num_samples)])
+            self._seat = (self.llm, seat)
+        return self._seat[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for copying and pickling, without the connections."""
+        return {**self.__dict__, "_seat": None}
+
+    async def aclose(self) -> None:
+        """Close the judge's connections; the next request opens new connections."""
+        await self._seated().aclose()
+
+    async def __aenter__(self) -> Self:
+        """Return this object."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the judge's connections."""
+        await self.aclose()
+
+
+def check_count(name: str, given: Any, *, least: int = 1, most: int | None = None) -> None:
+    """Check that a value is a valid count.
+
+    Raises:
+        ArgumentError: If the value is not an integer from `least` to `most` (the number of samples).
+    """
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {given!r}")
+    if most is not None and given > most:
+        raise ArgumentError(f"{name}={given} must not exceed num_samples={most}")
+
+
+def submission_of(candidate: Any) -> Submission:
+    """Convert a candidate to a submission; data other than `{"thinking", "output"}` is written as JSON.
+
+    Raises:
+        ArgumentError: If the candidate is None or bytes.
+    """
+    if candidate is None or isinstance(candidate, bytes | bytearray | memoryview):
+        raise ArgumentError(f"candidate must be a string or JSON-compatible data; got {shortened(candidate)}")
+    if isinstance(candidate, str | Submission) or _has_output(candidate):
+        return Submission.parse(candidate)
+    return Submission(text=_json(candidate) or str(candidate))
+
+
+def _has_output(candidate: Any) -> bool:
+    """Return whether a candidate is an output with optional thinking and not other data with such a key."""
+    if not isinstance(candidate, Mapping) or not set(candidate) <= {"thinking", "output"}:
+        return False
+    return isinstance(candidate.get("output"), str) and isinstance(candidate.get("thinking"), str | None)
+
+
+def context_text(context: Any) -> str | None:
+    """Return the text that a judge sees of a context: strings, and data as JSON; None for other objects."""
+    return context if isinstance(context, str) or context is None else _json(context)
+
+
+def _unwrapped(reply: Any) -> Any:
+    """Return the JSON object or bare word in a string with markup; otherwise the reply unchanged."""
+    if isinstance(reply, str):
+        with suppress(ReplyError):
+            return parse_reply(reply)
+    return reply
+
+
+def _json(given: Any) -> str | None:
+    try:
+        return json.dumps(given, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError):
+        return None

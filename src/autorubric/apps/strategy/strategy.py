@@ -1,0 +1,358 @@
+"""The strategy: generates and verifies candidates, chooses the cheapest, and repeats failed rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, TypeVar, get_args
+
+from autorubric.apps.strategy.calls import Hint, HintStyle, with_hints
+from autorubric.apps.strategy.generators import Attempt, Generator, GeneratorLike, generator_of
+from autorubric.apps.strategy.result import Reevaluation, StageError, StrategyCandidate, StrategyResult
+from autorubric.apps.strategy.sampling import check_count
+from autorubric.apps.strategy.steps import CostLike, Step, StepOutcome, VerifyLike, cost_step, verify_step
+from autorubric.errors import ArgumentError, JudgeError
+from autorubric.llm.budget import Spending, SpendingLimit, SpendingLimitName, spending_within
+from autorubric.support.concurrency import NoStrayCancellation, run_sync
+
+
+class StrategyLimits:
+    """The limits of one strategy run.
+
+    Requests to models are checked before they are sent. Costs reported by judges that do not send requests,
+    such as functions, are only known from the result and are therefore checked between rounds.
+
+    Args:
+        max_calls: Maximum number of requests; None for no limit.
+        max_cost: Maximum cost in US dollars; None for no limit.
+
+    Raises:
+        ArgumentError: If a limit is invalid.
+    """
+
+    def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
+        if max_calls is not None:
+            check_count("max_calls", max_calls)
+        _check_amount(max_cost)
+        self._max_calls, self._max_cost = max_calls, max_cost
+        self._limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
+
+    def in_force(self) -> AbstractContextManager[None]:
+        """Return a context manager that applies the limits to the requests sent within it."""
+        return spending_within(self._limit) if self._limit.is_set else nullcontext()
+
+    def reached(self, result: StrategyResult) -> SpendingLimitName | None:
+        """Return the limit that prevents another round; None if another round may start."""
+        if self._limit.reached is not None:
+            return self._limit.reached
+        if self._max_calls is not None and self._limit.calls >= self._max_calls:
+            return "max_calls"
+        spent = max(result.spent or 0.0, self._limit.cost)
+        return "max_cost" if self._max_cost is not None and spent >= self._max_cost else None
+
+    def spending(self, stopped: SpendingLimitName | None) -> Spending | None:
+        """Return the number of requests sent and their cost; None if no limit is set.
+
+        Args:
+            stopped: The limit that prevented a round or the reevaluation. If None, the limit that prevented
+                a request, if any, is reported.
+        """
+        if not self._limit.is_set:
+            return None
+        return Spending(self._limit.calls, self._limit.cost, stopped or self._limit.reached)
+
+    def told(self, limit: SpendingLimitName) -> str:
+        """Return a message that a limit was reached."""
+        if limit == "max_calls":
+            return f"the limit max_calls={self._max_calls} (requests) was reached"
+        return f"the limit max_cost={self._max_cost} (US dollars) was reached"
+
+
+def _check_amount(max_cost: Any) -> None:
+    number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
+    if max_cost is not None and not (number and 0 < max_cost < math.inf):
+        raise ArgumentError(f"max_cost must be a positive number of US dollars or None; got {max_cost!r}")
+
+
+T = TypeVar("T")
+
+
+class Strategy:
+    """A strategy that generates candidates, drops any that fail a check, and chooses the cheapest.
+
+    Candidates are never executed; what happens with the winner is up to the caller.
+
+    Args:
+        verify: The check that a candidate must pass: `QualitativeCriteria`, a `RubricThreshold`, any object
+            with `verify(candidate, context)`, or a sync or async function of `(candidate)` or
+            `(candidate, context)`. If None, all candidates pass.
+        cost: The cost to minimise: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any object with
+            `compute(candidate, context)`, or a function as for `verify`. If None, the first passing candidate
+            wins. Costs for which `fallback_used` is set rank after all other costs.
+        max_iterations: Maximum number of rounds. Another round starts only if the previous one had no winner.
+        num_candidates: Number of candidates per round; they are generated and judged concurrently.
+        hints: Information about the previous round to add to the next prompt: `"counts"` for the failed
+            criteria with sample counts, `"reasons"` to add the judges' reasons, or `"none"`.
+
+    Raises:
+        ArgumentError: If an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        verify: VerifyLike = None,
+        cost: CostLike = None,
+        max_iterations: int = 3,
+        num_candidates: int = 3,
+        *,
+        hints: HintStyle = "counts",
+    ) -> None:
+        check_count("max_iterations", max_iterations)
+        check_count("num_candidates", num_candidates)
+        if hints not in get_args(HintStyle):
+            raise ArgumentError(f"hints must be one of {', '.join(get_args(HintStyle))}; got {hints!r}")
+        self._verify, self._cost = verify_step(verify), cost_step(cost)
+        self.verify = verify
+        self.cost = cost
+        self.max_iterations = max_iterations
+        self.num_candidates = num_candidates
+        self.hints = hints
+
+    async def run(
+        self,
+        generate: GeneratorLike,
+        prompt: Any,
+        *,
+        context: Any = None,
+        reevaluate: int = 0,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+    ) -> StrategyResult:
+        """Run the strategy and return the winner and all candidates.
+
+        If the generator, `verify` or `cost` raises an error for a candidate, the error is recorded with that
+        candidate and does not affect the others.
+
+        Args:
+            generate: The source of candidates: a model name, `LLM(name)`, or a sync or async function of
+                `(prompt)` or `(prompt, attempt)`, where the `Attempt` contains the candidate's number and the
+                hints. A generator function is called once per round and yields that round's candidates; a
+                generator returned by a function is used the same way. A sync or async generator object yields
+                the candidates for all rounds and is not closed.
+            prompt: The task. After a failed round, hints are appended if the prompt is a string.
+            context: Passed to `verify` and `cost`. Criteria show it to their judge if it is text or data.
+            reevaluate: Number of fresh votes with which `verify` and `cost` criteria judge the winner again;
+                a rubric is graded this many times. If the candidate fails `verify` with these votes, the
+                result has no winner. 0 skips the reevaluation.
+            max_calls: Maximum number of requests to models, including repeated questions and retries. A
+                request that would exceed the limit is not sent, and its candidate gets an error. The other
+                candidates are finished and the winner is chosen from them, but no further round or
+                reevaluation starts, and the result's `stopped` names the limit.
+            max_cost: Maximum cost of the requests in US dollars, with the same effect. Models with an unknown
+                price are not called. The cost of judges that do not send requests is checked between rounds.
+
+        Raises:
+            ArgumentError: If `generate` cannot generate candidates or does not accept the prompt, or if
+                `reevaluate`, `max_calls` or `max_cost` is invalid.
+        """
+        check_count("reevaluate", reevaluate, least=0)
+        limits = StrategyLimits(max_calls, max_cost)
+        generator = generator_of(generate, prompt)
+        with limits.in_force():
+            try:
+                result = await self._rounds(generator, prompt, context, limits)
+            finally:
+                await generator.aclose()
+            if not reevaluate or result.winner_number is None:
+                return result
+            reached = limits.reached(result)
+            if reached is not None:
+                again = Reevaluation(
+                    candidate=result.winner_number, votes=reevaluate, error=limits.told(reached)
+                )
+            else:
+                again = await self._again(result.candidates[result.winner_number], context, reevaluate)
+        result = replace(result, reevaluation=again, spending=limits.spending(reached))
+        if again.verified is False:
+            return replace(result, winner=None, cost=None, winner_number=None)
+        return result
+
+    def run_sync(
+        self,
+        generate: GeneratorLike,
+        prompt: Any,
+        *,
+        context: Any = None,
+        reevaluate: int = 0,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+    ) -> StrategyResult:
+        """Call `run` from synchronous code, even inside a running event loop."""
+        return run_sync(
+            self.run(
+                generate,
+                prompt,
+                context=context,
+                reevaluate=reevaluate,
+                max_calls=max_calls,
+                max_cost=max_cost,
+            )
+        )
+
+    async def _rounds(
+        self, generator: Generator, prompt: Any, context: Any, limits: StrategyLimits
+    ) -> StrategyResult:
+        result = StrategyResult(winner=None, cost=None, iterations=0, candidates=())
+        hints: tuple[Hint, ...] = ()
+        for iteration in range(1, self.max_iterations + 1):
+            if (reached := limits.reached(result)) is not None:
+                return replace(result, spending=limits.spending(reached))
+            told = _told(prompt, hints)
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._candidate(_Making(generator, told, attempt), context))
+                    for attempt in self._attempts(iteration, hints)
+                ]
+            made = [task.result() for task in tasks]
+            result = replace(
+                result,
+                iterations=iteration,
+                candidates=(*result.candidates, *made),
+                spending=limits.spending(None),
+            )
+            best = self._cheapest(made)
+            if best is not None:
+                return replace(result, winner=best.content, cost=best.cost, winner_number=best.number)
+            hints = self._hints_of(made)
+        return result
+
+    def _attempts(self, iteration: int, hints: tuple[Hint, ...]) -> list[Attempt]:
+        first = (iteration - 1) * self.num_candidates
+        return [
+            Attempt(first + position, iteration=iteration, position=position, hints=hints)
+            for position in range(self.num_candidates)
+        ]
+
+    async def _candidate(self, making: _Making, context: Any) -> StrategyCandidate:
+        candidate = await making.candidate()
+        if candidate.errors:
+            return candidate
+        candidate = await self._verified(candidate, context)
+        if not candidate.verified or self._cost is None:
+            return candidate
+        outcome = await self._cost.ask(candidate.content, context)
+        return replace(
+            candidate, cost=outcome.value, costing=outcome.evaluations, errors=_errors("cost", outcome.error)
+        )
+
+    async def _verified(self, candidate: StrategyCandidate, context: Any) -> StrategyCandidate:
+        if self._verify is None:
+            return replace(candidate, verified=True)
+        outcome = await self._verify.ask(candidate.content, context)
+        return replace(
+            candidate,
+            verified=outcome.value,
+            verification=outcome.evaluations,
+            hints=self._failed_in(candidate.number, self._verify, outcome),
+            errors=_errors("verify", outcome.error),
+        )
+
+    def _failed_in(self, number: int, step: Step[bool], outcome: StepOutcome[bool]) -> tuple[Hint, ...]:
+        if outcome.value is not False:
+            return ()
+        reasons = self.hints == "reasons"
+        found = [hint for one in outcome.evaluations for hint in one.hints(number, reasons=reasons)]
+        # Missing votes do not count as a failure of the candidate.
+        unheard = any(one.fallback_used for one in outcome.evaluations)
+        return tuple(found) if found or unheard else (Hint(candidate=number, criterion=step.name),)
+
+    def _cheapest(self, made: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
+        passed = [one for one in made if one.verified and not one.errors]
+        # A cost that replaces missing votes is not comparable with a measured cost.
+        return min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
+
+    def _hints_of(self, made: Sequence[StrategyCandidate]) -> tuple[Hint, ...]:
+        return () if self.hints == "none" else tuple(hint for one in made for hint in one.hints)
+
+    async def _again(self, best: StrategyCandidate, context: Any, votes: int) -> Reevaluation:
+        if self._verify is None and self._cost is None:
+            told = "the strategy has neither verify nor cost, so there is nothing to reevaluate"
+            return Reevaluation(candidate=best.number, votes=votes, error=told)
+        checked, costed = await asyncio.gather(
+            _fresh(self._verify, best.content, context, votes),
+            _fresh(self._cost, best.content, context, votes),
+        )
+        faults = [fault for fault in (_fault(checked), _fault(costed)) if fault is not None]
+        return Reevaluation(
+            candidate=best.number,
+            votes=votes,
+            verified=_trusted(checked),
+            cost=_trusted(costed),
+            evaluations=(*checked.evaluations, *costed.evaluations),
+            error="; ".join(dict.fromkeys(faults)) or None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """A candidate that is about to be generated."""
+
+    generator: Generator
+    prompt: Any
+    attempt: Attempt
+
+    async def candidate(self) -> StrategyCandidate:
+        """Generate the candidate; an error raised by the generator is recorded in the candidate."""
+        bare = StrategyCandidate(
+            number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
+        )
+        try:
+            with NoStrayCancellation("generate"):
+                made = await self.generator.generate(self.prompt, self.attempt)
+        # Generators run user code: an error raised for one candidate must not affect the others.
+        except Exception as error:
+            usage, spent = (error.usage, error.cost) if isinstance(error, JudgeError) else (None, None)
+            return replace(
+                bare, errors=_errors("generate", error), generation_usage=usage, generation_spent=spent
+            )
+        return replace(bare, content=made.content, generation_usage=made.usage, generation_spent=made.spent)
+
+
+def _told(prompt: Any, hints: Sequence[Hint]) -> Any:
+    return with_hints(prompt, hints) if isinstance(prompt, str) else prompt
+
+
+def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:
+    return () if error is None else (StageError(stage=stage, error=f"{type(error).__name__}: {error}"),)
+
+
+async def _fresh(step: Step[T] | None, winner: Any, context: Any, votes: int) -> StepOutcome[T]:
+    """Return a step's outcome on fresh votes; a function without criteria is called `votes` times."""
+    if step is None:
+        return StepOutcome(value=None, evaluations=())
+    outcome = await step.ask(winner, context, fresh=votes)
+    if outcome.evaluations or outcome.error is not None or votes == 1:
+        return outcome
+    again = (step.ask(winner, context, fresh=votes) for _ in range(votes - 1))
+    outcomes: list[StepOutcome[T]] = [outcome, *await asyncio.gather(*again)]
+    error = next((one.error for one in outcomes if one.error is not None), None)
+    if error is not None:
+        return replace(outcome, value=None, error=error)
+    said: list[Any] = [one.value for one in outcomes]
+    value: Any = fmean(said) >= 0.5 if isinstance(outcome.value, bool) else fmean(said)
+    return replace(outcome, value=value)
+
+
+def _trusted(outcome: StepOutcome[T]) -> T | None:
+    return None if any(one.fallback_used for one in outcome.evaluations) else outcome.value
+
+
+def _fault(outcome: StepOutcome[T]) -> str | None:
+    if outcome.error is not None:
+        return f"{type(outcome.error).__name__}: {outcome.error}"
+    fell_back = any(one.fallback_used for one in outcome.evaluations)
+    return "too few of the fresh votes are valid" if fell_back else None

@@ -1,0 +1,162 @@
+"""The audit log, with one JSON line per call that includes the evaluated content only on request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autorubric.apps.tool.providers import ProviderTable
+from autorubric.apps.tool.request import CritiqueRequest
+from autorubric.apps.tool.response import CritiqueResponse
+from autorubric.errors import AutorubricError, ProviderTimeoutError, TokenUsage, TransientError
+from autorubric.support.objects import Json
+
+AUDIT_FORMAT = 1
+"""Version of the format of the lines."""
+
+
+class AuditError(AutorubricError):
+    """The audit log cannot be written to."""
+
+
+@dataclass(kw_only=True)
+class Trace:
+    """The state of a running call.
+
+    Attributes:
+        request: The request; None until it has been parsed.
+        content_type: Type of the content.
+        failed: Errors by the names of the providers that failed.
+        retried: Last error after which a request was retried, by provider name.
+        error_code: Kind of error that ended the call; None if the call succeeded.
+        model: The model that answered.
+        usage: Token usage of the call.
+        cost: Cost of the call in US dollars.
+    """
+
+    request: CritiqueRequest | None = None
+    content_type: str | None = None
+    failed: dict[str, Exception] = field(default_factory=dict)
+    retried: dict[str, TransientError] = field(default_factory=dict)
+    error_code: str | None = None
+    model: str | None = None
+    usage: TokenUsage | None = None
+    cost: float | None = None
+
+    def reasons(self) -> dict[str, str]:
+        """Return error messages by the names of the providers that failed."""
+        told = {name: _told(error) for name, error in self.failed.items()}
+        for name in told.keys() & self.retried.keys():
+            if isinstance(self.failed[name], ProviderTimeoutError):
+                told[name] += f", retried after {_told(self.retried[name])}"
+        return told
+
+    def retrying(self) -> dict[str, str]:
+        """Return the reasons for retries by the names of the providers being retried when the call ended."""
+        left = {name: error for name, error in self.retried.items() if name not in self.failed}
+        return {name: f"retried after {_told(error)}" for name, error in left.items()}
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:
+    """Return the audit line of a call.
+
+    Only the kind of an error is recorded, because error messages may quote the evaluated content.
+    """
+    line: dict[str, Json] = {
+        **call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds),
+        "provider": response.provider,
+        "failed_providers": {name: type(error).__name__ for name, error in trace.failed.items()},
+        "model": trace.model,
+        "tokens": trace.usage.total_tokens if trace.usage else None,
+        "cost": trace.cost,
+        "dry_run": response.dry_run,
+        "overall_score": response.overall_score,
+        "issues": len(response.issues),
+        "suggestions": len(response.suggestions),
+    }
+    return line if trace.request is None else {**line, **_asked(trace.request, trace.content_type, content)}
+
+
+def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) -> dict[str, Json]:
+    """Return the fields of an audit line that are common to all tools.
+
+    Args:
+        tool: Name of the tool.
+        ok: Whether the call succeeded.
+        error_code: Kind of error that ended the call; None if the call succeeded.
+        seconds: Duration of the call in seconds.
+    """
+    return {
+        "format": AUDIT_FORMAT,
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "tool": tool,
+        "ok": ok,
+        "error_code": error_code,
+        "evaluation_time_ms": round(seconds * 1000),
+    }
+
+
+def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
+    """Log a request that was rejected before `critique_evaluate` was called.
+
+    Args:
+        table: The provider table with the audit log settings.
+        request: The request; None if it could not be parsed.
+
+    Raises:
+        AuditError: If the line cannot be written.
+    """
+    if table.audit_path is not None:
+        trace = Trace(request=request, error_code="request")
+        # The line contains only the kind of the error.
+        refused = CritiqueResponse.failed("refused")
+        append_line(table.audit_path, audit_line(trace, refused, seconds=0.0, content=table.audit_content))
+
+
+def text_facts(text: str) -> dict[str, Json]:
+    """Return the audit fields for an evaluated text: its size and SHA-256 digest."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def _asked(request: CritiqueRequest, content_type: str | None, content: bool) -> dict[str, Json]:
+    told = {
+        name: getattr(request, name)
+        for name in ("evaluation_mode", "scoring_scale", "workspace_root", "max_issues")
+    }
+    return {
+        "asked_provider": request.provider,
+        "content_type": content_type or request.content_type,
+        **text_facts(request.content),
+        "criteria": list(request.criteria),
+        **told,
+        **({"content": request.content, "context": request.context} if content else {}),
+    }
+
+
+def append_line(path: Path, line: dict[str, Json] | None) -> None:
+    """Append a line to the audit log in one write; if `line` is None, only check that the log is writable.
+
+    Raises:
+        AuditError: If the log cannot be written to.
+    """
+    text = "" if line is None else json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n"
+    try:
+        with path.open("ab+", buffering=0) as file:
+            if text and file.seek(0, os.SEEK_END) > 0:
+                file.seek(-1, os.SEEK_END)
+                # An incomplete line left by a killed process is ended but not removed.
+                text = text if file.read(1) == b"\n" else f"\n{text}"
+            file.write(text.encode("ascii"))
+    # A path with a null character raises ValueError.
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AuditError(f"cannot write the audit log {str(path)!r}: {why}") from None

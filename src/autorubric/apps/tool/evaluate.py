@@ -1,0 +1,423 @@
+"""The function `critique_evaluate`, and the definitions of the tool for models."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from autorubric.apps.tool.audit import AuditError, Trace, append_line, audit_line
+from autorubric.apps.tool.form import CritiqueFindings
+from autorubric.apps.tool.providers import (
+    CritiqueJudge,
+    Provider,
+    Providers,
+    ProviderTable,
+    in_turn,
+    is_cancelled,
+    provider_table,
+    stoppable,
+    unavailable,
+)
+from autorubric.apps.tool.request import CritiqueRequest, RequestLike, read_request
+from autorubric.apps.tool.response import CriterionScore, CritiqueResponse, label_of, most_severe, shown
+from autorubric.apps.tool.task import Task, confined, task_of
+from autorubric.errors import ArgumentError, AutorubricError, FileError, JudgeError, MissingDependencyError
+from autorubric.grading.grader import CriterionGrader
+from autorubric.judges.base import Judge
+from autorubric.judges.critic_prompt import Prompt
+from autorubric.judges.function import FunctionJudge
+from autorubric.llm.retry import listen_to_retries
+from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
+from autorubric.support.concurrency import run_sync
+from autorubric.support.objects import Json
+
+Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
+"""A progress callback that takes the completed steps, the total steps, and the current step's description."""
+
+
+_MOST_NOTES: Final = 20
+"""Maximum number of notes on a reply that are listed individually."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProviderResult:
+    """The result of a provider: the report on its answers, and its other findings."""
+
+    report: EnsembleEvaluationReport
+    findings: CritiqueFindings
+
+
+async def critique_evaluate(
+    request: RequestLike,
+    *,
+    providers: Providers = None,
+    timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
+    audit_path: str | Path | None = None,
+    audit_content: bool = False,
+    on_progress: Progress | None = None,
+    rubric_root: str | Path | None = None,
+) -> CritiqueResponse:
+    """Evaluate content against criteria and return a critique, or a response with `ok=False` on error.
+
+    The function raises no exception other than `CancelledError`, if the caller cancels it. The only files it
+    accesses are a rubric file named in `criteria`, the provider table and the audit log.
+
+    Args:
+        request: The request, or its arguments as a mapping.
+        providers: Evaluators by name, a `ProviderTable`, or the path of a provider table; None for the path
+            in the environment variable `AUTORUBRIC_PROVIDERS`.
+        timeout: Maximum duration in seconds. If several providers are tried, each but the last gets half of
+            the remaining time, so that a hanging provider leaves time for the next. A sync function that has
+            not returned by the deadline keeps running in its thread.
+        audit_path: Path of the audit log, to which one JSON line is appended; None for the table's path.
+        audit_content: Whether to include content and context in the line, even if the table excludes them.
+        on_progress: A callback that receives the call's progress.
+        rubric_root: The folder that must contain the rubric file after links are resolved, regardless of the
+            request. If the request has no `workspace_root`, the file's path is relative to this folder. None
+            allows any folder; set a folder if you do not control the requests.
+    """
+    started = time.perf_counter()
+    trace = Trace()
+    log: Path | None = None
+    try:
+        log = Path(audit_path) if audit_path is not None else None
+        table = provider_table(providers)
+        log, audit_content = log or table.audit_path, audit_content or table.audit_content
+        if log is not None:
+            append_line(log, None)
+        ends = started + _seconds(timeout)
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                response = await _answer(request, table, trace, on_progress, (started, ends), rubric_root)
+        except TimeoutError:
+            if limit.expired():
+                raise _TimedOutError from None
+            raise
+    # A response is returned in any case, even after a bug in an evaluator or in this module.
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            trace.error_code = "cancelled"
+            _logged(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
+            raise
+        trace.error_code, message = _told(error, timeout, trace)
+        response = CritiqueResponse.failed(message)
+    return _logged(log, trace, response, started, audit_content)
+
+
+def _logged(
+    log: Path | None, trace: Trace, response: CritiqueResponse, started: float, content: bool
+) -> CritiqueResponse:
+    """Write the audit line and return the response; return an error if the line cannot be written."""
+    if log is None or trace.error_code == "audit":
+        return response
+    try:
+        seconds = time.perf_counter() - started
+        append_line(log, audit_line(trace, response, seconds=seconds, content=content))
+    except AuditError as error:
+        return CritiqueResponse.failed(str(error))
+    return response
+
+
+def critique_evaluate_sync(
+    request: RequestLike,
+    *,
+    providers: Providers = None,
+    timeout: float = 30.0,
+    audit_path: str | Path | None = None,
+    audit_content: bool = False,
+    rubric_root: str | Path | None = None,
+) -> CritiqueResponse:
+    """Call `critique_evaluate` from synchronous code, even inside a running event loop.
+
+    Args:
+        request: The request, or its arguments as a mapping.
+        providers: Evaluators by name, a `ProviderTable`, or the path of a provider table.
+        timeout: Maximum duration in seconds.
+        audit_path: Path of the audit log, to which one JSON line is appended.
+        audit_content: Whether to include content and context in the line.
+        rubric_root: The folder that must contain the rubric file.
+    """
+    return run_sync(
+        critique_evaluate(
+            request,
+            providers=providers,
+            timeout=timeout,
+            audit_path=audit_path,
+            audit_content=audit_content,
+            rubric_root=rubric_root,
+        )
+    )
+
+
+class _TimedOutError(Exception):
+    pass
+
+
+class _ProvidersFailedError(Exception):
+    pass
+
+
+def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]:
+    """Return the kind of an error and the message for the caller."""
+    match error:
+        case _TimedOutError():
+            if trace.request is not None and trace.request.provider != "auto":
+                why = "".join(f", {told}" for told in trace.retrying().values())
+                return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s{why}")
+            told = {**trace.reasons(), **trace.retrying()}
+            before = "".join(f"; {name}: {why}" for name, why in told.items())
+            return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
+        case _ProvidersFailedError():
+            return "provider", str(error)
+        case AuditError():
+            return "audit", str(error)
+        case ArgumentError() | FileError():
+            return "request", str(error)
+        case AutorubricError():
+            return "failed", f"{type(error).__name__}: {error}"
+        case _:
+            return "internal", f"Unexpected {type(error).__name__}: {error}"
+
+
+def _seconds(timeout: float) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+        raise ArgumentError(f"timeout must be a positive number of seconds; got {timeout!r}")
+    return timeout
+
+
+async def _answer(
+    request: RequestLike,
+    table: ProviderTable,
+    trace: Trace,
+    on_progress: Progress | None,
+    span: tuple[float, float],
+    rubric_root: str | Path | None,
+) -> CritiqueResponse:
+    trace.request = read_request(request)
+    task = task_of(trace.request, table, rubric_root)
+    trace.content_type = task.content_type
+    steps = len(task.providers) + 2
+    await _tell(on_progress, 1, steps, "the request is valid")
+    if task.request.dry_run:
+        return await _dry_run(task)
+    for number, provider in enumerate(task.providers, 2):
+        await _tell(on_progress, number, steps, f"{provider.name} evaluates")
+        try:
+            with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
+                found = await in_turn(_evaluated(task, provider, trace), span[1], last=number == steps - 1)
+        except (JudgeError, MissingDependencyError) as error:
+            trace.failed[provider.name] = error
+        else:
+            await _tell(on_progress, steps, steps, "done")
+            return _response(task, provider, found, trace.reasons(), span[0])
+    raise _ProvidersFailedError(_all_failed(task.request.provider, trace.reasons()))
+
+
+def _all_failed(asked: str, failed: dict[str, str]) -> str:
+    if asked != "auto":
+        return unavailable(asked, failed[asked])
+    told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+    return f"No provider could evaluate. {told}"
+
+
+async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
+    told = None if on_progress is None else on_progress(done, steps, what)
+    if told is not None:
+        await told
+
+
+async def _dry_run(task: Task) -> CritiqueResponse:
+    """Return the response for a dry run, using an evaluator that only measures the prompt."""
+    sizes: list[int] = []
+
+    async def measure(prompt: Prompt) -> None:
+        sizes.append(len(prompt.content.encode("utf-8")))
+        raise JudgeError("this is a dry run")
+
+    await _graded(
+        task,
+        CritiqueJudge(
+            judge_id="dry run", evaluator=measure, request=task.request, content_note=task.content_note
+        ),
+    )
+    return CritiqueResponse(
+        ok=True,
+        dry_run=True,
+        provider=next(one.name for one in task.providers if not one.fault),
+        criteria=task.rubric.names,
+        prompt_size=sum(sizes),
+    )
+
+
+async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
+    # An unreadable reply is excluded here and does not count as a low score.
+    grader = CriterionGrader(
+        judges=[judge], llm_calls="per_item", on_failure="exclude", shuffle_options=False
+    )
+    async with grader:
+        return await task.rubric.grade(task.request.content, grader)
+
+
+async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _ProviderResult:
+    """Evaluate with one provider and return the result.
+
+    Raises:
+        JudgeError: If the provider did not return a critique.
+    """
+    if provider.fault:
+        raise JudgeError(provider.fault)
+    judge = provider.evaluator
+    if isinstance(judge, FunctionJudge):
+        judge = replace(judge, function=stoppable(judge.function))
+    elif not isinstance(judge, Judge) or isinstance(judge, type):
+        judge = CritiqueJudge(
+            judge_id=provider.name,
+            evaluator=provider.evaluator,
+            request=task.request,
+            content_note=task.content_note,
+        )
+    report = await _graded(task, judge)
+    trace.usage, trace.cost = report.token_usage, report.completion_cost
+    trace.model = next((vote.model for one in report.report for vote in one.votes if vote.model), None)
+    if isinstance(judge, CritiqueJudge) and judge.failure is not None:
+        raise judge.failure
+    if all(one.status == "failed" for one in report.report):
+        raise JudgeError(report.error or "every judgment failed")
+    found = judge.findings if isinstance(judge, CritiqueJudge) else None
+    return _ProviderResult(report=report, findings=found or _without_findings(report))
+
+
+def _without_findings(report: EnsembleEvaluationReport) -> CritiqueFindings:
+    """Return the findings of a judge that only answers criteria, with its reasons as the summary."""
+    reasons = [f"{one.name}: {one.final_reason}" for one in report.report if one.final_reason]
+    return CritiqueFindings(answers={}, summary="\n".join(reasons))
+
+
+def _response(
+    task: Task, provider: Provider, found: _ProviderResult, failed: dict[str, str], started: float
+) -> CritiqueResponse:
+    report, findings = found.report, found.findings
+    request, scale = task.request, task.request.scoring_scale
+    fields: dict[str, object] = {
+        "ok": True,
+        "provider": provider.name,
+        "overall_score": shown(report.score, scale),
+        "scoring_scale": scale,
+        "criteria_scores": tuple(_score(one, request) for one in report.report),
+    }
+    if request.evaluation_mode == "detailed":
+        kept = most_severe(findings.issues, request.max_issues)
+        fields["issues"] = tuple(confined(issue, task.workspace) for issue in kept)
+    if request.evaluation_mode != "score_only":
+        fields["summary"] = findings.summary
+    if request.evaluation_mode == "detailed":
+        fields["suggestions"] = findings.suggestions
+    fields["evaluation_time_ms"] = round((time.perf_counter() - started) * 1000)
+    if failed:
+        fields["fallback_from"] = failed
+    if findings.notes:
+        fields["notes"] = _first_notes(findings.notes)
+    return CritiqueResponse.model_validate(fields)
+
+
+def _score(report: CriterionReport, request: CritiqueRequest) -> CriterionScore:
+    good = _good(report)
+    fields: dict[str, object] = {
+        "criterion": report.name,
+        "score": shown(good, request.scoring_scale),
+        "label": label_of(good),
+    }
+    if request.evaluation_mode != "score_only" and report.final_reason:
+        fields["explanation"] = report.final_reason
+    return CriterionScore.model_validate(fields)
+
+
+def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    more = len(notes) - _MOST_NOTES
+    return (*notes[:_MOST_NOTES], *([f"and {more} more"] if more > 0 else []))
+
+
+def _good(report: CriterionReport) -> float | None:
+    """Return the quality of the content on a criterion, in [0, 1]; an applied penalty lowers the quality."""
+    value = report.decision.value
+    return value if value is None or report.criterion.weight >= 0 else 1.0 - value
+
+
+WIRE_NAME: Final = "critique_evaluate"
+"""Name of the tool in protocols, without a dot because clients reject dots."""
+
+TITLE: Final = "critique.evaluate"
+"""Display name of the tool."""
+
+DESCRIPTION: Final = (
+    "Evaluate code, text, a tool result or a session snapshot against criteria, and get scores, issues with "
+    "severity and location, and suggestions. Use it on your own work before you hand it in, revise by what "
+    "it says, and evaluate again. It only reads: it changes no file and runs nothing. Content may be sent "
+    "to an external model unless a local provider is named."
+)
+
+
+def input_schema() -> dict[str, Json]:
+    """Return the JSON schema of the tool's arguments."""
+    schema: dict[str, Json] = plain_schema(CritiqueRequest.model_json_schema())
+    schema.pop("description", None)
+    return schema
+
+
+def output_schema() -> dict[str, Json]:
+    """Return the JSON schema of the tool's responses."""
+    schema: dict[str, Json] = plain_schema(CritiqueResponse.model_json_schema(mode="validation"))
+    schema.pop("description", None)
+    return schema
+
+
+def openai_definition(
+    name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
+) -> dict[str, Json]:
+    """Return a tool definition for the `tools` parameter of OpenAI-style chat APIs.
+
+    Args:
+        name: Name of the tool in the API.
+        description: Description of the tool for models.
+        schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
+    """
+    function = {"name": name, "description": description, "parameters": dict(schema or input_schema())}
+    return {"type": "function", "function": function}
+
+
+def anthropic_definition(
+    name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
+) -> dict[str, Json]:
+    """Return a tool definition for the `tools` parameter of Anthropic-style message APIs.
+
+    Args:
+        name: Name of the tool in the API.
+        description: Description of the tool for models.
+        schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
+    """
+    return {"name": name, "description": description, "input_schema": dict(schema or input_schema())}
+
+
+def plain_schema(schema: Any) -> Any:
+    """Return a schema without null defaults or the titles and class docstrings that pydantic adds."""
+    if isinstance(schema, list):
+        return [plain_schema(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {
+        key: {name: plain_schema(one) for name, one in value.items()}
+        if key in ("properties", "$defs")
+        else plain_schema(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
+    }
+    # The docstring of a class lists its attributes for readers of the code, not for models.
+    if "properties" in kept:
+        kept.pop("description", None)
+    return kept

@@ -1,0 +1,310 @@
+"""The base class of criteria; everything specific to a kind of criterion is in its subclass."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Never, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from autorubric.criteria.declaration import Declaration
+from autorubric.criteria.fields import says_yes
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import shortened
+
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The presentation of a criterion to a judge in one call.
+
+    Attributes:
+        order: Indices of the options in the order shown; empty for the declared order.
+        names: Names of the compared candidates in the order shown; empty if the criterion compares nothing.
+    """
+
+    order: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+AS_DECLARED: Final = Shown()
+"""The default presentation: options, if any, in their declared order, and no candidates."""
+
+
+class BaseCriterion(Declaration):
+    """Base class of criteria; subclasses declare the fields of a reply as `EvalField`s and set `level`.
+
+    Attributes:
+        name: Name in reports, ground truth and metrics; a rubric assigns one if it is missing.
+        requirement: The requirement to judge; `description` is an alias.
+        weight: Weight in the score; negative for a penalty.
+        gate: Value that the criterion must reach; otherwise its group's score is capped. `"required"` means
+            that the group's score is 0 unless the criterion is met.
+        bonus: Whether the criterion can only raise the score: it counts in the numerator of its group's score
+            but not in the denominator.
+        when: Condition on another criterion, by name; unless it is met, this criterion does not apply.
+        check: Function of the text, or its registered name, that judges the criterion instead of the panel.
+        aggregation: Method for combining the votes on the criterion, overriding the grader's method.
+
+    If the class attribute `takes_bare` is true, a model's reply of one word or number, such as `yes` or `7`,
+    is read as the value of the only field with `measures=True`; otherwise, the model is asked again.
+    """
+
+    @property
+    def measures(self) -> bool:
+        """Whether answers have a value in [0, 1]; if not, the criterion does not count towards a score."""
+        if type(self).value_of is not BaseCriterion.value_of:
+            return True
+        fields = any(field.measures for field in self.eval_fields.values())
+        return fields or any(answer.value is not None for answer in self.answers())
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether judging the criterion requires a reference submission for comparison."""
+        return False
+
+    @cached_property
+    def part_fields(self) -> Mapping[str, BaseCriterion]:
+        """The parts of the criterion, as criteria by the evaluation field of each; empty for most kinds.
+
+        Votes are aggregated separately for each part, and metrics have a separate row for each part.
+        """
+        return {}
+
+    def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
+        """Return the answer to each of `part_fields`, in order; None for a part that has no answer."""
+        given = answer.code if answer.evaluation is None else answer.evaluation
+        known = given if isinstance(given, Mapping) else {}
+        return tuple(part.parse_truth(known.get(name)) for name, part in self.part_fields.items())
+
+    def whole(self, answers: Sequence[Answer]) -> Answer:
+        """Combine the answers to `part_fields` and return the answer to the whole criterion."""
+        codes = {name: answer.code for name, answer in zip(self.part_fields, answers, strict=True)}
+        return self.read({**self._blank_texts(), **codes})
+
+    @cached_property
+    def _declared(self) -> tuple[Json, ...]:
+        measuring = self._measuring_fields()
+        if len(measuring) != 1:
+            return ()
+        field = self.eval_fields[measuring[0]]
+        return field.declared() or (field.steps() if self.level == "ordinal" else ())
+
+    def answers(self) -> tuple[Answer, ...]:
+        """Return the possible answers in their declared order; empty if they cannot be listed."""
+        return self._listed
+
+    @cached_property
+    def _listed(self) -> tuple[Answer, ...]:
+        return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
+
+    def answer_at(self, value: float) -> Answer:
+        """Return the answer for a value in [0, 1]; a mean can lie between the possible answers."""
+        measuring = self._measuring_fields()
+        own = type(self).value_of is not BaseCriterion.value_of
+        code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
+        return Answer(code=code, value=value, label=None if code is None else str(code))
+
+    @cached_property
+    def is_shuffled(self) -> bool:
+        """Whether the criterion may be shown in a random order, so that it needs a random generator."""
+        own = type(self)
+        return own.show is not BaseCriterion.show or own.presentations is not BaseCriterion.presentations
+
+    def show(self, submission: Submission, rng: random.Random | None) -> Shown:
+        """Return how the criterion is presented in one call; if `rng` is None, nothing is shuffled."""
+        return AS_DECLARED
+
+    def facing(self, submission: Submission) -> BaseCriterion:
+        """Return the criterion for one submission, including the candidates if it compares any."""
+        return self
+
+    def misfit(self, submission: Submission) -> str | None:
+        """Return why this criterion cannot judge a submission, or None if it can."""
+        return None
+
+    def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
+        """Return the orders in which to show candidates, one per vote; by default a single empty order."""
+        return ((),)
+
+    def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
+        """Return a judged submission as a prompt example: its text and the answer in words."""
+        if answer.label is not None or answer.code is None:
+            return submission.text, answer.label
+        return submission.text, json.dumps(answer.code, ensure_ascii=False)
+
+    def standing(self, answer: Answer) -> tuple[float, ...]:
+        """Return the value that an answer assigns to each candidate; empty if nothing is compared."""
+        return ()
+
+    def placed(self, points: Sequence[float]) -> Answer:
+        """Convert the candidates' points to a ranking, most points first. Override it with `standing`."""
+        raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Return the criterion's text as shown to a judge."""
+        head = self.name or "criterion"
+        return f"{head}: {self.requirement}" if self.requirement else head
+
+    def value_of(self, evaluation: Any) -> float | None:
+        """Return an evaluation's value in [0, 1]: by default, the mean over fields with `measures=True`."""
+        placed = [
+            place
+            for name, field in self.eval_fields.items()
+            if (place := field.position(getattr(evaluation, name))) is not None
+        ]
+        return sum(placed) / len(placed) if placed else None
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """Parse a reply and return its answer.
+
+        Args:
+            reply: An evaluation, its dict, or the plain value of the only field with `measures=True`.
+            shown: How the criterion was presented to the judge.
+
+        Raises:
+            ReplyError: If the reply is not a valid answer to this criterion; the message can be sent back to
+                the judge.
+        """
+        given = reply.model_dump() if isinstance(reply, BaseModel) else reply
+        if self._says_cannot_assess(given):
+            return Answer(code=None, cannot_assess=True, reason=self._reason(given))
+        evaluation = self._validated(given)
+        fields = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
+        code = self._code(fields)
+        bare = not isinstance(code, Mapping)
+        return Answer(
+            code=code,
+            value=self._checked_value(evaluation),
+            label=self._label(code) if bare else None,
+            index=self._declared.index(code) if bare and code in self._declared else None,
+            reason=self._reason(fields) or self._reason(given),
+            evaluation=fields,
+        )
+
+    def _checked_value(self, evaluation: BaseModel) -> float | None:
+        value = self.value_of(evaluation)
+        if value is None:
+            return None
+        # A weighted mean may exceed the range by a rounding error.
+        if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
+            raise ArgumentError(
+                f"{type(self).__name__}.value_of must return a number from 0 to 1 or None; got {value!r} for "
+                f"{self._called!r}"
+            )
+        return min(max(float(value), 0.0), 1.0)
+
+    def _says_cannot_assess(self, given: Json) -> bool:
+        if isinstance(given, Mapping):
+            return says_yes(given.get("cannot_assess"))
+        return (
+            isinstance(given, str)
+            and given not in self._declared
+            and given.strip().casefold() in ("cannot_assess", "cannot assess")
+        )
+
+    def _label(self, code: Json) -> str:
+        """Return an answer that is a single value in words."""
+        return str(code)
+
+    def _reason(self, given: Json) -> str:
+        """Return the rater's reason: the texts of a reply, or its `reason`."""
+        if not isinstance(given, Mapping):
+            return ""
+        texts = [str(given[name]) for name in self._blank_texts() if given.get(name)]
+        return " ".join(texts) or str(given.get("reason") or "")
+
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        """Return the value of the only measuring field, or a dict of all measuring fields or all fields."""
+        measuring = self._measuring_fields()
+        if len(measuring) == 1 and not isinstance(fields[measuring[0]], Mapping):
+            return fields[measuring[0]]
+        return {name: fields[name] for name in measuring} if measuring else dict(fields)
+
+    def _validated(self, given: Json) -> BaseModel:
+        measuring = self._measuring_fields()
+        if not isinstance(given, Mapping):
+            if len(measuring) != 1:
+                wanted = ", ".join(self.eval_fields)
+                raise ReplyError(f"{self._called}: expected an object with {wanted}; got {shortened(given)}")
+            given = {measuring[0]: given}
+        if measuring:
+            # Only the value is required; explanations may be omitted.
+            given = {**self._blank_texts(), **given}
+        try:
+            fields = self.eval_fields
+            return self.evaluation_schema.model_validate(
+                {
+                    key: fields[key].reading(raw) if key in fields else raw
+                    for key, raw in given.items()
+                    if key not in ("criterion_name", "cannot_assess")
+                }
+            )
+        except ValidationError as fault:
+            raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
+
+    def parse_truth(self, raw: Json) -> Answer | None:
+        """Parse a ground-truth label and return the answer, or None if the label is missing.
+
+        Raises:
+            ReplyError: If the label is not a valid answer to this criterion.
+        """
+        if raw is None:
+            return None
+        # A label, like a stored vote's answer, needs no explanation.
+        if not isinstance(raw, str) and isinstance(raw, Mapping):
+            raw = {**self._blank_texts(), **raw}
+        return self.read(raw)
+
+    def conservative(self) -> Answer:
+        """Return the worst answer for the score: the highest for a penalty, otherwise the lowest.
+
+        If answers to the criterion have no values (`measures` is false), the answer is empty.
+        """
+        if self.part_fields:
+            return self.whole([part.conservative() for part in self.part_fields.values()])
+        placed = [answer for answer in self.answers() if answer.value is not None]
+        if not placed:
+            worst = 0.0 if self.weight >= 0 else 1.0
+            return self.answer_at(worst) if self.measures else Answer(code=None)
+        pick = min if self.weight >= 0 else max
+        return pick(placed, key=lambda answer: answer.value or 0.0)
+
+    def named(self, name: str) -> BaseCriterion:
+        """Return a copy of the criterion with a different name."""
+        fields = {field: getattr(self, field) for field in type(self).model_fields}
+        return type(self).model_validate({**fields, "name": name})
+
+
+def reply_faults(fault: ValidationError) -> str:
+    """Return a validation error as one line that can be sent back to a judge."""
+    return "; ".join(
+        f"{'.'.join(map(str, error['loc'])) or 'reply'}: {error['msg']}" for error in fault.errors()
+    )
+
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class FrozenDict(dict[KeyT, ValueT]):
+    """An immutable, hashable dict."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Never:
+        raise TypeError("criteria are immutable; create a new criterion instead")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)

@@ -1,0 +1,139 @@
+"""Criteria that list items which a text contains or lacks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field, field_validator
+
+from autorubric.criteria.base import AS_DECLARED, BaseCriterion, FrozenDict, Shown
+from autorubric.criteria.declaration import check_keys
+from autorubric.criteria.fields import BoolField, EvalField, FieldSpec, TextField
+from autorubric.criteria.registry import register_kind
+from autorubric.criteria.values import Answer, Level, Submission
+from autorubric.errors import ReplyError
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import nearest_key, shortened
+
+_MISSING = "missing_items"
+
+
+class TickBox(BaseCriterion):
+    """A checklist item, which is present or missing."""
+
+    level: ClassVar[Level] = "binary"
+
+    there: BoolField = BoolField()
+
+    def _label(self, code: Json) -> str:
+        return "yes" if code else "no"
+
+
+@register_kind("checklist")
+class ChecklistCriterion(BaseCriterion):
+    """A checklist; the value is the proportion of items that the text contains.
+
+    A panel decides each item separately, as a binary criterion (by default by majority; a tie counts as
+    missing, or as present if the weight is negative), and the value is computed from these decisions. Metrics
+    also have a binary row for each item, `name/key`.
+
+    A label maps every key to yes or no, lists the keys that are present, or is the proportion as a number in
+    [0, 1], which leaves the individual items unlabelled.
+
+    Attributes:
+        items: Item descriptions by key; the keys become fields of the evaluation.
+    """
+
+    level: ClassVar[Level] = "interval"
+
+    items: dict[str, str]
+
+    @field_validator("items")
+    @classmethod
+    def _check_items(cls, items: dict[str, str]) -> dict[str, str]:
+        check_keys(items, "items", taken=(_MISSING,))
+        return FrozenDict(items)
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """A yes-or-no field for each key."""
+        return {key: BoolField() for key in self.items}
+
+    def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        told: Any = Field(default_factory=list, description="Keys of the items that are missing")
+        return {**super()._evaluation_fields(), _MISSING: (list[str], told)}
+
+    def _asked_fields(self) -> dict[str, EvalField]:
+        evidence = TextField(description="the evidence for each item, in a few words")
+        return {"reason": evidence, **super()._asked_fields()}
+
+    def _asks(self) -> list[str]:
+        reason, *_, last = super()._asks()
+        return [reason, "the key of each item (true or false)", last]
+
+    def _complete(self, evaluation: Any) -> None:
+        missing = [key for key in self.items if not getattr(evaluation, key)]
+        if _MISSING in evaluation.model_fields_set and set(evaluation.missing_items) != set(missing):
+            raise ValueError(
+                f"missing_items is {evaluation.missing_items}, but the answers say {missing}; they must agree"
+            )
+        evaluation.missing_items = missing
+
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        return dict(fields)
+
+    @cached_property
+    def part_fields(self) -> Mapping[str, BaseCriterion]:
+        """A binary criterion for each item."""
+        return {
+            key: TickBox(
+                name=f"{self.name or ''}/{key}",
+                requirement=text,
+                weight=self.weight,
+                aggregation=self.aggregation,
+            )
+            for key, text in self.items.items()
+        }
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """Parse a reply (an evaluation, its dict, or a list of the keys that are present) into an answer.
+
+        Raises:
+            ReplyError: If an item has no answer, a key is unknown, or `missing_items` contradicts the
+                answers.
+        """
+        if not isinstance(reply, list):
+            return super().read(reply, shown)
+        for key in reply:
+            if not isinstance(key, str) or key not in self.items:
+                hint = nearest_key(str(key), list(self.items))
+                raise ReplyError(f"{self._called}: unknown item {shortened(key)}; {hint}")
+        return super().read({key: key in reply for key in self.items}, shown)
+
+    def parse_truth(self, raw: Json) -> Answer | None:
+        """Parse a label, in any form that `read` accepts or as a proportion in [0, 1], into an answer.
+
+        Raises:
+            ReplyError: If the label has none of these forms.
+        """
+        if isinstance(raw, (int, float)) and not isinstance(raw, bool) and 0.0 <= raw <= 1.0:
+            return Answer(code=raw, value=float(raw), label=f"{raw:g}")
+        return super().parse_truth(raw)
+
+    def show(self, submission: Submission, rng: random.Random | None) -> Shown:
+        """Return a random order of the items, or the declared order if `rng` is None."""
+        return (
+            AS_DECLARED
+            if rng is None
+            else Shown(order=tuple(rng.sample(range(len(self.items)), len(self.items))))
+        )
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Return the name, the requirement, and the items in the order shown."""
+        keys = list(self.items)
+        order = shown.order if shown and shown.order else range(len(keys))
+        lines = (f"- {keys[place]}: {self.items[keys[place]]}" for place in order)
+        return "\n".join([super().render(shown), "Items, each true if the text has it:", *lines])

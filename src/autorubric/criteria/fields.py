@@ -1,0 +1,302 @@
+"""Fields of a judge's reply (`EvalField`), which are declared as attributes of a criterion."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+from autorubric.support.objects import Json
+
+_BoundT = TypeVar("_BoundT", "BoundInt", "BoundFloat")
+
+FieldSpec: TypeAlias = tuple[Any, Any]
+"""A type and its pydantic `Field(...)`, in the form that `pydantic.create_model` accepts."""
+
+_YES_NO = {
+    **dict.fromkeys(("met", "pass", "passed", "1.0"), True),
+    **dict.fromkeys(("unmet", "fail", "failed", "0.0"), False),
+}
+
+MOST_STEPS: Final = 1001
+"""Maximum number of integers that form a scale; more integers are a numeric range."""
+
+_SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+def _unless_boolean(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError(f"the value must be a number; got {given!r}")
+    return given
+
+
+_Whole = Annotated[int, BeforeValidator(_unless_boolean, json_schema_input_type=int)]
+_FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _scalar_type(given: Any) -> Any:
+    if isinstance(given, str) and given in _SCALAR_TYPES:
+        return _SCALAR_TYPES[given]
+    if given in _SCALAR_TYPES.values():
+        return given
+    raise ValueError(f"the type must be one of {', '.join(_SCALAR_TYPES)}; got {given!r}")
+
+
+ScalarType = Annotated[
+    type,
+    BeforeValidator(_scalar_type, json_schema_input_type=Literal["str", "int", "float", "bool"]),
+    PlainSerializer(lambda kind: kind.__name__, return_type=str),
+]
+
+
+class EvalField(BaseModel, ABC):
+    """Base class of evaluation fields, each of which defines a corresponding pydantic field.
+
+    Attributes:
+        measures: Whether replies have a position in [0, 1]; `position` and `at` convert to and from it.
+        description: The judge's instructions for this field.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    measures: ClassVar[bool] = False
+
+    description: str | None = None
+
+    @abstractmethod
+    def get_field(self) -> FieldSpec:
+        """Return the `(type, Field(...))` pair for `pydantic.create_model`."""
+
+    def reading(self, given: Json) -> Json:
+        """Convert a reply or label to the field's standard form; return unknown values unchanged."""
+        return given
+
+    def position(self, given: Any) -> float | None:
+        """Return the position of a reply in [0, 1], or None if the field has no positions."""
+        return None
+
+    def allowed(self) -> str:
+        """Return a description of the allowed values; empty if any value is allowed."""
+        return ""
+
+    def at(self, position: float) -> Json:
+        """Return the value at a position in [0, 1], in the field's units, or None if it has no positions."""
+        return None
+
+    def declared(self) -> tuple[Json, ...]:
+        """Return the allowed replies, or an empty tuple if they cannot be listed."""
+        return ()
+
+    def steps(self) -> tuple[Json, ...]:
+        """Return the replies of an ordered scale, lowest first; empty if they cannot be listed."""
+        return ()
+
+
+class BoundInt(EvalField):
+    """A field for an integer in the inclusive range from `min_val` to `max_val`."""
+
+    measures: ClassVar[bool] = True
+
+    min_val: _Whole
+    max_val: _Whole
+
+    @model_validator(mode="after")
+    def _check_range(self) -> BoundInt:
+        return _ordered_bounds(self)
+
+    def get_field(self) -> FieldSpec:
+        """Return a field of type `int` that enforces the bounds."""
+        return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
+
+    def reading(self, given: Json) -> Json:
+        """Return the reply, converting a boolean to text so that it is rejected."""
+        return _no_boolean(given)
+
+    def allowed(self) -> str:
+        """Return a description of the bounds."""
+        return f"a whole number from {self.min_val} to {self.max_val}"
+
+    def position(self, given: Any) -> float | None:
+        """Return `(given - min_val) / (max_val - min_val)`."""
+        return float((given - self.min_val) / (self.max_val - self.min_val))
+
+    def at(self, position: float) -> Json:
+        """Return `min_val + position * (max_val - min_val)`, which need not be an integer."""
+        raw = self.min_val + position * (self.max_val - self.min_val)
+        return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
+
+    def steps(self) -> tuple[Json, ...]:
+        """Return every integer in the range; empty if there are too many for a scale."""
+        many = self.max_val - self.min_val >= MOST_STEPS
+        return () if many else tuple(range(self.min_val, self.max_val + 1))
+
+
+class BoundFloat(EvalField):
+    """A field for a number in the inclusive range from `min_val` to `max_val`."""
+
+    measures: ClassVar[bool] = True
+
+    min_val: float = Field(strict=True, allow_inf_nan=False)
+    max_val: float = Field(strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check_range(self) -> BoundFloat:
+        return _ordered_bounds(self)
+
+    def get_field(self) -> FieldSpec:
+        """Return a field of type `float` that enforces the bounds and rejects infinite values."""
+        return float, Field(
+            description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
+        )
+
+    def reading(self, given: Json) -> Json:
+        """Return the reply, converting a boolean to text so that it is rejected."""
+        return _no_boolean(given)
+
+    def allowed(self) -> str:
+        """Return a description of the bounds."""
+        return f"a number from {self.min_val:g} to {self.max_val:g}"
+
+    def position(self, given: Any) -> float | None:
+        """Return `(given - min_val) / (max_val - min_val)`."""
+        return float((given - self.min_val) / (self.max_val - self.min_val))
+
+    def at(self, position: float) -> Json:
+        """Return `min_val + position * (max_val - min_val)`."""
+        return self.min_val + position * (self.max_val - self.min_val)
+
+
+def _ordered_bounds(bounds: _BoundT) -> _BoundT:
+    if bounds.min_val >= bounds.max_val:
+        raise ValueError(f"min_val {bounds.min_val} must be less than max_val {bounds.max_val}")
+    if bounds.max_val - bounds.min_val == math.inf:
+        raise ValueError(f"the range from {bounds.min_val} to {bounds.max_val} is too wide for a float")
+    return bounds
+
+
+def _no_boolean(given: Json) -> Json:
+    """Return the reply, with a boolean converted to text, because pydantic would read true as 1."""
+    return str(given) if isinstance(given, bool) else given
+
+
+def says_yes(given: Json) -> bool:
+    """Return whether a reply to a yes-or-no question means yes: true, "yes", "true" or 1."""
+    if isinstance(given, str):
+        return given.strip().casefold() in ("true", "yes", "1")
+    return given is True or (isinstance(given, (int, float)) and given == 1)
+
+
+class TextField(EvalField):
+    """A field for free text."""
+
+    def get_field(self) -> FieldSpec:
+        """Return a `str` field."""
+        return str, Field(description=self.description)
+
+
+class BoolField(EvalField):
+    """A field for a yes-or-no answer."""
+
+    measures: ClassVar[bool] = True
+
+    def get_field(self) -> FieldSpec:
+        """Return a `bool` field."""
+        return bool, Field(description=self.description)
+
+    def reading(self, given: Json) -> Json:
+        """Convert words such as MET, pass or fail to a boolean; pydantic converts yes, no, 1 and 0."""
+        return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
+
+    def allowed(self) -> str:
+        """Return "true or false"."""
+        return "true or false"
+
+    def position(self, given: Any) -> float | None:
+        """Return 1 for true and 0 for false."""
+        return 1.0 if given else 0.0
+
+    def declared(self) -> tuple[Json, ...]:
+        """Return the allowed replies, false and true."""
+        return (False, True)
+
+
+class ChoiceField(EvalField):
+    """A field for one of several strings.
+
+    Attributes:
+        choices: The allowed strings: at least two, all different and none blank.
+    """
+
+    choices: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _check_choices(self) -> ChoiceField:
+        if len(set(self.choices)) != len(self.choices) or len(self.choices) < 2:
+            raise ValueError(f"choices must be at least two different strings; got {self.choices!r}")
+        if not all(choice.strip() for choice in self.choices):
+            raise ValueError(f"choices must not contain a blank string; got {self.choices!r}")
+        return self
+
+    def get_field(self) -> FieldSpec:
+        """Return a field with a `Literal` of the choices."""
+        return Literal[self.choices], Field(description=self.description)
+
+    def reading(self, given: Json) -> Json:
+        """Return the matching choice, ignoring case and surrounding whitespace."""
+        if not isinstance(given, str) or given in self.choices:
+            return given
+        folded = given.strip().casefold()
+        meant = [choice for choice in self.choices if choice.strip().casefold() == folded]
+        return meant[0] if len(meant) == 1 else given
+
+    def allowed(self) -> str:
+        """Return the choices as text."""
+        return f"one of {', '.join(self.choices)}"
+
+    def declared(self) -> tuple[Json, ...]:
+        """Return the choices."""
+        return self.choices
+
+
+class DictField(EvalField):
+    """A field for a mapping of arbitrary names to values of one type.
+
+    Attributes:
+        value_type: Type of the values: `str`, `int`, `float` or `bool`.
+    """
+
+    value_type: ScalarType = Field(default="str", validate_default=True)
+
+    def get_field(self) -> FieldSpec:
+        """Return a field with a `dict` from strings to `value_type`."""
+        return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
+
+    def allowed(self) -> str:
+        """Return a description of the allowed values."""
+        return f"an object from names to {self.value_type.__name__}"
+
+
+class ListField(EvalField):
+    """A field for a list of values of one type.
+
+    Attributes:
+        item_type: Type of the values: `str`, `int`, `float` or `bool`.
+    """
+
+    item_type: ScalarType = Field(default="str", validate_default=True)
+
+    def get_field(self) -> FieldSpec:
+        """Return a field with a `list` of `item_type`, empty by default."""
+        kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
+        return kind, Field(description=self.description, default_factory=list)
+
+    def allowed(self) -> str:
+        """Return a description of the allowed values."""
+        return f"a list of {self.item_type.__name__}"
+
+
+def _element(kind: type) -> Any:
+    """Return a scalar type without values that JSON cannot represent, such as NaN and infinities."""
+    return _FiniteFloat if kind is float else kind

@@ -1,0 +1,269 @@
+"""The basic values of the library: submissions, verdicts, answers and token counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Literal, Protocol, SupportsIndex, TypeVar, overload
+
+from autorubric.errors import ArgumentError
+from autorubric.support.objects import Json, fast_init
+
+_ROLE = re.compile(r"[A-Za-z][\w-]*")
+
+Level = Literal["binary", "nominal", "ordinal", "interval", "ranking", "text"]
+"""Measurement level of a criterion; it decides which statistics apply."""
+
+ScaleType = Literal["ordinal", "nominal"]
+"""Whether the options of a multi-choice criterion are ordered."""
+
+VoteStatus = Literal["answered", "abstained", "failed", "not_asked"]
+"""The outcome of a vote."""
+
+
+class CriterionVerdict(StrEnum):
+    """The answer to a binary criterion."""
+
+    MET = "MET"
+    UNMET = "UNMET"
+    CANNOT_ASSESS = "CANNOT_ASSESS"
+
+    @classmethod
+    def _missing_(cls, value: object) -> CriterionVerdict | None:
+        return next((one for one in cls if isinstance(value, str) and value.upper() == one), None)
+
+
+MAX_LOST: Final = 0.05
+"""Default limit of a gate on the share of lost or assumed verdicts behind a figure."""
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictCounts:
+    """Verdict counts by outcome; instances can be added with `+`.
+
+    There is one verdict per item, criterion, judge and sample, and `asked` always equals
+    `answered + abstained + lost + assumed`. Votes skipped because they could not change the result are not
+    counted.
+
+    Attributes:
+        asked: Verdicts requested from judges.
+        answered: Verdicts that contain an answer.
+        abstained: Verdicts that are CANNOT_ASSESS or NA.
+        lost: Verdicts excluded from all figures because the judge failed or its reply could not be parsed.
+        assumed: Verdicts that count as the conservative answer because the reply could not be parsed.
+        lost_cause: Error of the first lost verdict; None if no verdict was lost.
+        assumed_cause: Error of the first assumed verdict; None if no verdict was assumed.
+    """
+
+    asked: int = 0
+    answered: int = 0
+    abstained: int = 0
+    lost: int = 0
+    assumed: int = 0
+    lost_cause: str | None = None
+    assumed_cause: str | None = None
+
+    @property
+    def missing_share(self) -> float | None:
+        """Fraction of verdicts that were lost or assumed, in [0, 1]; None if no verdict was requested."""
+        return (self.lost + self.assumed) / self.asked if self.asked else None
+
+    def exceeds(self, max_lost: float) -> bool:
+        """Return whether the fraction of lost or assumed verdicts exceeds `max_lost`, which is in [0, 1]."""
+        return (self.missing_share or 0.0) > max_lost
+
+    @classmethod
+    def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
+        """Return the sum of several counts, with the causes of the first lost and first assumed verdict."""
+        every = list(counts)
+        numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
+        return cls(
+            **numbers,
+            lost_cause=next((one.lost_cause for one in every if one.lost_cause), None),
+            assumed_cause=next((one.assumed_cause for one in every if one.assumed_cause), None),
+        )
+
+    def __str__(self) -> str:
+        """Return the counts on one line: `300 requested: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
+        return (
+            f"{self.asked:,} requested: {self.answered:,} answered, {self.abstained:,} abstained, "
+            f"{self.lost:,} lost, {self.assumed:,} assumed"
+        )
+
+    def __add__(self, other: VerdictCounts) -> VerdictCounts:
+        if not isinstance(other, VerdictCounts):
+            return NotImplemented
+        return VerdictCounts(
+            asked=self.asked + other.asked,
+            answered=self.answered + other.answered,
+            abstained=self.abstained + other.abstained,
+            lost=self.lost + other.lost,
+            assumed=self.assumed + other.assumed,
+            lost_cause=self.lost_cause or other.lost_cause,
+            assumed_cause=self.assumed_cause or other.assumed_cause,
+        )
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the counts and causes as a JSON-compatible dict."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def messages(self) -> list[str]:
+        """Return one line for lost and one for assumed verdicts, if any, each with the first error."""
+        found = []
+        if self.lost:
+            found.append(f"{self.lost} of {self.asked} verdicts were lost; first error: {self.lost_cause}")
+        if self.assumed:
+            found.append(
+                f"{self.assumed} of {self.asked} verdicts were assumed: the reply could not be read and "
+                f"counts as the conservative answer; first error: {self.assumed_cause}"
+            )
+        return found
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer to a criterion, parsed from a reply or a ground-truth label, or decided from votes.
+
+    Attributes:
+        code: The answer as JSON: `"MET"`, an option's label, a number, a ranking or an evaluation.
+        value: The answer's value in [0, 1]; None if it has no value (NA, text or CANNOT_ASSESS).
+        label: The answer in words, such as `"MET"` or an option's label; None if it has no label.
+        index: Index among the criterion's declared answers, from 0; None if the answer is not one of them.
+        na: Whether the rater chose "not applicable".
+        cannot_assess: Whether the rater stated that the criterion cannot be assessed.
+        reason: The rater's explanation.
+        evaluation: The criterion's evaluation fields, if the reply contained more than `code`.
+    """
+
+    code: Json
+    value: float | None = None
+    label: str | None = None
+    index: int | None = None
+    na: bool = False
+    cannot_assess: bool = False
+    reason: str = ""
+    evaluation: Mapping[str, Json] | None = None
+
+    @property
+    def abstains(self) -> bool:
+        """Whether the answer is an abstention (NA or CANNOT_ASSESS)."""
+        return self.na or self.cannot_assess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class Submission:
+    """A submission to judge, in the common form to which every `to_grade` value is converted.
+
+    Attributes:
+        text: The text to judge; None if there is no text (recorded votes do not need it).
+        thinking: The author's reasoning before the text, which is kept separate; None if there is none.
+        candidates: Texts by name, for comparative criteria (the first is also in `text`); otherwise empty.
+    """
+
+    text: str | None
+    thinking: str | None = None
+    candidates: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, to_grade: Any) -> Submission:
+        """Convert a `to_grade` value to a submission.
+
+        Args:
+            to_grade: A string, `{"thinking": ..., "output": ...}`, a mapping of candidate names to strings, a
+                conversation (a list of `{"role", "content"}`), a `Submission`, or None.
+
+        Raises:
+            ArgumentError: If `to_grade` does not have one of these forms.
+        """
+        if to_grade is None or isinstance(to_grade, str):
+            return cls(text=to_grade)
+        if isinstance(to_grade, Submission):
+            return to_grade
+        if isinstance(to_grade, Mapping):
+            return _parse_mapping(to_grade)
+        if isinstance(to_grade, Sequence) and not isinstance(to_grade, bytes):
+            return cls(text=_conversation_text(to_grade))
+        raise ArgumentError(
+            "to_grade must be a string, {'thinking', 'output'}, a mapping of candidate names to strings, "
+            f"a list of {{'role', 'content'}}, or None; got {type(to_grade).__name__}"
+        )
+
+
+def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
+    wrong = [key for key, text in to_grade.items() if not (isinstance(key, str) and isinstance(text, str))]
+    if set(to_grade) <= {"thinking", "output"}:
+        wrong = [key for key in wrong if to_grade[key] is not None]
+    if wrong or not to_grade:
+        raise ArgumentError(
+            f"to_grade must map at least one name to a string; invalid: {wrong or to_grade!r}"
+        )
+    if "output" in to_grade and set(to_grade) <= {"thinking", "output"}:
+        return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"))
+    if set(to_grade) == {"thinking"}:
+        raise ArgumentError("to_grade has 'thinking' but no 'output'; pass both, or a plain string")
+    return Submission(text=next(iter(to_grade.values())), candidates=dict(to_grade))
+
+
+def _conversation_text(turns: Sequence[Any]) -> str:
+    lines = []
+    for position, turn in enumerate(turns):
+        if not isinstance(turn, Mapping) or set(turn) != {"role", "content"}:
+            raise ArgumentError(
+                f"to_grade[{position}] must be a mapping with exactly 'role' and 'content'; got {turn!r}"
+            )
+        if not isinstance(turn["role"], str) or not isinstance(turn["content"], str):
+            raise ArgumentError(f"to_grade[{position}]: role and content must be strings; got {turn!r}")
+        if not _ROLE.fullmatch(turn["role"]):
+            raise ArgumentError(
+                f"to_grade[{position}]: a role must be one word, such as 'user'; got {turn['role']!r}"
+            )
+        # Indented, so that no content can be mistaken for another turn.
+        content = "\n".join(f"  {line}" for line in turn["content"].split("\n"))
+        lines.append(f"{turn['role']}:\n{content}")
+    if not lines:
+        raise ArgumentError("to_grade is an empty list; a conversation needs at least one turn")
+    return "\n".join(lines)
+
+
+class Named(Protocol):
+    """An object with a name."""
+
+    @property
+    def name(self) -> str:
+        """Name by which the object can be looked up."""
+        ...
+
+
+NamedT = TypeVar("NamedT", bound=Named)
+ValueT = TypeVar("ValueT")
+
+
+class NamedDict(dict[str, ValueT]):
+    """A dict keyed by name whose `KeyError` messages list the available names."""
+
+    def __missing__(self, key: object) -> ValueT:
+        raise KeyError(f"{key!r}; available: {', '.join(self) or 'none'}")
+
+
+class NamedList(list[NamedT]):
+    """A list that also supports lookup by name; if several elements share a name, the first is returned."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> NamedT: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[NamedT]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> NamedT | list[NamedT]:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for one in self:
+            if one.name == key:
+                return one
+        raise KeyError(f"{key!r}; available: {', '.join(one.name for one in self) or 'none'}")
+
+    def names(self) -> list[str]:
+        """Return the names of the elements."""
+        return [one.name for one in self]

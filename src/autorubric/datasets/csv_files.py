@@ -1,0 +1,209 @@
+"""Reading CSV files into rows with line numbers, and writing them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import threading
+import warnings
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from autorubric.errors import DatasetError
+from autorubric.support.read import read_bounded, reading
+from autorubric.support.reading_errors import Faults
+
+CSV_SUFFIXES: Final = (".csv", ".tsv")
+"""Suffixes of tables as text."""
+
+# A field may hold a whole submission; the default limit of the csv module, 128 KiB, applies process-wide.
+_FIELD_LIMIT: Final = 2**31 - 1
+_LONGEST_HEAD: Final = 100_000
+_DELIMITERS: Final = ",;\t|"
+_SNIFFED_ROWS: Final = 10
+_SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
+_QUOTED: Final = re.compile(r'"[^"]*"')
+_limit_lock = threading.Lock()
+
+
+class CsvRow(NamedTuple):
+    """One row of a CSV file.
+
+    Attributes:
+        line: Line of the file on which the row begins, from 1.
+        cells: Cell text by column name; empty for an empty cell.
+    """
+
+    line: int
+    cells: dict[str, str]
+
+
+class CsvTable(NamedTuple):
+    """A table with column names and rows.
+
+    Attributes:
+        columns: Column names; those that repeat an earlier one have a number added.
+        rows: Rows that are not empty.
+        repeated: The name in the file, by column name, of the columns that repeat an earlier one.
+        n_head: Number of records up to the header: 1, and more after a line `sep=` or empty lines.
+        delimiter: Character that separates the columns.
+        text: Decoded text of the file, without its byte order mark.
+        is_quoted: Whether cells may be in quotation marks.
+        encoding: Encoding of the file.
+    """
+
+    columns: list[str]
+    rows: list[CsvRow]
+    repeated: dict[str, str]
+    n_head: int
+    delimiter: str
+    text: str
+    is_quoted: bool = True
+    encoding: str = "utf-8"
+
+
+def read_csv(path: str | Path) -> CsvTable:
+    """Read a CSV or TSV file whose first line, or first line after `sep=`, contains the column names.
+
+    The delimiter of a TSV file is a tab, that of a CSV file a comma, semicolon, tab or vertical bar. If the
+    header contains several of these, the one that divides the first rows into the most cells, with the same
+    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped, as
+    are empty cells after the last column. In a file with tabs whose quotation marks do not enclose cells,
+    they are text.
+
+    The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
+    warning.
+
+    Raises:
+        DatasetError: If the file cannot be read, or a row does not match the header.
+    """
+    text, encoding = _decoded(path)
+    marked = _SEPARATOR.match(text)
+    delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
+    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    with _limit_lock:
+        before = csv.field_size_limit(_FIELD_LIMIT)
+        try:
+            table = _table(text, marked[1] if marked else delimiter, faults, is_marked=marked is not None)
+        finally:
+            csv.field_size_limit(before)
+    if table.is_quoted:
+        faults.raise_as(DatasetError)
+    else:
+        warnings.warn(f"{path}: quotation marks do not enclose cells, so they are read as text", stacklevel=2)
+    return table._replace(encoding=encoding)
+
+
+def _decoded(path: str | Path) -> tuple[str, str]:
+    """Return the text of a file and its encoding."""
+    with reading(path, error=DatasetError):
+        with Path(path).open("rb") as file:
+            raw = read_bounded(file, str(path), error=DatasetError)
+        if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            return raw.decode("utf-16"), "utf-16"
+        try:
+            return raw.decode("utf-8-sig"), "utf-8-sig" if raw.startswith(BOM_UTF8) else "utf-8"
+        except UnicodeDecodeError as error:
+            text = raw.decode("cp1252")
+            line = raw.count(b"\n", 0, error.start) + 1
+            wrong = f"{path} (line {line}): byte 0x{raw[error.start]:02x} is not UTF-8"
+            what = "reading the file as Windows-1252. If characters look wrong, save it as UTF-8"
+            warnings.warn(f"{wrong}; {what}", stacklevel=2)
+            return text, "cp1252"
+
+
+def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quoted: bool = True) -> CsvTable:
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        strict=True,
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+    )
+    n_head = 0
+    columns: list[str] = []
+    repeated: dict[str, str] = {}
+    rows: list[CsvRow] = []
+    line = 1
+    try:
+        for cells in reader:
+            if not columns:
+                n_head += 1
+                if n_head > is_marked:
+                    names = [name or f"column {place}" for place, name in enumerate(cells, 1)]
+                    columns, repeated = distinct(names)
+            elif any(map(str.strip, cells)):
+                # Spreadsheets add empty cells at the end of rows.
+                if len(cells) < len(columns) or any(map(str.strip, cells[len(columns) :])):
+                    faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
+                rows.append(CsvRow(line, dict(zip(columns, cells, strict=False))))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        # In many files with tabs, a quotation mark is a character like any other.
+        literal = Faults(faults.source)
+        if delimiter == "\t" and is_quoted:
+            found = _table(text, delimiter, literal, is_marked=is_marked, is_quoted=False)
+            if not literal:
+                return found
+        advice = (
+            'A cell that contains quotation marks must be in quotation marks, and double them: "a ""b"" c"'
+        )
+        faults.add((line,), f"invalid CSV: {error}. {advice}")
+    if not columns:
+        faults.add((), "the file is empty; the first line must contain the column names")
+    return CsvTable(columns, rows, repeated, n_head, delimiter, text, is_quoted)
+
+
+def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """Return names that differ, such as `note, note_2` for `note, note`, and the given names of new ones."""
+    given = list(names)
+    used, reserved, counts = {*taken}, {*given}, Counter[str]()
+    found, changed = [], {}
+    for first in given:
+        name = first
+        while name in used or (name != first and name in reserved):
+            counts[first] += 1
+            name = f"{first}_{counts[first] + 1}"
+        if name != first:
+            changed[name] = first
+        used.add(name)
+        found.append(name)
+    return found, changed
+
+
+def _delimiter_of(text: str) -> str:
+    """Detect the character that separates the columns; see `read_csv`."""
+    head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
+    found = [one for one in _DELIMITERS if one in head]
+    if len(found) < 2:
+        return found[0] if found else ","
+    return max(found, key=lambda one: _even_width(text, one))
+
+
+def _even_width(text: str, delimiter: str) -> int:
+    """Return the number of cells in the header; 0 if most of the first rows have fewer or more texts."""
+    reader = csv.reader(io.StringIO(text[:_LONGEST_HEAD], newline=""), delimiter=delimiter)
+    try:
+        head, *rows = [cells for cells in islice(reader, _SNIFFED_ROWS) if cells]
+    except csv.Error:
+        return 0
+    fitting = [cells for cells in rows if len(cells) >= len(head) and not any(cells[len(head) :])]
+    return len(head) if 2 * len(fitting) >= len(rows) else 0
+
+
+def repeated_column(column: str) -> str:
+    """Return the error message for a column that is read and appears more than once."""
+    return f"the column {column!r} appears twice; rename one of the two"
+
+
+def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]], delimiter: str = ",") -> str:
+    """Return these rows as CSV text; None becomes an empty cell."""
+    buffer = io.StringIO(newline="")
+    writer = csv.DictWriter(buffer, columns, restval="", delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,420 @@
+"""Mapping of a table's columns to the fields of an item."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.datasets.csv_files import distinct
+from autorubric.datasets.item import DataItem, is_no_label
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+
+TRUTH = "truth."
+"""Prefix of label columns in tables of the dataset format; a criterion's name follows."""
+META = "meta."
+"""Prefix of metadata columns in tables of the dataset format; a key follows."""
+
+_PLAIN = ("id", "submission", "description", "prompt", "reference")
+
+
+class _Rule(NamedTuple):
+    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`.
+
+    Attributes:
+        names: Names, most likely first.
+        ends: Last words of names, such as that of `bot_reply`.
+        others: Names that are as likely as those with such a last word.
+        last: Names that are recognised if no other column is.
+    """
+
+    names: str
+    ends: str = ""
+    others: str = ""
+    last: str = ""
+
+
+_RULES: Final[Mapping[str, _Rule]] = {
+    "submission": _Rule(
+        "submission response output actual_output completion reply generation prediction model_output "
+        "model_response generated candidate assistant",
+        ends="reply response output completion answer generation submission",
+        others="text full_text summary essay message content body bot_said said_by_bot",
+        last="transcript comment",
+    ),
+    "prompt": _Rule(
+        "prompt question input query instruction task user_input user_message user",
+        ends="question query instruction prompt input",
+        last="document diff",
+    ),
+    "reference": _Rule(
+        "reference reference_answer expected expected_output ideal gold golden_answer target ground_truth",
+        ends="reply response output completion answer generation submission summary essay solution",
+    ),
+    "id": _Rule("id item_id example_id sample_id row_id doc_id uid uuid"),
+}
+_REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
+"""First words of names that are only references, never texts to grade or prompts."""
+_MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
+"""Names of the model's answers next to a reference, and of references otherwise."""
+_LABEL_NAMES: Final = (
+    *("{}", "truth_{}", "label_{}", "human_{}", "gold_{}"),
+    *("{}_truth", "{}_label", "{}_human"),
+)
+_VERDICTS: Final = {"MET", "UNMET", "CANNOT_ASSESS"}
+"""A column that contains only these values is a column of labels, whatever its name."""
+
+
+_Values: TypeAlias = Callable[[str], Iterable[Any]] | None
+"""Function that returns the cells of a column, if they are known."""
+
+
+class FieldMap(TypedDict, total=False):
+    """Mapping of fields to table columns. Columns with common names are detected for unmapped fields.
+
+    Attributes:
+        id: Column of item ids.
+        submission: Column of texts to grade.
+        description: Column of short descriptions for human readers.
+        prompt: Column of prompts that the submissions answer.
+        reference: Column of reference answers.
+        truth: Label columns by criterion name, or the prefix before the criterion name in label columns.
+        metadata: Columns to keep as metadata; by default, all columns that are not mapped.
+    """
+
+    id: str
+    submission: str
+    description: str
+    prompt: str
+    reference: str
+    truth: str | Mapping[str, str]
+    metadata: Sequence[str]
+
+
+def renaming(
+    fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
+) -> list[tuple[str, str]]:
+    """Return pairs of a column of the dataset format and the column of the table that it is taken from.
+
+    Args:
+        fields: The caller's mapping of columns.
+        columns: Columns of the table.
+        own: Columns of the dataset format, without labels and metadata.
+        rubric: Rubric of the dataset, whose criteria the labels belong to.
+        faults: Collects errors about missing columns and unknown criteria.
+
+    Raises:
+        ArgumentError: If a field is unknown or its value is not a column name.
+    """
+    _check(fields)
+    wanted = [
+        ("reference_submission" if field == "reference" else field, str(column))
+        for field, column in fields.items()
+        if field in _PLAIN
+    ]
+    wanted += _truth_columns(fields.get("truth", {}), columns, rubric, faults)
+    wanted += [(META + column, column) for column in fields.get("metadata", ())]
+    for name, column in wanted:
+        if column not in columns:
+            word = "" if name.startswith(META) else f" for {name.removesuffix('_submission')}"
+            near = difflib.get_close_matches(column, columns, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            faults.add((), f"column {column!r}{word} not found.{hint} Columns: {', '.join(columns)}")
+    taken, used = {name for name, _ in wanted}, {column for _, column in wanted}
+    kept = [column for column in columns if column not in used | taken and _is_own(column, own, rubric)]
+    wanted += [(column, column) for column in kept]
+    if "metadata" not in fields:
+        rest = [column for column in columns if column not in used.union(kept)]
+        names, changed = distinct([META + column for column in rest], [name for name, _ in wanted])
+        wanted += zip(names, rest, strict=True)
+        kept_as = [
+            f"column {given!r} conflicts with another and is kept as metadata {name.removeprefix(META)!r}"
+            for name, given in changed.items()
+        ]
+        kept_as += [
+            f"column {column!r} is kept as metadata: the rubric has no criterion of that name. "
+            f"Criteria: {', '.join(rubric.names)}"
+            for column in rest
+            if rubric is not None and column.startswith(TRUTH) and column not in taken
+        ]
+        for text in kept_as:
+            warnings.warn(f"{faults.source}: {text}", stacklevel=2)
+    return [(name, column) for name, column in wanted if column in columns]
+
+
+def renamed(pairs: Iterable[tuple[str, str]], cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the columns of the dataset format, without missing cells."""
+    return {own: cells[given] for own, given in pairs if given in cells}
+
+
+def completed(
+    fields: FieldMap,
+    columns: Sequence[str],
+    own: Collection[str],
+    rubric: Rubric | None,
+    values: _Values = None,
+) -> FieldMap | None:
+    """Return a mapping completed with columns that have likely names for the missing fields.
+
+    Args:
+        fields: The caller's mapping of columns.
+        columns: Columns of the table.
+        own: Columns of the dataset format, without labels and metadata.
+        rubric: Rubric of the dataset, whose criteria the labels belong to.
+        values: Function that returns the cells of a column, which must be unique and non-empty in ids.
+
+    Returns:
+        The mapping; None if the table is in the dataset format and `fields` is empty.
+    """
+    _check(fields)
+    unknown = [column for column in columns if not _is_own(column, own, rubric)]
+    if not fields and not unknown:
+        return None
+    found: FieldMap = {**fields}
+    free = {column: plain_name(column) for column in unknown if column not in _named_in(fields)}
+    truth = fields.get("truth", {})
+    if not isinstance(truth, str) and rubric is not None:
+        criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
+        columns_by_name = {name: column for column, name in reversed(free.items())}
+        labels = _likely_labels(columns_by_name, criteria, rubric, values)
+        free = {column: name for column, name in free.items() if column not in labels.values()}
+        if labels or truth:
+            found["truth"] = {**labels, **truth}
+
+    def is_text(column: str) -> bool:
+        labelled = (_are_labels(column, one, values) for one in rubric or ())
+        if free[column] == "ground_truth" and (values is None or any(labelled)):
+            return False
+        return values is None or not _are_verdicts(values(column))
+
+    given = {field for field in _RULES if field in fields or {*_columns_of(field)} & {*columns}}
+    for field, candidates in _candidates(filter(is_text, free), given).items():
+        if len(candidates) == 1 and (field != "id" or _are_ids(candidates[0], values)):
+            found[field] = candidates[0]  # type: ignore[literal-required]
+    return found
+
+
+def _columns_of(field: str) -> tuple[str, str]:
+    """Return the columns of the dataset format that hold a field."""
+    column = "reference_submission" if field == "reference" else field
+    return column, f"{column}_json"
+
+
+def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return the columns that may hold each field that is not given; several if names do not decide."""
+    free = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    model = {one: name for one, name in free.items() if name in _MODEL_ANSWER}
+    references = {one: n for one, n in free.items() if n.partition("_")[0] in _REFERENCE_STARTS}
+    # Without a column of the assistant's messages, `user` is a person.
+    person = () if "assistant" in free.values() else ("user",)
+    others = {one: n for one, n in free.items() if one not in {*model, *references} and n not in person}
+    found = {field: _likely(rule, others) for field, rule in _RULES.items()}
+    found["reference"] = _likely(_RULES["reference"], references)
+    if "reference" in given or found["reference"]:
+        found["submission"] = _likely(_RULES["submission"], {**others, **model})
+    elif "submission" in given or found["submission"]:
+        found["reference"] = [*model]
+    return {field: likely for field, likely in found.items() if field not in given}
+
+
+def _likely(rule: _Rule, free: Mapping[str, str]) -> list[str]:
+    def first(names: str) -> list[str]:
+        forms = (form for name in names.split() for form in (name, f"{name}_text"))
+        return next((found for form in forms if (found := [c for c in free if free[c] == form])), [])
+
+    ends = rule.ends.split()
+    ending = [c for c in free if free[c].removesuffix("_text").rpartition("_")[2] in ends]
+    return first(rule.names) or list(dict.fromkeys([*ending, *first(rule.others)])) or first(rule.last)
+
+
+def missing_submission(columns: Sequence[str]) -> str:
+    """Return the error message for a table without a submission column."""
+    near = difflib.get_close_matches("submission", columns, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    if several := _candidates(columns)["submission"]:
+        hint = f" Candidates: {', '.join(several)}."
+    return (
+        f"column 'submission' not found.{hint} Columns: {', '.join(columns) or 'none'}. "
+        'Use --submission NAME (submission="NAME" in Python).'
+    )
+
+
+def _named_in(fields: FieldMap) -> set[str]:
+    truth = fields.get("truth", {})
+    labels = list(truth.values()) if isinstance(truth, Mapping) else []
+    return {str(fields[field]) for field in _PLAIN if field in fields} | {  # type: ignore[literal-required]
+        *labels,
+        *fields.get("metadata", ()),
+    }
+
+
+def plain_name(column: str) -> str:
+    """Return the name of a column in lower case, with `_` between words."""
+    return "_".join(column.lower().replace("-", " ").replace("_", " ").split())
+
+
+def _are_ids(column: str, values: _Values) -> bool:
+    cells = ["" if cell is None else str(cell) for cell in values(column)] if values is not None else [""]
+    return "" not in cells and len({*cells}) == len(cells)
+
+
+def _likely_labels(
+    free: Mapping[str, str], criteria: Sequence[str], rubric: Rubric, values: _Values
+) -> dict[str, str]:
+    """Return the likely label columns by criterion.
+
+    If a criterion has a name that is common for texts, such as `summary`, the column of that name counts as
+    a label column only if every cell is a label.
+    """
+    texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
+    found = {}
+    for name in reversed(criteria):
+        for form in reversed(_LABEL_NAMES):
+            column = free.get(one := form.format(plain_name(name)))
+            if column and (one not in texts or _are_labels(column, rubric.by_name(name), values)):
+                found[name] = column
+    return dict(reversed(found.items()))
+
+
+def _are_verdicts(cells: Iterable[Any]) -> bool:
+    given = [cell for cell in cells if not is_no_label(cell)]
+    return bool(given) and all(isinstance(cell, str) and cell in _VERDICTS for cell in given)
+
+
+def _are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
+    try:
+        for value in values(column) if values is not None else ("",):
+            if not is_no_label(value, criterion):
+                criterion.parse_truth(value)
+    except ReplyError:
+        return False
+    return values is not None
+
+
+def described(pairs: Sequence[tuple[str, str]]) -> str:
+    """Describe a renaming in one line, such as `id=ticket, submission=reply; metadata: channel`."""
+    held = dict(pairs)
+    texts = [f"{field}={held[own]}" for field in _PLAIN for own in _columns_of(field) if own in held]
+    truth = {own.removeprefix(TRUTH): given for own, given in pairs if own.startswith(TRUTH)}
+    shared = {column.removesuffix(name) for name, column in truth.items() if column.endswith(name)}
+    if len(truth) > 2 and len(shared) == 1 and all(map(str.endswith, truth.values(), truth)):
+        texts.append(f"truth={shared.pop()}* ({len(truth)} criteria)")
+    else:
+        texts += [f"truth {name}={column}" for name, column in truth.items()]
+    kept = [given for own, given in pairs if own.startswith(META)]
+    return ", ".join(texts) + (f"; metadata: {', '.join(kept)}" if kept else "")
+
+
+def _check(fields: FieldMap) -> None:
+    for field, given in fields.items():
+        if field not in FieldMap.__annotations__:
+            raise ArgumentError(
+                f"unknown field {field!r}; {nearest_key(field, list(FieldMap.__annotations__))}"
+            )
+        texts = given if field == "metadata" and not isinstance(given, str) else [given]
+        if field == "truth" and isinstance(given, Mapping):
+            texts = [*given, *given.values()]
+        if not isinstance(texts, Iterable) or not all(isinstance(one, str) and one for one in texts):
+            raise ArgumentError(f"{field}={shortened(given)} is not a column; {_WORDS.get(field, _A_TEXT)}")
+        if field == "metadata" and isinstance(given, str):
+            raise ArgumentError(f"metadata={given!r}; {_WORDS['metadata']}")
+
+
+_A_TEXT = "pass the column name as a string"
+_WORDS = {
+    "truth": "pass {criterion: column} or the common prefix of the label columns",
+    "metadata": "pass a list of columns",
+}
+
+
+def _truth_columns(
+    given: str | Mapping[str, str], columns: Sequence[str], rubric: Rubric | None, faults: Faults
+) -> list[tuple[str, str]]:
+    if isinstance(given, str):
+        found = {column.removeprefix(given): column for column in columns if column.startswith(given)}
+        if not found:
+            near = nearest_key(given, columns)
+            faults.add((), f"no column begins with {given!r}, the prefix passed as truth; {near}")
+    else:
+        found = dict(given)
+    if rubric is not None:
+        for name in found:
+            if name not in rubric.names:
+                hint = nearest_key(name, rubric.names)
+                faults.add((), f"truth contains {name!r}, which is not a criterion of the rubric; {hint}")
+        found = {name: column for name, column in found.items() if name in rubric.names}
+    return [(TRUTH + name, column) for name, column in found.items()]
+
+
+def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
+    if column.startswith(TRUTH) and rubric is not None:
+        return column.removeprefix(TRUTH) in rubric.names
+    return column in own or column.startswith((TRUTH, META))
+
+
+def completed_for_rows(
+    rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
+) -> FieldMap | None:
+    """Return the mapping of fields for rows that are mappings; see `completed`.
+
+    The result is None if a key is nearly a key of the dataset format, so that the reader reports the key.
+    """
+    mappings = [row for _, row in rows if isinstance(row, Mapping)]
+    keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
+    own = list(DataItem.model_fields)
+    missing = [name for name in own if name not in keys]
+    for key in () if fields else keys:
+        near = difflib.get_close_matches(key, missing, n=1, cutoff=0.85)
+        # `rating` and `prompts` are likely columns of the user's own, not misspelled keys.
+        if near and near[0].rstrip("s") != key.rstrip("s"):
+            return None
+    return completed(fields, keys, own, rubric, lambda key: [row.get(key) for row in mappings])
+
+
+def mapped_rows(
+    placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
+) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
+    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys.
+
+    Raises:
+        ArgumentError: If a field is unknown or its value is not a key.
+        DatasetError: If no row has a mapped key, or a submission.
+    """
+    rows = list(placed)
+    keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
+    pairs = renaming(fields, keys, list(DataItem.model_fields), rubric, faults)
+    submission = fields.get("submission", "submission")
+    if keys and submission not in keys and not faults:
+        faults.add((), missing_submission(keys))
+    faults.raise_as(DatasetError)
+    for at, row in rows:
+        if isinstance(row, Mapping) and submission not in row:
+            faults.add(at, f"the key {submission!r} is missing")
+    # The reader of items reports rows that are not mappings.
+    read = [(at, _item(renamed(pairs, row)) if isinstance(row, Mapping) else row) for at, row in rows]
+    return read, pairs
+
+
+def _item(cells: Mapping[str, Any]) -> dict[str, Json]:
+    found = {own: cell for own, cell in cells.items() if not own.startswith((TRUTH, META))}
+    labels, metadata = _under(TRUTH, cells), _under(META, cells)
+    if isinstance(found.get("id"), int):
+        found["id"] = str(found["id"])
+    if isinstance(truth := found.get("ground_truth") or {}, Mapping) and (truth or labels):
+        found["ground_truth"] = {**truth, **labels}
+    if isinstance(kept := found.get("metadata") or {}, Mapping):
+        found["metadata"] = {**kept, **metadata}
+    return {"submission": None, **found}
+
+
+def _under(prefix: str, cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        own.removeprefix(prefix): cell
+        for own, cell in cells.items()
+        if own.startswith(prefix) and cell is not None
+    }

@@ -1,0 +1,430 @@
+"""Items of a dataset, and their labels: access, validation, combination of several raters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Level, Submission
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import FilePath, nearest_key, shortened
+
+Labels = list[Json] | dict[str, Json]
+"""One label per criterion, in the rubric's order or by name; None for a missing label."""
+
+
+def _as_rubric(given: Any) -> Any:
+    return Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given
+
+
+def _as_dict(given: Any) -> Any:
+    return {} if given is None else given
+
+
+def as_json(given: Any) -> Json:
+    """Return a copy of a value after conversion to JSON and back.
+
+    Raises:
+        ValueError: If the value cannot be represented as JSON.
+    """
+    try:
+        return json.loads(json.dumps(given, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the value cannot be stored as JSON: {error}") from None
+
+
+def stored(cell: Any) -> Json:
+    """Return a cell of a table as JSON.
+
+    Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
+    decimal or infinity, becomes its text.
+    """
+    if cell is None or isinstance(cell, (str, bool, int)):
+        return cell
+    try:
+        return json.loads(json.dumps(cell, default=_plain, allow_nan=False))
+    except (TypeError, ValueError):
+        return str(cell)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    # Scalars and arrays of numpy.
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+JsonValue = Annotated[Any, BeforeValidator(as_json)]
+RubricValue = Annotated[
+    Rubric, BeforeValidator(_as_rubric), PlainSerializer(lambda rubric: rubric.to_dict(), return_type=dict)
+]
+
+
+class DataItem(BaseModel):
+    """A submission to grade, with its prompt, labels and metadata; all arguments are keyword-only.
+
+    Attributes:
+        submission: Submission to grade: a string, `{"thinking", "output"}`, named candidates, a conversation
+            (a list of `{"role", "content"}`), or None if there is no text.
+        description: Short description for human readers.
+        ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's label,
+            a number, or None.
+        rubric: Rubric of this item, instead of the dataset's.
+        reference_submission: Reference answer of this item, instead of the dataset's.
+        prompt: Prompt of this item, instead of the dataset's.
+        id: Id by which recorded votes and ratings refer to the item; by default, its position as a string.
+        reasons: Reasons for the labels, by criterion name.
+        ratings: Labels by rater, which are combined to fill in missing ground-truth labels.
+        metadata: Additional data, as JSON.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    submission: JsonValue
+    description: str = ""
+    ground_truth: Annotated[Labels, BeforeValidator(as_json)] | None = None
+    rubric: RubricValue | None = None
+    reference_submission: str | None = None
+    prompt: str | None = None
+    id: str | None = Field(default=None, min_length=1)
+    reasons: Annotated[dict[str, str], BeforeValidator(_as_dict)] = Field(default_factory=dict)
+    ratings: Annotated[dict[str, Labels], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
+        default_factory=dict
+    )
+    metadata: Annotated[dict[str, Any], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
+        default_factory=dict
+    )
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        """Return a number as text; tables and JSON lines often have numeric ids."""
+        is_whole = isinstance(given, int | float) and not isinstance(given, bool) and given % 1 == 0
+        return str(int(given)) if is_whole else given
+
+    @field_validator("submission")
+    @classmethod
+    def _check_submission(cls, given: Json) -> Json:
+        try:
+            Submission.parse(given)
+        except ArgumentError as error:
+            raise ValueError(str(error).replace("to_grade", "submission")) from None
+        return given
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the item in the dataset file format, without default values.
+
+        Raises:
+            ArgumentError: If the rubric has an unregistered check function, which a file cannot refer to.
+        """
+        return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
+
+    def snapshot(self) -> dict[str, Json]:
+        """Return the item as a mapping for `restore`, with unregistered checks as qualified names."""
+        return self._dump(self.rubric.snapshot() if self.rubric is not None else None)
+
+    @classmethod
+    def restore(cls, given: Mapping[str, Any]) -> Self:
+        """Restore an item from the output of `snapshot`; its checks need not be registered."""
+        rubric = given.get("rubric")
+        return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
+
+    def _dump(self, rubric: Json) -> dict[str, Json]:
+        head = {"id": self.id, "submission": self.submission}
+        kept = self.model_dump(mode="json", exclude_defaults=True, exclude={"rubric"})
+        found = {**head, **kept, "rubric": rubric}
+        return {key: value for key, value in found.items() if value is not None or key == "submission"}
+
+
+def canonical_sha256(given: Json) -> str:
+    """Return the SHA-256 of the canonical JSON of a value, in hexadecimal."""
+    return hashlib.sha256(_canonical(given).encode("ascii")).hexdigest()
+
+
+_canonical = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
+).encode
+
+
+def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str | None) -> Json:
+    """Return the parts of an item that a judge may see, for a fingerprint."""
+    submission = item.submission
+    if isinstance(submission, dict) and not set(submission) <= {"thinking", "output"}:
+        # The order of named candidates matters, because the first one is the text that is judged.
+        submission = [list(pair) for pair in submission.items()]
+    return {"submission": submission, "prompt": prompt, "reference_submission": reference_submission}
+
+
+TruthRule: TypeAlias = Literal["mode", "majority", "median", "mean"]
+"""Rule for combining the labels of several raters.
+
+- `"mode"`: the most frequent label; no label in case of a tie.
+- `"majority"`: the label of more than half of the raters; otherwise no label.
+- `"median"`: the middle label, which is the lower of two middle options or the mean of two middle numbers.
+- `"mean"`: the mean of numbers, or the option nearest to the mean value (the lower of two equally near ones).
+
+The last two rules always result in a label if a rater gave an answer. CANNOT_ASSESS is ignored. NA counts
+like any other label for the first two rules; for the last two, it must outnumber the answers to be chosen.
+"""
+
+_NEAR = 1e-12
+_NO_LABEL = {"", "-", "n/a", "#n/a", "na", "nan", "null", "none"}
+
+
+def _default_rule(level: Level) -> TruthRule:
+    """Return the default rule: the median on ordinal scales, the mean of numbers, and otherwise the mode."""
+    return "median" if level == "ordinal" else "mean" if level == "interval" else "mode"
+
+
+def truth_answer(
+    answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
+) -> Answer | None:
+    """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer.
+
+    Args:
+        answers: The raters' answers; CANNOT_ASSESS is ignored.
+        level: The criterion's measurement level.
+        options: The criterion's declared answers.
+        rule: Rule for combining answers; None uses the level's default rule.
+        name: The criterion's name, used in error messages.
+
+    Raises:
+        ArgumentError: If the rule requires ordered options or option values, which the criterion lacks.
+    """
+    votes = [one for one in answers if not one.cannot_assess]
+    rule = rule or _default_rule(level)
+    if rule in ("mode", "majority") or not votes:
+        return _most_frequent(votes, strict=rule == "majority")
+    said_na, rated = [one for one in votes if one.na], [one for one in votes if not one.na]
+    if len(said_na) > len(rated):
+        return said_na[0]
+    scale = _ordered(level, options, rule, name)
+    places = [_place(one, scale) for one in rated]
+    if rule == "median":
+        return scale[statistics.median_low(places)]
+    values = [one.value or 0.0 for one in scale]
+    mean = statistics.fmean(values[place] for place in places)
+    nearest = min(abs(value - mean) for value in values)
+    return next(one for one, value in zip(scale, values, strict=True) if abs(value - mean) <= nearest + _NEAR)
+
+
+def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
+    """Return the options from the lowest to the highest."""
+    scale = [one for one in options if not one.na]
+    valued = bool(scale) and all(one.value is not None for one in scale)
+    if level not in ("binary", "ordinal") or not scale or (rule == "mean" and not valued):
+        needs = "values on every option" if rule == "mean" else "ordered options"
+        raise ArgumentError(
+            f"truth={rule!r} requires {needs}, which criterion {name!r} ({level}) lacks; use 'mode' or "
+            "'majority', or omit truth to use the default rule of each criterion"
+        )
+    return sorted(scale, key=lambda one: one.value or 0.0) if valued else scale
+
+
+def _place(answer: Answer, scale: Sequence[Answer]) -> int:
+    return next(at for at, one in enumerate(scale) if repr(one.code) == repr(answer.code))
+
+
+def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
+    counts = Counter(json.dumps(_code(one), sort_keys=True) for one in votes).most_common(2)
+    if not counts:
+        return None
+    (code, n), *others = counts
+    if 2 * n <= len(votes) if strict else others and others[0][1] == n:
+        return None
+    return next(one for one in votes if json.dumps(_code(one), sort_keys=True) == code)
+
+
+def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
+    """Combine the numbers from one or more raters, or return None if the rule selects no number."""
+    match rule:
+        case "mode" | "majority":
+            (number, n), *others = Counter(numbers).most_common(2)
+            tied = 2 * n <= len(numbers) if rule == "majority" else others and others[0][1] == n
+            return None if tied else number
+        case "median":
+            return statistics.median(numbers)
+        case "mean" | None:
+            return statistics.fmean(numbers)
+
+
+def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> list[tuple[str, str]]:
+    """Return the strata of an item: each criterion with its category, or with a quarter of [0, 1]."""
+    strata = []
+    for name, label in (truth_of(item, rubric, rule) or {}).items():
+        answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None
+        if answer is not None and answer.index is None and answer.value is not None:
+            strata.append((name, f"quarter {int(answer.value * 4)}"))
+        else:
+            strata.append((name, json.dumps(label if answer is None else _code(answer), sort_keys=True)))
+    return strata
+
+
+def is_no_label(cell: object, criterion: BaseCriterion | None = None, *more: str) -> bool:
+    """Return whether a cell is empty, or has a text such as `N/A`, or of `more`, that is not an answer."""
+    if not isinstance(cell, str):
+        return cell is None
+    folded = cell.strip().casefold()
+    answers = criterion.answers() if criterion is not None else ()
+    return folded in {*_NO_LABEL, *more} and all(
+        (one.label or "").strip().casefold() != folded for one in answers
+    )
+
+
+class LabelFault(NamedTuple):
+    """An error about a label that does not match the rubric.
+
+    Attributes:
+        path: Path of the label inside the item.
+        message: Error message.
+        reason: The message without the label; empty if no label is invalid.
+    """
+
+    path: FilePath
+    message: str
+    reason: str = ""
+
+
+def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
+    """Return labels by criterion name, without missing labels.
+
+    Raises:
+        ArgumentError: If the labels are in the order of a rubric and there is no rubric.
+    """
+    if isinstance(labels, Mapping):
+        named = dict(labels)
+    elif rubric is None:
+        raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
+    else:
+        named = dict(zip(rubric.names, labels, strict=True))
+    return {name: label for name, label in named.items() if label is not None}
+
+
+def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
+    """Return the item's labels by name, with ratings filling in missing ones, or None if it has none."""
+    known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
+    rated: dict[str, list[Json]] = {}
+    for labels in item.ratings.values():
+        for name, label in by_name(labels, rubric).items():
+            rated.setdefault(name, []).append(label)
+    for name, labels in rated.items():
+        if name in known:
+            continue
+        agreed = truth_label(labels, facing(rubric.by_name(name), item) if rubric else None, rule)
+        if agreed is not None:
+            known[name] = agreed
+    if rubric is not None:
+        known = {name: known[name] for name in rubric.names if name in known}
+    return known or None
+
+
+def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
+    """Combine several raters' labels, or return None if the rule selects none or all raters abstained.
+
+    Labels are compared after parsing, so that `yes` and `MET` are equal. A number that is not an allowed
+    answer is replaced by the lower median. A criterion with parts has a label if each of its parts has one.
+    Without a criterion there is no scale, and unparsed labels are compared.
+
+    Raises:
+        ArgumentError: If the rule requires an order, or values, that the criterion does not have.
+    """
+    if criterion is None:
+        return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
+    answers = [answer for label in labels if (answer := criterion.parse_truth(label)) is not None]
+    if criterion.part_fields:
+        return _truth_by_part(criterion, [answer for answer in answers if not answer.abstains], rule)
+    return _truth_on(criterion, answers, rule)
+
+
+def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
+    codes = [_code(answer) for answer in answers if not answer.cannot_assess]
+    numbers = [code for code in codes if isinstance(code, (int, float)) and not isinstance(code, bool)]
+    if criterion.level == "interval" and numbers and len(numbers) == len(codes):
+        return _allowed(truth_number(numbers, rule), numbers, criterion)
+    # Numbers mixed with NA are compared as labels.
+    of_level: Level = "nominal" if criterion.level == "interval" else criterion.level
+    options = criterion.answers() if of_level in ("binary", "ordinal", "nominal") else ()
+    return _agreed_code(answers, of_level, options, rule, criterion.name or "")
+
+
+def _agreed_code(
+    answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
+) -> Json:
+    answer = truth_answer(answers, level, options, rule, name)
+    return None if answer is None else _code(answer)
+
+
+def _truth_by_part(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
+    rows = [criterion.part_answers(answer) for answer in answers]
+    agreed = {
+        name: _truth_on(part, [answer for answer in column if answer is not None], rule)
+        for (name, part), column in zip(criterion.part_fields.items(), zip(*rows, strict=True), strict=False)
+    }
+    return None if not agreed or None in agreed.values() else agreed
+
+
+def _allowed(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
+    if number is None:
+        return None
+    try:
+        criterion.parse_truth(number)
+    except ReplyError:
+        return statistics.median_low(numbers)
+    return number
+
+
+def _code(answer: Answer) -> Json:
+    return answer.label if answer.code is None else answer.code
+
+
+def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
+    """Yield an error for each invalid entry in the item's ground truth, ratings and reasons."""
+    if item.ground_truth is not None:
+        yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
+    for rater, labels in item.ratings.items():
+        yield from _faults_in(item, labels, rubric, ("ratings", rater))
+    for name in item.reasons:
+        if name not in rubric.names:
+            hint = nearest_key(name, rubric.names)
+            yield LabelFault(("reasons", name), f"unknown criterion {name!r}; {hint}")
+
+
+def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
+    """Return the criterion adapted to the item, whose candidates labels may name."""
+    return criterion.facing(Submission.parse(item.submission))
+
+
+def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
+    if isinstance(labels, list) and len(labels) != len(rubric):
+        names = ", ".join(rubric.names)
+        message = (
+            f"got {len(labels)} labels for {len(rubric)} criteria; use a label or null for each: {names}"
+        )
+        yield LabelFault(at, message)
+        return
+    given: Iterable[tuple[int | str, Json]] = (
+        labels.items() if isinstance(labels, dict) else enumerate(labels)
+    )
+    for key, label in given:
+        name = key if isinstance(key, str) else rubric.names[key]
+        if name not in rubric.names:
+            yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, rubric.names)}")
+            continue
+        try:
+            facing(rubric.by_name(name), item).parse_truth(label)
+        except ReplyError as error:
+            yield LabelFault((*at, key), str(error), str(error).replace(shortened(label), ""))

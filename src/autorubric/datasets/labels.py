@@ -1,0 +1,350 @@
+"""Merging labels into a dataset, and saving single labels into the file that it was read from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.datasets.fields import TRUTH, FieldMap
+from autorubric.datasets.item import DataItem, facing
+from autorubric.datasets.ratings import Label, read_labels
+from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import Faults, nearest_key, shortened
+from autorubric.support.write import write_text_atomic
+
+DISPUTED: Final = "disputed"
+"""Metadata key of items for adjudication, under which their votes are stored by criterion."""
+
+_SOURCES: Final = "label_sources"
+_ADJUDICATED: Final = "adjudicated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedLabels:
+    """A dataset with labels merged from files.
+
+    Attributes:
+        dataset: The dataset with the labels.
+        n_labels: Number of labels added.
+        raters: Names of the annotators who assigned the labels, in order of appearance.
+        notices: Messages about labels that were skipped or replaced, with reasons.
+    """
+
+    dataset: RubricDataset
+    n_labels: int
+    raters: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+class _Cell(NamedTuple):
+    item_id: str
+    criterion: str
+
+
+def merge_labels(
+    dataset: RubricDataset,
+    paths: Sequence[str | Path],
+    *,
+    disputed: RubricDataset | None = None,
+    latest: bool = False,
+) -> MergedLabels:
+    """Merge labels that annotators saved on annotation pages into a dataset.
+
+    Labels become ratings. If a rater labelled the same criterion of an item several times, the last label
+    is used. The item's metadata records each label's time, source (file and line) and reason under
+    `label_sources`, by rater and criterion. Labels for unknown items or criteria, or for items whose text
+    has since changed, are skipped with a notice.
+
+    With `disputed`, the labels become the ground truth of the disputed criteria. The item's metadata records
+    under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file (`source`), why
+    (`reason`), based on which votes (`votes`), and which label was replaced (`before`). If adjudicators
+    disagree, no label is set, and a notice is added, unless `latest` is True.
+
+    Args:
+        dataset: Dataset that the labels belong to.
+        paths: Label files (JSON lines).
+        disputed: Items labelled for adjudication, as returned by `disputed_items`.
+        latest: Whether the latest label is used if adjudicators disagree.
+
+    Raises:
+        DatasetError: If a file has errors, labels do not match their criteria, or no label belongs to the
+            dataset.
+        ArgumentError: If an item's metadata already contains other data under these keys.
+    """
+    merging = _Merging(dataset)
+    kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))
+    if disputed is None:
+        items = merging.rated(kept)
+    else:
+        said = {disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)}
+        kept = merging.in_dispute(kept, said, latest=latest)
+        items = merging.decided(kept, said)
+    raters = tuple(dict.fromkeys(label.rater for label in kept))
+    return MergedLabels(
+        dataset=dataset.with_items(items), n_labels=len(kept), raters=raters, notices=tuple(merging.notices)
+    )
+
+
+def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
+    """Return the records of earlier merges under a metadata key, which may contain other data."""
+    kept = item.metadata.get(key, {})
+    if isinstance(kept, Mapping) and all(isinstance(one, Mapping) for one in kept.values()):
+        return kept
+    raise ArgumentError(
+        f"the metadata key {key!r} of item {item_id!r} is reserved for the sources of merged labels; got "
+        f"{shortened(kept)}. Rename the key"
+    )
+
+
+def _latest(labels: Sequence[Label]) -> Label:
+    """Return the last label, by time and then by order."""
+    return max(enumerate(labels), key=lambda one: (one[1].time, one[0]))[1]
+
+
+class _Merging:
+    def __init__(self, dataset: RubricDataset) -> None:
+        self._dataset = dataset
+        self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
+        self.notices: list[str] = []
+
+    def fitting(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
+        """Return the labels that belong to the dataset; raise errors for labels with invalid values."""
+        faults, fitting = Faults(", ".join(files)), []
+        left_out: Counter[str] = Counter()
+        for label in labels:
+            reason = self._misfit(label)
+            if reason is not None:
+                left_out[reason] += 1
+                continue
+            place = self._places[label.item_id]
+            criterion = self._dataset.get_item_rubric(place).by_name(label.criterion)
+            try:
+                facing(criterion, self._dataset.items[place]).parse_truth(label.value)
+            except ReplyError as error:
+                faults.add((), f"{label.source}: item {label.item_id!r}: {error}")
+                continue
+            fitting.append(label)
+        self.notices += [f"skipped {count} labels {reason}" for reason, count in left_out.items()]
+        if not fitting and not faults:
+            told = "; ".join(self.notices) or "the files contain no labels"
+            faults.add((), f"no label belongs to an item of the dataset: {told}")
+        faults.raise_as(DatasetError)
+        return fitting
+
+    def _misfit(self, label: Label) -> str | None:
+        place = self._places.get(label.item_id)
+        if place is None:
+            return f"of {label.item_id!r}, which is not an item; {nearest_key(label.item_id, self._places)}"
+        rubric = self._dataset.get_item_rubric(place)
+        if label.criterion not in rubric.names:
+            hint = nearest_key(label.criterion, rubric.names)
+            return f"on {label.criterion!r}, which is not a criterion; {hint}"
+        if label.sha256 and label.sha256 != self._dataset.item_fingerprint(place):
+            return f"of {label.item_id!r}, whose text has changed since"
+        return None
+
+    def last(self, labels: Sequence[Label]) -> list[Label]:
+        """Return each rater's last label for each criterion of an item, by time and then by order."""
+        found: dict[tuple[str, _Cell], list[Label]] = {}
+        for label in labels:
+            found.setdefault((label.rater, _Cell(label.item_id, label.criterion)), []).append(label)
+        kept = []
+        for (rater, cell), given in found.items():
+            chosen = _latest(given)
+            if any(one.value != chosen.value for one in given):
+                self.notices.append(
+                    f"{rater!r} labelled {cell.criterion!r} of {cell.item_id!r} {len(given)} times; the last "
+                    f"label counts, {shortened(chosen.value)} ({chosen.source})"
+                )
+            kept.append(chosen)
+        return kept
+
+    def rated(self, labels: Iterable[Label]) -> list[DataItem]:
+        """Return the items with the labels among their ratings."""
+        items = list(self._dataset.items)
+        for label in labels:
+            place = self._places[label.item_id]
+            item = items[place]
+            own = self._by_name(item.ratings.get(label.rater), place)
+            kept = _kept(item, _SOURCES, label.item_id)
+            mine = kept.get(label.rater, {})
+            if label.criterion in own and own[label.criterion] != label.value:
+                older = label.time < mine.get(label.criterion, {}).get("time", "")
+                self._replaced(label, own[label.criterion], older)
+                if older:
+                    continue
+            told = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
+            ratings: dict[str, Any] = {**item.ratings, label.rater: {**own, label.criterion: label.value}}
+            sources = {**kept, label.rater: {**mine, label.criterion: told}}
+            update = {"ratings": ratings, "metadata": {**item.metadata, _SOURCES: sources}}
+            items[place] = item.model_copy(update=update)
+        return items
+
+    def _replaced(self, label: Label, before: Json, older: bool) -> None:
+        given, known = f"{shortened(label.value)} ({label.source})", shortened(before)
+        what = f"is older than {known}, which is kept" if older else f"replaces {known}"
+        cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
+        self.notices.append(f"{cell}: {given} {what}")
+
+    def _by_name(self, given: Json, place: int) -> dict[str, Json]:
+        if isinstance(given, list):
+            return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
+        return dict(given or {})
+
+    def in_dispute(
+        self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]], *, latest: bool
+    ) -> list[Label]:
+        """Return one label for each disputed criterion of an item: the latest, or none if they differ."""
+        cells: dict[_Cell, list[Label]] = {}
+        outside = 0
+        for label in labels:
+            if label.criterion in said.get(label.item_id, {}):
+                cells.setdefault(_Cell(label.item_id, label.criterion), []).append(label)
+            else:
+                outside += 1
+        if outside:
+            self.notices.append(f"skipped {outside} labels of criteria that were not in dispute")
+        kept = []
+        for cell, given in cells.items():
+            if not latest and any(one.value != given[0].value for one in given):
+                told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
+                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {told}")
+            else:
+                kept.append(_latest(given))
+        return kept
+
+    def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
+        """Return the items with the labels as ground truth, and with the sources of the labels."""
+        items = list(self._dataset.items)
+        for label in labels:
+            place = self._places[label.item_id]
+            item = items[place]
+            truth = self._by_name(item.ground_truth, place)
+            told = {
+                "by": label.rater,
+                "time": label.time,
+                "source": label.source,
+                "reason": label.reason,
+                "votes": said[label.item_id][label.criterion],
+                "before": truth.get(label.criterion),
+            }
+            kept = {key: value for key, value in told.items() if value not in ("", None)}
+            metadata = {
+                **item.metadata,
+                _ADJUDICATED: {**_kept(item, _ADJUDICATED, label.item_id), label.criterion: kept},
+            }
+            update = {"ground_truth": {**truth, label.criterion: label.value}, "metadata": metadata}
+            items[place] = item.model_copy(update=update)
+        return items
+
+
+Cells = Mapping[int, Mapping[str, Json]]
+"""Labels by item position and criterion name."""
+
+_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", *CSV_SUFFIXES)
+
+
+def check_savable(dataset: RubricDataset, path: str | Path) -> None:
+    """Check that `save_truth` can write to the file.
+
+    Raises:
+        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or is a file other than CSV
+            whose keys differ from the dataset format.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
+        what = "a file whose keys differ from the dataset format" if suffix in _WRITABLE else suffix
+        raise ArgumentError(
+            f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
+        )
+
+
+def save_truth(
+    dataset: RubricDataset, path: str | Path, cells: Cells, fields: FieldMap | None = None
+) -> None:
+    """Save new labels of a dataset to the file that the dataset was read from.
+
+    In a CSV or TSV file, only the cells of these labels change; other encodings are converted to UTF-8. If
+    a criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
+    completely.
+
+    Args:
+        dataset: Dataset that contains the labels.
+        path: Path of the file, which must not have changed since it was read.
+        cells: The new labels, by item position and criterion name.
+        fields: Column mapping with which the CSV file was read, if it has other column names.
+
+    Raises:
+        DatasetError: If the number of rows in the CSV file differs from the number of items.
+        FileError: If the file cannot be written.
+    """
+    if Path(path).suffix.lower() not in CSV_SUFFIXES:
+        dataset.to_file(path)
+        return
+    table = read_csv(path)
+    if len(table.rows) != len(dataset):
+        message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
+        raise DatasetError(str(path), [Fault(path="", message=message)])
+    delimiter, columns = table.delimiter, list(table.columns)
+    quoted = table.is_quoted
+    lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))
+    head = lines[table.n_head - 1]
+    rows = [row for row in lines[table.n_head :] if any(_has_text(cell, is_quoted=quoted) for cell, _ in row)]
+    for place, labels in cells.items():
+        for criterion, label in labels.items():
+            column = _column(fields or {}, criterion)
+            if column not in columns:
+                columns.append(column)
+                # Some rows have more cells than the header; these are empty.
+                for row in (one for one in (head, *rows) if len(one) < len(columns)):
+                    row.append(["", row[-1][1]])
+                    row[-2][1] = delimiter
+                head[-1][0] = _raw(column, head[0][0], delimiter, is_quoted=quoted)
+            at = columns.index(column)
+            given = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+            rows[place][at][0] = _raw(given, rows[place][at][0], delimiter, is_quoted=quoted)
+    # Without the byte order mark, Excel would use another encoding than UTF-8.
+    mark = "" if table.encoding == "utf-8" else "\ufeff"
+    write_text_atomic(path, mark + "".join(part for row in lines for cell in row for part in cell))
+
+
+def _raw_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[list[list[str]]]:
+    """Yield the lines of a valid CSV text; each cell is a list of its raw text and the delimiter after it."""
+    quoted = r'"(?:[^"]++|"")*+"|' if is_quoted else ""
+    cell = rf"({quoted}[^{re.escape(delimiter)}\r\n]*)({re.escape(delimiter)}|\r\n|\r|\n|\Z)"
+    row = []
+    for found in re.finditer(cell, text):
+        row.append(list(found.groups()))
+        if found[2] != delimiter:
+            yield row
+            row = []
+
+
+def _has_text(raw: str, *, is_quoted: bool) -> bool:
+    return bool((raw[1:-1] if is_quoted and raw.startswith('"') else raw).strip())
+
+
+def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:
+    """Return the raw text of a cell, with quotes if they are needed or the cell `like` has them."""
+    if not is_quoted:
+        if {*value} & {*"\r\n", delimiter}:
+            message = f"label not saved: {value!r} has a tab or line break, and the file has no quoted cells"
+            raise ArgumentError(message)
+        return value
+    needed = like.startswith('"') or {*value} & {*'"\r\n', delimiter}
+    return '"' + value.replace('"', '""') + '"' if needed else value
+
+
+def _column(fields: FieldMap, criterion: str) -> str:
+    named = fields.get("truth", TRUTH)
+    if isinstance(named, str):
+        return named + criterion
+    return named.get(criterion, TRUTH + criterion)

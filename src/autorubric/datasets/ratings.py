@@ -1,0 +1,349 @@
+"""Reading of label tables and of files saved by annotation pages, and conversion of labels to ratings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
+from autorubric.datasets.fields import plain_name
+from autorubric.datasets.item import DataItem, facing, is_no_label
+from autorubric.errors import DatasetError, ReplyError
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.json_text import parse_json
+from autorubric.support.objects import Json
+from autorubric.support.read import format_fault, format_of, read_structured
+from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, shortened
+
+_NAMES: Final = {
+    "item_id": "item_id|id|item conversation_id conversation conv_id conv",
+    "criterion": "criterion|criteria question item_criterion",
+    "rater": "rater|coder annotator labeller labeler reviewer",
+    "value": "value|rating label score verdict",
+}
+"""Names of the columns of label tables; those before a bar come first."""
+_LAYOUTS: Final = (
+    "use one row per label (item_id, criterion, rater, value) or one column per annotator (item_id, "
+    "criterion and names)"
+)
+_SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
+
+
+LABELS_FORMAT: Final = 1
+"""The newest format of label files that this version reads."""
+
+_NEEDED: Final = ("item_id", "criterion", "rater", "value")
+_KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
+
+
+class Label(NamedTuple):
+    """One label in a label file.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the annotator who assigned the label.
+        value: The label itself.
+        time: Time in ISO 8601, UTC; empty if the file does not contain it.
+        sha256: Hash of the text that the rater saw; empty if the file does not contain it.
+        reason: The rater's reason; may be empty.
+        source: File name and line, such as `ada.jsonl:3`.
+    """
+
+    item_id: str
+    criterion: str
+    rater: str
+    value: Json
+    time: str
+    sha256: str
+    reason: str
+    source: str
+
+
+class LongRow(NamedTuple):
+    """One row of a long label table.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the rater.
+        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
+        value: Raw text of the label.
+        sample: Index of the rater's sample, from 0.
+        reason: The rater's reason; empty if the table has no reasons.
+        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
+        line: Line number in the file.
+    """
+
+    item_id: str
+    criterion: str
+    rater: str
+    rater_type: str
+    value: str
+    sample: int
+    reason: str
+    confidence: float | None
+    line: int
+
+
+def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
+    """Return the likely columns of a label table by key; without `rater` and `value` if it is wide."""
+    found = {}
+    for key, names in _NAMES.items():
+        likely = [[one for one in columns if plain_name(one) in part.split()] for part in names.split("|")]
+        found[key] = [key] if key in columns else next(filter(None, likely), [])
+    if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
+        del found["rater"], found["value"]
+        # A wide table may have the items' questions next to the labels.
+        found["criterion"] = [one for one in found["criterion"] if plain_name(one) != "question"]
+    return found
+
+
+def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None) -> list[LongRow]:
+    """Read labels from a CSV or TSV file with one row per label or one column per rater.
+
+    A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
+    reason, confidence`; other columns are ignored. A wide table has `item_id`, optionally `criterion`, and
+    not both `rater` and `value`; each remaining column contains one annotator's labels, and empty cells are
+    skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
+    single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
+
+    Raises:
+        DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
+            All errors are reported.
+    """
+    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
+        return _given_labels(path)
+    table = read_csv(path)
+    found = _likely_columns(table.columns)
+    chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
+    for column in table.repeated.values():
+        if "rater" not in found or column in {*LongRow._fields, *chosen.values()}:
+            faults.add((), repeated_column(column))
+    faults.raise_as(DatasetError)
+    renamed = [f"{key}={column}" for key, column in chosen.items() if key != column]
+    if tell is not None and renamed:
+        tell(f"columns of {path}: {', '.join(renamed)}")
+    key, criterion = chosen.get("item_id"), chosen.get("criterion", "")
+    if key is not None and "rater" not in found:
+        people = [name for name in table.columns if name not in chosen.values()]
+        return [
+            LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
+            for line, cells in table.rows
+            for rater in people
+            if cells[rater].strip()
+        ]
+    if missing := [name for name in _NAMES if name not in chosen]:
+        told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
+        faults.add((), f"not a table of labels: {told}. Columns: {', '.join(table.columns)}")
+        faults.raise_as(DatasetError)
+    rows = [
+        LongRow(
+            **{name: cells[column] for name, column in chosen.items()},
+            rater_type=cells.get("rater_type", ""),
+            sample=_sample(cells.get("sample") or "0", line, faults),
+            reason=cells.get("reason", ""),
+            confidence=_confidence(cells.get("confidence", ""), line, faults),
+            line=line,
+        )
+        for line, cells in table.rows
+    ]
+    faults.raise_as(DatasetError)
+    return rows
+
+
+def read_labels(paths: Iterable[str | Path]) -> list[Label]:
+    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
+
+    Raises:
+        DatasetError: If a file cannot be read or has errors; all errors in that file are reported with line
+            numbers.
+    """
+    return [label for path in paths for label in _of_file(path)]
+
+
+def _of_file(path: str | Path) -> Iterator[Label]:
+    document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
+    faults = document.faults()
+    labels = []
+    for position, row in enumerate(document.data):
+        at: FilePath = (position,)
+        if isinstance(row, Mapping) and "format" in row:
+            if fault := format_fault(row["format"], LABELS_FORMAT):
+                faults.add(at, fault)
+        elif (label := _label_in(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)) is not None:
+            labels.append(label)
+    faults.raise_as(DatasetError)
+    yield from labels
+
+
+def _label_in(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
+    if not isinstance(row, Mapping):
+        faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
+        return None
+    before = len(faults)
+    for key in _NEEDED:
+        if key not in row:
+            faults.add(at, f"the key {key!r} is missing")
+    for key, given in row.items():
+        if key not in _KEYS:
+            faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
+        elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
+            faults.add((*at, key), f"{key} must be a string; got {shortened(given)}")
+    if len(faults) > before:
+        return None
+    texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
+    return Label(**texts, value=row["value"], source=source)
+
+
+def _given_labels(path: str | Path) -> list[LongRow]:
+    """Read labels saved by annotation pages or `autorubric view`; a later one replaces an earlier one."""
+    rows = {}
+    for item, name, rater, label, *_, source in read_labels([path]):
+        value = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+        line = int(source.rpartition(":")[2])
+        rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
+    return list(rows.values())
+
+
+def _sample(text: str, line: int, faults: Faults) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    faults.add((line,), f"sample must be a non-negative integer; got {text!r}")
+    return 0
+
+
+def _confidence(text: str, line: int, faults: Faults) -> float | None:
+    if not text:
+        return None
+    try:
+        confidence = float(text)
+    except ValueError:
+        confidence = -1.0
+    if 0.0 <= confidence <= 1.0:
+        return confidence
+    faults.add((line,), f"confidence must be a number from 0 to 1, or empty; got {text!r}")
+    return None
+
+
+def label_of(criterion: BaseCriterion, text: str) -> Json:
+    """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label.
+
+    Raises:
+        ReplyError: If the cell does not contain a label of the criterion.
+    """
+    try:
+        criterion.parse_truth(text)
+    except ReplyError:
+        try:
+            decoded = parse_json(text)
+        except (SyntaxFault, RecursionError):
+            decoded = text
+        if isinstance(decoded, str):
+            raise
+        criterion.parse_truth(decoded)
+        return decoded
+    return text
+
+
+def attach_ratings(
+    path: str | Path,
+    items: Mapping[str, tuple[DataItem, Rubric]],
+    *,
+    labels: Mapping[str, Json],
+    raters: Collection[str] | None,
+    rater_type: str | None,
+) -> dict[str, DataItem]:
+    """Return the items by id, with the ratings of a long table added.
+
+    Raises:
+        DatasetError: If the table cannot be read, has no matching rows, or contains invalid labels. All
+            errors are reported.
+    """
+    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
+    wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
+    found: dict[str, dict[str, dict[str, Json]]] = {}
+    valid = set[str]()
+    invalid: list[tuple[LongRow, ReplyError]] = []
+    for row in wanted:
+        rubric = items[row.item_id][1]
+        if not row.criterion and len(rubric) == 1:
+            row = row._replace(criterion=rubric.names[0])
+        if not row.criterion:
+            read = ", ".join(dict.fromkeys(one.rater for one in wanted))
+            what = f"the criterion is missing, and the rubric has {len(rubric)}; {_LAYOUTS}"
+            faults.add((), f"{what}. Raters found: {read}")
+            break
+        if row.criterion not in rubric.names:
+            hint = nearest_key(row.criterion, rubric.names)
+            told = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
+            faults.add((row.line,), told, group=row.criterion)
+            continue
+        rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
+        if row.criterion in rated:
+            what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
+            faults.add((row.line,), f"{what} twice; keep one row")
+        criterion = facing(rubric.by_name(row.criterion), items[row.item_id][0])
+        try:
+            rated[row.criterion] = _label(row, labels, criterion)
+            if rated[row.criterion] is not None:
+                valid.add(row.rater)
+        except ReplyError as error:
+            invalid.append((row, error))
+    for row, why in invalid:
+        reason, hint = str(why).replace(shortened(row.value), ""), ""
+        if row.rater not in valid:
+            others = "Select the others with --rater NAME (raters= in Python). " if valid else ""
+            reason, hint = "", f"no value is a label. {others}First value: "
+        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
+        faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
+        faults.add((row.line, row.rater), message, group=(row.rater, reason))
+    faults.raise_as(DatasetError)
+    return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
+
+
+def _wanted(
+    rows: Iterable[LongRow],
+    items: Collection[str],
+    raters: Collection[str] | None,
+    rater_type: str | None,
+    faults: Faults,
+) -> list[LongRow]:
+    typed = [row for row in rows if not rater_type or row.rater_type in ("", rater_type)]
+    known = {row.rater for row in typed}
+    for rater in raters or ():
+        if rater not in known:
+            hint = nearest_key(rater, sorted(known))
+            faults.add((), f"the table has no rater {rater!r} of type {rater_type!r}; {hint}")
+    chosen = [row for row in typed if (raters is None or row.rater in raters) and row.sample == 0]
+    kept = [row for row in chosen if row.item_id in items]
+    if not kept and not faults:
+        given = sorted({row.item_id for row in chosen})[:3]
+        faults.add((), f"no row of type {rater_type!r} belongs to a dataset item; table ids: {given!r} …")
+    return kept
+
+
+def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion) -> Json:
+    """Return the label in a row; None if it is not a rating."""
+    if row.value not in labels and is_no_label(row.value, criterion, "invalid"):
+        return None
+    label = labels.get(row.value, row.value)
+    if isinstance(label, str):
+        return label_of(criterion, label)
+    criterion.parse_truth(label)
+    return label
+
+
+def _with(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
+    ratings: dict[str, Json] = dict(item.ratings)
+    for rater, labels in rated.items():
+        given = {name: label for name, label in labels.items() if label is not None}
+        earlier = ratings.get(rater, {})
+        if isinstance(earlier, list):
+            earlier = dict(zip(rubric.names, earlier, strict=True))
+        ratings[rater] = {**earlier, **given}
+    return item.model_copy(update={"ratings": ratings})

@@ -1,0 +1,207 @@
+"""Parsing of a dataset's parts from the data of a file, with all errors collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from autorubric.datasets.fields import FieldMap
+from autorubric.datasets.item import DataItem, TruthRule, as_json, label_faults
+from autorubric.errors import DatasetError, FileError
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.objects import Json
+from autorubric.support.read import format_fault
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+
+FORMAT: Final = 1
+"""Newest version of the dataset file format that can be read, and the version that is written."""
+
+HEADER_KEYS: Final = ("format", "name", "prompt", "reference_submission", "metadata", "rubric")
+
+
+class Contents(NamedTuple):
+    """The parts of a dataset."""
+
+    prompt: str | None
+    rubric: Rubric | None
+    name: str | None
+    reference_submission: str | None
+    metadata: dict[str, Json]
+    items: Sequence[DataItem]
+    truth_rule: TruthRule | None = None
+    fields: FieldMap | None = None
+    pairs: Sequence[tuple[str, str]] = ()
+
+
+class _Placed(NamedTuple):
+    path: FilePath
+    position: int
+    item: DataItem
+
+
+class DatasetReader:
+    """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once.
+
+    Args:
+        faults: Collects all errors.
+        folder: Folder in which rubric files are searched; None allows no rubric files.
+    """
+
+    def __init__(self, faults: Faults, folder: Path | None = None) -> None:
+        self.faults = faults
+        self._folder = folder
+        self._rubrics: dict[str, Rubric | None] = {}
+
+    def contents(
+        self,
+        header: Mapping[str, Json],
+        items: Iterable[tuple[FilePath, Json]],
+        *,
+        header_at: FilePath = (),
+        rubric: Rubric | None = None,
+    ) -> Contents:
+        """Return the parts of a dataset.
+
+        Args:
+            header: Data that the items share.
+            items: The items, each with its path in the file.
+            header_at: Path of the header in the file.
+            rubric: Rubric that replaces the one in the header.
+
+        Raises:
+            DatasetError: If there are errors. All errors are reported.
+        """
+        shared = self.shared(header, header_at=header_at, rubric=rubric)
+        read = [
+            _Placed(path, position, item)
+            for position, (path, given) in enumerate(items)
+            if (item := self.item(given, path)) is not None
+        ]
+        _check_items(read, shared.rubric, self.faults)
+        self.faults.raise_as(DatasetError)
+        return shared._replace(items=[placed.item for placed in read])
+
+    def shared(
+        self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
+    ) -> Contents:
+        """Return the shared data of a dataset without its items; for the arguments, see `contents`."""
+        shared = self._header(header, header_at)
+        return shared if rubric is None else shared._replace(rubric=rubric)
+
+    @property
+    def rubric_files(self) -> int:
+        """Number of rubrics read so far from files that the dataset names."""
+        return len(self._rubrics)
+
+    def _header(self, given: Mapping[str, Json], at: FilePath) -> Contents:
+        fault = format_fault(given.get("format", 1), FORMAT)
+        if fault:
+            self.faults.add((*at, "format"), fault)
+            # The keys of another format version are unknown.
+            self.faults.raise_as(DatasetError)
+        for key in given:
+            if key not in HEADER_KEYS:
+                self.faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), HEADER_KEYS)}")
+        return Contents(
+            prompt=self._text(given, "prompt", at),
+            rubric=self.rubric(given.get("rubric"), (*at, "rubric")),
+            name=self._text(given, "name", at),
+            reference_submission=self._text(given, "reference_submission", at),
+            metadata=self._metadata(given.get("metadata"), (*at, "metadata")),
+            items=[],
+        )
+
+    def _metadata(self, given: Json, at: FilePath) -> dict[str, Json]:
+        if not isinstance(given, Mapping | None):
+            self.faults.add(at, f"metadata must be a mapping; got {shortened(given)}")
+            return {}
+        try:
+            return dict(as_json(given or {}))
+        except ValueError as error:
+            self.faults.add(at, str(error))
+            return {}
+
+    def _text(self, given: Mapping[str, Json], key: str, at: FilePath) -> str | None:
+        text = given.get(key)
+        if text is None or isinstance(text, str):
+            return text
+        self.faults.add((*at, key), f"{key} must be a string; got {shortened(text)}")
+        return None
+
+    def item(self, given: Json, at: FilePath) -> DataItem | None:
+        """Parse one item; return None if it has errors."""
+        if isinstance(given, DataItem):
+            return given
+        if not isinstance(given, Mapping):
+            self.faults.add(at, f"an item must be a mapping with 'submission'; got {shortened(given)}")
+            return None
+        before = len(self.faults)
+        rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
+        try:
+            item = DataItem.model_validate({**given, "rubric": rubric})
+        except ValidationError as error:
+            self.faults.add_validation(error, DataItem, given, at)
+            return None
+        return item if len(self.faults) == before else None
+
+    def rubric(self, given: Json, at: FilePath) -> Rubric | None:
+        """Return the rubric in the data, or in a file that the data names; None if missing or invalid."""
+        if given is None or isinstance(given, Rubric):
+            return given
+        if not isinstance(given, str):
+            return Rubric._read_inside(given, self.faults, at)
+        if given not in self._rubrics:
+            self._rubrics[given] = self._rubric_file(given, at)
+        return self._rubrics[given]
+
+    def _rubric_file(self, name: str, at: FilePath) -> Rubric | None:
+        if self._folder is None:
+            message = f"{name!r} is a file name, which is supported only in dataset files; pass the rubric"
+            self.faults.add(at, message)
+            return None
+        try:
+            path = (self._folder / name).resolve()
+        # The name contains a NUL, or there is a cycle of symbolic links.
+        except (OSError, ValueError, RuntimeError) as error:
+            self.faults.add(at, f"{name!r} is not a path: {error}")
+            return None
+        if Path(name).is_absolute() or not path.is_relative_to(self._folder.resolve()):
+            self.faults.add(at, f"{name!r} is outside the dataset's folder; use a file in or below it")
+            return None
+        try:
+            return Rubric.from_file(path)
+        except FileError as error:
+            for fault in error.faults:
+                self.faults.add(at, f"in {name}: {fault}")
+            return None
+
+
+def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults) -> None:
+    """Report duplicate ids and labels that do not match their rubric."""
+    first: dict[str, int] = {}
+    for path, position, item in read:
+        item_id = item.id or str(position)
+        if item_id in first:
+            faults.add((*path, "id"), repeated_id(item_id, first[item_id]))
+        first.setdefault(item_id, position)
+        check_labels(item, item_id, rubric, faults, path)
+
+
+def repeated_id(item_id: str, first: int) -> str:
+    """Return the error message for an id that an earlier item has."""
+    return (
+        f"the id {item_id!r} is already used by item {first}; ids must be unique, and the default id is the "
+        "item's position. Take the ids from another column with --id COLUMN, or keep the column as metadata "
+        'with --meta id (id="COLUMN" or metadata=["id"] in Python)'
+    )
+
+
+def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Faults, at: FilePath) -> None:
+    """Report labels of an item that match neither its own rubric nor the dataset's rubric."""
+    own = item.rubric or rubric
+    for fault in label_faults(item, own) if own else ():
+        group = fault.reason and (fault.path, fault.reason)
+        faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}", group=group)

@@ -1,0 +1,371 @@
+"""Datasets that are read row by row, and the copy of a dataset in a run folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
+
+from autorubric.datasets.fields import completed
+from autorubric.datasets.item import DataItem
+from autorubric.datasets.lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
+from autorubric.datasets.read import Contents, DatasetReader, check_labels
+from autorubric.datasets.tables import (
+    TABLE_COLUMNS,
+    TableReader,
+    no_parquet,
+    open_parquet,
+    parquet_columns,
+    reading_parquet,
+)
+from autorubric.errors import DatasetError, Fault
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.json_text import parse_json
+from autorubric.support.objects import Json
+from autorubric.support.read import format_of, parse_line, reading
+from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault
+
+_ID = b'{"id":"'
+
+
+class EarlierCopy:
+    """An earlier copy of a dataset, in which lines of a new copy can be looked up.
+
+    While both copies have the same lines, nothing is kept in memory. After the first line that differs,
+    about a hundred bytes are kept per line.
+
+    Args:
+        lines: Item lines of the earlier copy, in order.
+        count: Number of lines.
+        is_akin: Whether the shared data of both copies is equal. If so, a line in both copies is known to
+            contain a valid item.
+
+    Attributes:
+        kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without
+            an id match only at the same position.
+    """
+
+    def __init__(self, lines: Iterator[bytes], count: int, *, is_akin: bool) -> None:
+        self.kept = bytearray(count)
+        self.is_akin = is_akin
+        self._lines = lines
+        self._elsewhere: dict[bytes, int] | None = None
+
+    def has(self, position: int, line: bytes) -> bool:
+        """Return whether the earlier copy has this line of the new copy; each earlier line matches only once.
+
+        Positions must increase from call to call.
+        """
+        if self._elsewhere is None:
+            before = next(self._lines, None)
+            if line == before:
+                self.kept[position] = 1
+                return True
+            rest = chain([before], self._lines) if before is not None else ()
+            self._elsewhere = {_key(at, one): at for at, one in enumerate(rest, position)}
+        found = self._elsewhere.pop(_key(position, line), None)
+        if found is None:
+            return False
+        self.kept[found] = 1
+        return True
+
+
+def _key(position: int, line: bytes) -> bytes:
+    return sha256(line if line.startswith(_ID) else b"%d %b" % (position, line)).digest()
+
+
+SUFFIXES: Final = {".jsonl": "jsonl", ".parquet": "parquet"}
+"""Formats of files that can be read row by row."""
+
+_BATCH: Final = 128
+_encode: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+_FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
+
+
+class StreamedItems(LazyItems):
+    """The items of a JSON lines or Parquet file.
+
+    Args:
+        path: Path of the file.
+        rows: Rows of the file.
+        read: Function that converts a row to an item.
+        alone: Function that returns whether all data read so far comes from the file itself.
+        as_stored: Function that returns the line of a valid row in a copy, or None if this requires
+            converting the row to an item.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        rows: Rows,
+        read: ReadRow,
+        alone: Callable[[], bool],
+        as_stored: Callable[[Any], KnownLine | None] = lambda row: None,
+    ) -> None:
+        super().__init__(rows, read)
+        self._path = path
+        self._alone = alone
+        self._as_stored = as_stored
+
+    def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
+        """Yield the line of each item in a copy, together with the item's own rubric.
+
+        Rows whose line is in an earlier copy with the same shared data are not converted to items again.
+
+        Raises:
+            DatasetError: If the file has errors.
+        """
+
+        def known(position: int, row: Any) -> KnownLine | None:
+            if earlier is None or not earlier.is_akin:
+                return None
+            stored = self._as_stored(row)
+            return stored if stored is not None and earlier.has(position, stored.line) else None
+
+        for position, one in enumerate(self._walk(known)):
+            if isinstance(one, bytes):
+                yield one, None
+                continue
+            line = line_of(one.snapshot())
+            if earlier is not None:
+                earlier.has(position, line)
+            yield line, one.rubric
+
+    def source_sha256(self) -> str | None:
+        """Return the SHA-256 of the file; None if items refer to rubric files."""
+        if not self._alone():
+            return None
+        with self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def can_stream(path: Path) -> bool:
+    """Return whether a file can be read row by row: Parquet, or JSON lines in the dataset format.
+
+    If the first row of a JSON lines file has other keys, return False, because the key mapping must be
+    chosen from the keys of all rows.
+    """
+    form = SUFFIXES.get(path.suffix.lower())
+    # What is not a file, such as a pipe, is reported when it is read.
+    if form != "jsonl" or not path.is_file():
+        return form is not None
+    try:
+        with path.open("rb") as file:
+            first = _parsed(file.readline())
+    except (OSError, SyntaxFault):
+        # The error is reported when the file is read.
+        return True
+    known = {"format", *DataItem.model_fields}
+    return not isinstance(first, Mapping) or "format" in first or set(first) <= known
+
+
+def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
+    """Return the dataset in a JSON lines or Parquet file, whose items are read on access.
+
+    Raises:
+        DatasetError: If the file cannot be read, or its shared data has errors.
+    """
+    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
+    with reading(path, error=DatasetError):
+        return (_of_lines if form == "jsonl" else _of_parquet)(Path(path), rubric)
+
+
+def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
+    starts = line_starts(path)
+    if not starts:
+        raise DatasetError(str(path), [Fault(path="", message="the file is empty")])
+    rows = LineRows(path, starts, 0)
+    faults = Faults(str(path), lambda at: rows.line_of(0))
+    try:
+        first = _parsed(rows[0])
+    except SyntaxFault:
+        # The error is reported with those of the other items when they are read.
+        first = None
+    header, header_lines = (first, 1) if isinstance(first, Mapping) and "format" in first else ({}, 0)
+    reader = DatasetReader(faults, path.parent)
+    shared = reader.shared(header, header_at=(0,), rubric=rubric)
+    faults.raise_as(DatasetError)
+    # The header's rubric has been read, but rubric files named by items may change unnoticed.
+    known = reader.rubric_files if rubric is None else 0
+    rows = LineRows(path, starts, header_lines)
+
+    def read(row: bytes, position: int, faults: Faults) -> DataItem | None:
+        try:
+            given = _parsed(row)
+        except SyntaxFault as fault:
+            faults.add(fault.path, fault.message)
+            return None
+        reader.faults = faults
+        return _item(reader, given, position, rows.place(position), shared.rubric)
+
+    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _as_stored)
+    return shared._replace(items=items)
+
+
+def _parsed(row: bytes) -> Json:
+    try:
+        return parse_line(row.decode("utf-8").removeprefix("\ufeff"), 1)
+    except UnicodeDecodeError as error:
+        raise SyntaxFault(f"not UTF-8: byte 0x{row[error.start]:02x}; save it as UTF-8") from None
+
+
+def _as_stored(row: bytes) -> KnownLine | None:
+    try:
+        given = parse_json(row.decode("utf-8"))
+        # A rubric may be the name of a file, which may have changed.
+        if isinstance(given, dict) and "rubric" not in given:
+            return KnownLine(line_of(given), given.get("id"))
+    except (SyntaxFault, ValueError, RecursionError):
+        # The error is reported when the row is read.
+        pass
+    return None
+
+
+def _item(
+    reader: DatasetReader, given: Json, position: int, at: FilePath, rubric: Rubric | None
+) -> DataItem | None:
+    item = reader.item(given, at)
+    if item is not None:
+        check_labels(item, item.id or str(position), rubric, reader.faults, at)
+    return item
+
+
+class _ParquetRows:
+    """The rows of a Parquet file, read in batches; accessing an earlier row starts from the beginning."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.source = str(path)
+        self._count = count
+        self._cursor: Iterator[dict[str, Any]] = iter(())
+        self._next = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        batches, read = open_parquet(self.source).iter_batches(_BATCH), 0
+        while True:
+            with reading_parquet(self.source):
+                batch = next(batches, None)
+                rows = batch.to_pylist() if batch is not None else []
+            read += len(rows)
+            if read > self._count or (batch is None and read < self._count):
+                raise no_parquet(self.source, f"its metadata states {self._count} rows, which is wrong")
+            if batch is None:
+                return
+            yield from rows
+
+    def __getitem__(self, position: int) -> dict[str, Any]:
+        if position < self._next or not self._next:
+            self._cursor, self._next = self.__iter__(), 0
+        skipped = position - self._next
+        # If reading fails, the cursor is exhausted, and the next access starts again.
+        self._next = 0
+        row = next(islice(self._cursor, skipped, None))
+        self._next = position + 1
+        return row
+
+    def place(self, position: int) -> FilePath:
+        """Return the path of the row inside the file, for error messages."""
+        return ("rows", position)
+
+    def line_of(self, position: int) -> None:
+        """Return None, because the format has no lines."""
+
+
+def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
+    file = open_parquet(path)
+    faults = Faults(str(path))
+    tables = TableReader(faults, rubric, texts=True)
+    columns = parquet_columns(file, faults)
+    chosen = completed({}, columns, TABLE_COLUMNS, rubric)
+    pairs = tables.renaming(chosen or {}, columns)
+    count = file.metadata.num_rows
+    if count < 0:
+        raise no_parquet(path, f"its metadata states {count} rows")
+    rows, reader = _ParquetRows(path, count), DatasetReader(faults)
+
+    def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
+        tables.faults = reader.faults = faults
+        at = rows.place(position)
+        return _item(reader, tables.item(pairs, row, at), position, at, rubric)
+
+    shared = DatasetReader(Faults(str(path))).shared({}, rubric=rubric)
+    items = StreamedItems(path, rows, read, lambda: True)
+    return shared._replace(items=items, fields=chosen, pairs=pairs)
+
+
+class CopiedItems(LazyItems):
+    """The items of a dataset's copy, in which each line begins with the item's id."""
+
+    def ids(self) -> Iterator[str]:
+        """Yield the items' ids, or their positions as strings, from the first bytes of each line."""
+        for position, row in enumerate(self.rows):
+            found = _FIRST_ID.match(row)
+            try:
+                if found is None:
+                    yield str(position)
+                elif b"\\" in found[1]:
+                    yield json.loads(found[1])
+                else:
+                    # A copy is ASCII, in which unescaped ids need no decoding.
+                    yield found[1][1:-1].decode("ascii")
+            except ValueError:
+                fault = Fault(path=f"[{position + 1}]", message="the id of the item is damaged")
+                raise DatasetError("the copy of the dataset", [fault]) from None
+
+
+def line_of(given: Json) -> bytes:
+    """Encode data as a line in a copy of a dataset."""
+    return _encode(given).encode("ascii") + b"\n"
+
+
+def stored_contents(
+    path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
+) -> Contents:
+    """Return the dataset in a copy, which has a line for the shared data and then one line per item.
+
+    The checks of the dataset need not be registered in this process.
+
+    Args:
+        path: Path of the file.
+        starts: Offsets of the lines if they are not in order; None determines them from the file.
+        substitutes: Lines that replace lines of the file, by line number from 0.
+
+    Raises:
+        DatasetError: If the copy is damaged, or a newer version wrote it.
+        OSError: If the file cannot be read.
+    """
+    starts = line_starts(path) if starts is None else starts
+    found = _stored(LineRows(path, starts, 0)[0]) if starts else None
+    faults = Faults(str(path))
+    if not isinstance(found, Mapping) or "format" not in found:
+        faults.add((), "the first line is not a dataset header")
+    faults.raise_as(DatasetError)
+    header = dict(found or {})
+    if header.get("rubric") is not None:
+        header["rubric"] = Rubric.restore(header["rubric"])
+    shared = DatasetReader(faults).shared(header)
+    faults.raise_as(DatasetError)
+    rows = LineRows(path, starts, 1, substitutes)
+    return shared._replace(items=CopiedItems(rows, _restored, distinct=True))
+
+
+def _stored(row: bytes) -> Json:
+    try:
+        return json.loads(row)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _restored(row: bytes, position: int, faults: Faults) -> DataItem | None:
+    try:
+        return DataItem.restore(json.loads(row))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        faults.add((position + 1,), f"the copy of the item is damaged: {error}")
+        return None

@@ -1,0 +1,367 @@
+"""Datasets as tables with one row per item, for CSV, Parquet, DataFrames and Hugging Face datasets."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.datasets.csv_files import distinct, read_csv, repeated_column
+from autorubric.datasets.fields import META, TRUTH, FieldMap, completed, missing_submission, renamed, renaming
+from autorubric.datasets.item import DataItem, by_name, is_no_label, stored
+from autorubric.datasets.read import Contents, DatasetReader
+from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.frames import as_pandas, is_frame
+from autorubric.support.json_text import parse_json
+from autorubric.support.objects import Json
+from autorubric.support.read import load_pyarrow
+from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_FIXED: Final = ("id", "submission", "description", "prompt", "reference_submission")
+_TWIN: Final = "_json"
+TABLE_COLUMNS: Final = (
+    *("id", "submission", "submission_json", "description", "prompt", "prompt_json"),
+    *("reference_submission", "reference_submission_json"),
+)
+"""The columns of the dataset format, without labels and metadata."""
+
+
+def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
+    """Return the dataset in a CSV file."""
+    table = read_csv(path)
+    lines = [row.line for row in table.rows]
+
+    def line_of(at: FilePath) -> int | None:
+        return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
+
+    rows = [row.cells for row in table.rows]
+    reader = TableReader(Faults(str(path), line_of), rubric, texts=True)
+    return reader.read(table.columns, rows, fields, table.repeated)
+
+
+def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
+    """Return the dataset in a Parquet file."""
+    file = open_parquet(path)
+    reader = TableReader(Faults(str(path)), rubric, texts=True)
+    columns = parquet_columns(file, reader.faults)
+    with reading_parquet(path):
+        rows = file.read().to_pylist()
+    return reader.read(columns, rows, fields)
+
+
+@contextmanager
+def reading_parquet(path: str | Path) -> Iterator[None]:
+    """Convert errors in reading the rows of a Parquet file to a `DatasetError`."""
+    try:
+        yield
+    # Damaged texts and dates raise ValueErrors, which are the base of pyarrow's own errors.
+    except (OSError, ValueError, OverflowError) as error:
+        raise no_parquet(path, error) from None
+
+
+def open_parquet(path: str | Path) -> Any:
+    """Open a Parquet file without reading its rows.
+
+    Raises:
+        DatasetError: If the file does not exist or is damaged.
+        MissingDependencyError: If pyarrow is not installed.
+    """
+    pyarrow = load_pyarrow()
+    try:
+        return pyarrow.parquet.ParquetFile(str(path))
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise no_parquet(path, error) from None
+
+
+def parquet_columns(file: Any, faults: Faults) -> list[str]:
+    """Return the column names of a Parquet file; report repeated names as errors."""
+    columns: list[str] = file.schema_arrow.names
+    for column in sorted({name for name in columns if columns.count(name) > 1}):
+        faults.add((), repeated_column(column))
+    return columns
+
+
+def no_parquet(path: str | Path, why: object) -> DatasetError:
+    """Return the error for a Parquet file that cannot be read."""
+    return DatasetError(str(path), [Fault(path="", message=f"not a valid Parquet file: {why}")])
+
+
+def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
+    """Return the dataset in a DataFrame."""
+    frame = as_pandas(frame)
+    if not is_frame(frame):
+        raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {shortened(frame)}")
+    columns, repeated = distinct(map(str, frame.columns))
+    frame = frame.set_axis(columns, axis=1)
+    held = frame.astype(object).where(frame.notna(), None)
+    rows = [dict(zip(columns, row, strict=True)) for row in held.itertuples(index=False, name=None)]
+    faults = Faults("RubricDataset.from_dataframe")
+    return TableReader(faults, rubric, texts=False).read(columns, rows, fields, repeated)
+
+
+class TableReader:
+    """A converter of table rows to items.
+
+    Args:
+        faults: Collects all errors.
+        rubric: Rubric of the dataset.
+        texts: Whether cells are strings as in files.
+    """
+
+    def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
+        self.faults = faults
+        self._rubric = rubric
+        self._texts = texts
+
+    def read(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Mapping[str, Any]],
+        fields: FieldMap | None = None,
+        repeated: Mapping[str, str] | None = None,
+    ) -> Contents:
+        """Return the dataset in a table.
+
+        Args:
+            columns: Column names.
+            rows: Rows, each of which has all columns.
+            fields: Mapping of columns; for missing fields, columns with likely names are detected.
+            repeated: Names in the table, by column, of the columns that repeat an earlier one.
+
+        Raises:
+            DatasetError: If there are errors. All errors are reported.
+        """
+        chosen = completed(
+            fields or {},
+            columns,
+            TABLE_COLUMNS,
+            self._rubric,
+            lambda name: [stored(row[name]) for row in rows],
+        )
+        pairs = self.renaming(chosen or {}, columns, repeated)
+        places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
+        placed = ((at, self.item(pairs, row, at)) for at, row in zip(places, rows, strict=False))
+        contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
+        return contents._replace(fields=chosen, pairs=pairs)
+
+    def renaming(
+        self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]:
+        """Return pairs of a column of the dataset format and the table's column; see `renaming`.
+
+        Raises:
+            DatasetError: If columns are missing, or one that is not metadata is repeated. All errors are
+                reported.
+        """
+        pairs = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
+        if "submission" not in fields and all(own != "submission" for own, _ in pairs):
+            self.faults.add((), missing_submission(columns))
+        for new, column in (repeated or {}).items():
+            if any(given == column and not own.startswith(META) for own, given in pairs):
+                self.faults.add((), repeated_column(column))
+            else:
+                told = f"the column {column!r} appears twice; one is read as {new!r}"
+                warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
+        self.faults.raise_as(DatasetError)
+        labels = [(own.removeprefix(TRUTH), given) for own, given in pairs if own.startswith(TRUTH)]
+        self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
+        return pairs
+
+    def item(self, pairs: Iterable[tuple[str, str]], row: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
+        """Return the fields of the item in a row; `at` is the path of the row."""
+        cells = renamed(pairs, row)
+        fields: dict[str, Json] = {"submission": None}
+        labels: dict[str, Json] = {}
+        metadata: dict[str, Json] = {}
+        for column, given in pairs:
+            cell = stored(cells.get(column))
+            if cell is None or (self._texts and cell == ""):
+                continue
+            if column.startswith(TRUTH):
+                label = self._label(column.removeprefix(TRUTH), cell)
+                if label is not None:
+                    labels[column.removeprefix(TRUTH)] = label
+            elif column.startswith(META):
+                is_encoded = self._texts and given.startswith(META)
+                metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
+            elif column.endswith(_TWIN) and stored(cells.get(column.removesuffix(_TWIN))) not in (None, ""):
+                metadata[column] = cell
+            elif column.endswith(_TWIN):
+                fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
+            else:
+                # In DataFrames and Parquet files, ids may be numbers.
+                whole = column == "id" and isinstance(cell, int)
+                fields[column] = str(cell) if whole else cell
+        return {**fields, "ground_truth": labels or None, "metadata": metadata}
+
+    def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
+        try:
+            return parse_json(cells[column])
+        except (SyntaxFault, TypeError, RecursionError) as error:
+            text = (
+                f"Use {column.removesuffix(_TWIN)} for plain text, or --meta {column} to keep it as metadata"
+            )
+            self.faults.add(at, f"{error}; {column} must contain JSON. {text}")
+            return None
+
+    def _label(self, name: str, cell: Any) -> Json:
+        """Return a label, which is decoded from JSON if only the decoded value is valid for the rubric.
+
+        A text such as `N/A` that is not an answer of the criterion is not a label.
+        """
+        if not isinstance(cell, str) or self._rubric is None:
+            return cell
+        criterion = self._rubric.by_name(name)
+        if is_no_label(cell, criterion):
+            return None
+        for label in (cell, _from_text(cell)):
+            try:
+                answer = criterion.parse_truth(label)
+            except ReplyError:
+                continue
+            # A number in a file is a string and is converted; other labels are not changed.
+            code = None if answer is None else answer.code
+            return label if label is not cell or code is None or isinstance(code, str) else code
+        return cell
+
+
+def _from_text(cell: Any) -> Json:
+    """Decode a cell of a file as JSON, or return its text if it is not JSON."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return parse_json(cell)
+    except (SyntaxFault, RecursionError):
+        return cell
+
+
+def _to_text(given: Json) -> str:
+    """Encode a value as a cell that `_from_text` decodes."""
+    if isinstance(given, str) and given and _from_text(given) is given:
+        return given
+    return json.dumps(given, ensure_ascii=False)
+
+
+class Table(NamedTuple):
+    """A dataset as a table; a cell that is missing in a row is empty."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
+    """Convert a dataset to a table; with `texts`, every cell is a string for a file."""
+    rows = [_row(item, item_id, contents, texts) for item, item_id in zip(contents.items, ids, strict=True)]
+    used = dict.fromkeys(column for row in rows for column in row)
+    twins = [column for column in TABLE_COLUMNS if column in _FIXED or column in used]
+    names = contents.rubric.names if contents.rubric is not None else ()
+    in_order = [column for name in names if (column := f"{TRUTH}{name}") in used]
+    truth = dict.fromkeys([*in_order, *(column for column in used if column.startswith(TRUTH))])
+    meta = [column for column in used if column.startswith(META)]
+    return Table([*twins, *truth, *meta], rows)
+
+
+def _row(item: DataItem, item_id: str, contents: Contents, texts: bool) -> dict[str, Any]:
+    given = {
+        "submission": item.submission,
+        "prompt": contents.prompt if item.prompt is None else item.prompt,
+        "reference_submission": (
+            contents.reference_submission if item.reference_submission is None else item.reference_submission
+        ),
+    }
+    row: dict[str, Any] = {"id": item_id, "description": item.description}
+    for column, text in given.items():
+        if texts and (text == "" or not isinstance(text, str | None)):
+            row[column + _TWIN] = json.dumps(text, ensure_ascii=False)
+        else:
+            row[column] = text
+    rubric = contents.rubric if item.rubric is None else item.rubric
+    for name, label in by_name(item.ground_truth or {}, rubric).items():
+        row[TRUTH + name] = _label_text(label, rubric.by_name(name) if rubric else None) if texts else label
+    for key, value in item.metadata.items():
+        row[META + key] = _to_text(value) if texts else value
+    return row
+
+
+def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
+    if isinstance(label, (dict, list)):
+        return json.dumps(label, ensure_ascii=False)
+    answer = criterion.parse_truth(label) if criterion is not None else None
+    code = label if answer is None or answer.code is None else answer.code
+    return code if isinstance(code, str) else json.dumps(code, ensure_ascii=False)
+
+
+def parquet_of(table: Table) -> bytes:
+    """Encode a table as a Parquet file in which every column contains strings.
+
+    Raises:
+        ArgumentError: If a string contains an unpaired surrogate.
+        MissingDependencyError: If pyarrow is not installed.
+    """
+    pyarrow = load_pyarrow()
+    try:
+        arrays = {
+            column: pyarrow.array([row.get(column) for row in table.rows], type=pyarrow.string())
+            for column in table.columns
+        }
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ArgumentError(f"cannot write an unpaired surrogate, {half!r}, to a file") from None
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
+    return buffer.getvalue()
+
+
+def frame_of(table: Table) -> pd.DataFrame:
+    """Convert a table to a DataFrame with columns of type object and None for empty cells."""
+    import pandas as pd
+
+    cells = {column: [row.get(column) for row in table.rows] for column in table.columns}
+    return pd.DataFrame(cells, dtype=object)
+
+
+def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, with class labels as names.
+
+    Raises:
+        ArgumentError: If `given` is neither; for a `datasets.DatasetDict` the message lists the splits.
+    """
+    if isinstance(given, Mapping) and given and all(map(_is_dataset, given.values())):
+        splits, first = ", ".join(map(repr, given)), next(iter(given))
+        raise ArgumentError(
+            f"got a {type(given).__name__} with the splits {splits}; pass one of them, as dataset[{first!r}]"
+        )
+    if not _is_dataset(given):
+        raise ArgumentError(
+            f"{shortened(given)} is not a Hugging Face dataset; pass a datasets.Dataset or IterableDataset. "
+            "For a DataFrame use RubricDataset.from_dataframe, for a file RubricDataset.from_file"
+        )
+    named = {
+        column: feature.names
+        for column, feature in (given.features or {}).items()
+        if isinstance(getattr(feature, "names", None), list)
+    }
+    for row in given:
+        yield {column: _cell(cell, named.get(column)) for column, cell in row.items()}
+
+
+def _is_dataset(given: Any) -> bool:
+    rows = hasattr(given, "__iter__") and not isinstance(given, Mapping)
+    return rows and hasattr(given, "features") and hasattr(given, "column_names")
+
+
+def _cell(cell: Any, names: list[str] | None) -> Any:
+    if names is not None and isinstance(cell, int) and 0 <= cell < len(names):
+        return names[cell]
+    return stored(cell)

@@ -1,0 +1,126 @@
+"""The interface of graders, and the task that they grade."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autorubric.criteria.values import Submission
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.objects import Json
+
+if TYPE_CHECKING:
+    from autorubric.llm.config import LLMConfig
+    from autorubric.scoring.events import Listener
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+    from autorubric.scoring.votes import JudgeVote, Votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradingTask:
+    """One submission to grade against one rubric.
+
+    Attributes:
+        submission: The submission to grade.
+        rubric: The rubric to grade against.
+        query: The prompt that the submission answers.
+        reference_submission: A reference answer to compare with.
+        item_id: Id of the item; empty if the item has no id.
+        first_sample: Index of each judge's first sample; to get new votes, use an index above all earlier
+            ones.
+    """
+
+    submission: Submission
+    rubric: Rubric
+    query: str | None = None
+    reference_submission: str | None = None
+    item_id: str = ""
+    first_sample: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderDescription:
+    """The description of a grader in a run's manifest.
+
+    Attributes:
+        asking: Settings that the votes depend on: judges, prompts and sampling.
+        deciding: Settings for combining votes; if they change, stored votes are rescored without new calls.
+    """
+
+    asking: Mapping[str, Json]
+    deciding: Mapping[str, Json]
+
+
+class Grader(ABC):
+    """Base class of graders; subclasses define how votes are requested and aggregated."""
+
+    @abstractmethod
+    async def judge(
+        self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
+    ) -> dict[str, list[JudgeVote]]:
+        """Judge a task and return all votes by criterion name.
+
+        Args:
+            task: The submission and its rubric.
+            stored: Existing votes, which are not requested again.
+            listener: Receives each vote as it arrives.
+        """
+
+    @abstractmethod
+    def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
+        """Aggregate votes into a report, without side effects."""
+
+    @abstractmethod
+    def describe(self) -> GraderDescription:
+        """Return this grader's entry in a run's manifest, without secrets."""
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that the grader can call; empty if there are none or it does not report them."""
+        return ()
+
+    def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:  # noqa: B027 - most graders take any
+        """Reject rubrics that the grader cannot use, before any request is sent.
+
+        Args:
+            rubrics: All rubrics of a run, iterated only as far as needed.
+
+        Raises:
+            ArgumentError: If the grader refers to criteria that are not in any rubric.
+        """
+
+    async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
+        """Close the judges' connections; grading again reopens them."""
+
+    async def grade(
+        self,
+        to_grade: Any,
+        rubric: Rubric,
+        query: str | None = None,
+        reference_submission: str | None = None,
+        item_id: str | None = None,
+    ) -> EnsembleEvaluationReport:
+        """Grade one submission and return its report.
+
+        Args:
+            to_grade: Text, `{"thinking", "output"}`, named candidates, a conversation, or None.
+            rubric: The rubric to grade by.
+            query: The prompt that the submission answers.
+            reference_submission: A good answer for comparison.
+            item_id: Id of the item, for recorded votes, seeds and few-shot examples.
+
+        Raises:
+            ArgumentError: If `to_grade` does not have one of these forms, or the grader refers to criteria
+                that are not in the rubric.
+        """
+        self.check_rubrics([rubric])
+        task = GradingTask(
+            submission=Submission.parse(to_grade),
+            rubric=rubric,
+            query=query,
+            reference_submission=reference_submission,
+            item_id=item_id or "",
+        )
+        return self.aggregate(task, await self.judge(task))

@@ -1,0 +1,355 @@
+"""The grader: a panel of one or more judges that cast votes on each criterion."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from autorubric.criteria.comparative import ComparativeCriterion
+from autorubric.criteria.criterion import Criterion, CriterionOption
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError
+from autorubric.grading.base import Grader, GraderDescription
+from autorubric.judges.panel import seat_judges
+from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
+from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
+from autorubric.scoring.report_builder import GradingPolicy
+
+if TYPE_CHECKING:
+    from autorubric.datasets.dataset import RubricDataset
+    from autorubric.grading.base import GradingTask
+    from autorubric.grading.collect import Judging
+    from autorubric.grading.plan import EscalationConfig, ExamplePool, FewShotConfig, JudgeCall
+    from autorubric.judges.panel import JudgeLike, Seat
+    from autorubric.llm.config import LLMConfig
+    from autorubric.rubric.rubric import Rubric
+    from autorubric.scoring.events import Listener
+    from autorubric.scoring.policies import (
+        BinaryAggregation,
+        LengthPenalty,
+        NominalAggregation,
+        OnFailure,
+        OrdinalAggregation,
+        RankingAggregation,
+    )
+    from autorubric.scoring.report_builder import EscalationRule
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+    from autorubric.scoring.votes import JudgeVote, Votes
+    from autorubric.support.objects import Json
+
+
+LLMCalls = Literal["per_criterion", "per_item"] | int
+
+
+class CriterionGrader(Grader):
+    """A grader that asks every judge about every criterion and aggregates the votes.
+
+    Args:
+        llm_config: A model, as an `LLMConfig` or a name, for a panel of one. Pass either this or `judges`.
+        judges: The panel: `JudgeSpec`s, judges, models, model names, or functions of a `JudgeRequest`.
+        aggregation: Aggregation method for binary votes.
+        ordinal_aggregation: Aggregation method for votes on ordered scales and numbers.
+        nominal_aggregation: Aggregation method for votes on unordered choices.
+        ranking_aggregation: Aggregation method for votes that compare candidates.
+        training_data: Labelled items from which few-shot examples are selected.
+        few_shot_config: Settings for the selection; the defaults apply if only `training_data` is passed.
+        system_prompt: Custom system prompt for all kinds of criteria, used by models passed as names or
+            configs and by critics' models. Other judges keep their own.
+        multi_choice_system_prompt: Custom system prompt for criteria with options.
+        length_penalty: Penalty for long submissions.
+        normalize: Whether to scale the score to [0, 1].
+        cannot_assess_config: How to score criteria that have no judgment.
+        shuffle_options: Whether to show options in a random order that differs between judges and calls.
+        llm_calls: Whether to send one request per criterion, per item, or per `n` criteria (pass `n`).
+        on_failure: What to do with an unreadable reply: count it as the conservative answer, exclude it, or
+            raise an error.
+        seed: Seed for all random choices; None means 0.
+        escalation: A second panel, which alone decides the criteria on which `judges` are unsure.
+        stop_when_decided: Whether to skip votes that can no longer change a criterion's verdict. Votes are
+            then requested in rounds, heaviest judges first, which saves calls but takes longer. Methods based
+            on means or medians need all votes.
+        warm_prefix: Whether to send each model one request per item first and wait for its reply, so that the
+            other requests find their shared prefix in the provider's cache.
+
+    Raises:
+        ArgumentError: If the arguments cannot be combined.
+    """
+
+    def __init__(  # noqa: PLR0913 - the public constructor
+        self,
+        *,
+        llm_config: LLMConfig | str | None = None,
+        judges: Sequence[JudgeLike] | None = None,
+        aggregation: BinaryAggregation = "majority",
+        ordinal_aggregation: OrdinalAggregation = "mean",
+        nominal_aggregation: NominalAggregation = "mode",
+        ranking_aggregation: RankingAggregation = "borda",
+        training_data: RubricDataset | None = None,
+        few_shot_config: FewShotConfig | None = None,
+        system_prompt: str | None = None,
+        multi_choice_system_prompt: str | None = None,
+        length_penalty: LengthPenalty | None = None,
+        normalize: bool = True,
+        cannot_assess_config: CannotAssessConfig | None = None,
+        shuffle_options: bool = True,
+        llm_calls: LLMCalls = "per_criterion",
+        on_failure: OnFailure = "conservative",
+        seed: int | None = None,
+        escalation: EscalationConfig | None = None,
+        stop_when_decided: bool = False,
+        warm_prefix: bool = False,
+    ) -> None:
+        self._examples = _pool(training_data, few_shot_config)
+        self.seats = seat_judges(
+            _all_judges(_one_of(llm_config, judges), escalation),
+            system_prompt=system_prompt,
+            multi_choice_system_prompt=multi_choice_system_prompt,
+            few_shot=self._examples.criteria if self._examples else (),
+        )
+        self.policy = GradingPolicy(
+            aggregation=AggregationPolicy.of(
+                aggregation=aggregation,
+                ordinal_aggregation=ordinal_aggregation,
+                nominal_aggregation=nominal_aggregation,
+                ranking_aggregation=ranking_aggregation,
+                on_failure=on_failure,
+            ),
+            cannot_assess=cannot_assess_config or CannotAssessConfig(),
+            length_penalty=length_penalty,
+            normalize=normalize,
+            escalation=_rule(escalation, self.seats),
+            stop_when_decided=stop_when_decided,
+        )
+        self.warm_prefix = warm_prefix
+        self.shuffle_options = shuffle_options
+        self.criteria_per_call = _criteria_per_call(llm_calls)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
+        self.seed = seed or 0
+        self._system_prompts = (system_prompt, multi_choice_system_prompt)
+        warn_of_equal_samples(self.seats)
+
+    @cached_property
+    def _judging(self) -> Judging:
+        # Imported late, because resuming a finished run grades nothing.
+        from autorubric.grading.collect import Judging
+
+        system_prompt, multi_choice_system_prompt = self._system_prompts
+        return Judging(
+            seats=self.seats,
+            policy=self.policy,
+            examples=self._examples,
+            system_prompt=system_prompt,
+            multi_choice_system_prompt=multi_choice_system_prompt,
+            shuffle=self.shuffle_options,
+            seed=self.seed,
+            per_request=self.criteria_per_call,
+            warm_prefix=self.warm_prefix,
+        )
+
+    def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
+        """Return every vote needed for a task: one per criterion, judge, sample and presentation order.
+
+        Raises:
+            ArgumentError: If a criterion's aggregation method is not available for its level, or it needs a
+                reference but none is given.
+        """
+        return self._judging.plan(task)
+
+    async def judge(
+        self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
+    ) -> dict[str, list[JudgeVote]]:
+        """Judge a task and return all votes by criterion name; votes in `stored` are not requested again.
+
+        Raises:
+            ArgumentError: If a criterion's aggregation method is not available for its level, its check is
+                not registered, or it needs a reference but none is given.
+            JudgeError: If a vote failed and `on_failure` is `"raise"`.
+            BudgetError: If the run's budget is used up.
+        """
+        return await self._judging.votes(task, stored or {}, listener)
+
+    async def first_votes(
+        self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
+    ) -> dict[str, list[JudgeVote]]:
+        """Send one request to each model that has a vote to cast on the task.
+
+        Models in a cascade's second panel are excluded.
+
+        Args:
+            task: The submission and its rubric.
+            stored: Existing votes, by criterion name, which are not requested again.
+            listener: Receives each vote as it arrives.
+
+        Returns:
+            The votes cast, including failed ones, by criterion name.
+
+        Raises:
+            BudgetError: If the run's budget is used up.
+        """
+        return await self._judging.first_votes(task, stored or {}, listener)
+
+    def __repr__(self) -> str:
+        return f"CriterionGrader(judges={[seat.judge_id for seat in self.seats]!r})"
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models called by the judges, including those in a second panel."""
+        return tuple(model for seat in self.seats for model in seat.models)
+
+    def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
+        """Check that every criterion for which the cascade has a separate threshold is in a rubric.
+
+        Raises:
+            ArgumentError: If a criterion is not in any rubric; the message lists the available names.
+        """
+        if self.policy.escalation is not None:
+            from autorubric.grading.plan import check_per_criterion
+
+            check_per_criterion(self.policy.escalation.per_criterion, rubrics)
+
+    def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
+        """Return all requests that grading a task can require, each as a list of the calls that share it.
+
+        Votes in `stored` are excluded. With early stopping or a cascade, fewer requests may actually be sent.
+
+        Raises:
+            ArgumentError: See `plan`.
+        """
+        return self._judging.requests(task, stored or {})
+
+    def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
+        """Aggregate votes into a report under this grader's policy."""
+        from autorubric.scoring.report_builder import build_report
+
+        return build_report(task.submission, task.rubric.root, votes, self.policy)
+
+    def describe(self) -> GraderDescription:
+        """Return the manifest entry: everything that affects the votes, and the aggregation rules."""
+        asking: dict[str, Json] = {
+            "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
+            "prompts": prompt_digest(*self._system_prompts),
+            "sampling": {
+                "seed": self.seed,
+                "samples": {seat.judge_id: seat.samples for seat in self.seats},
+                "shuffle_options": self.shuffle_options,
+                "criteria_per_call": self.criteria_per_call,
+            },
+            "few_shot": self._few_shot_digest(),
+        }
+        deciding = self.policy.model_dump(mode="json")
+        deciding["judge_weights"] = {seat.judge_id: seat.weight for seat in self.seats}
+        return GraderDescription(asking=asking, deciding=deciding)
+
+    def _few_shot_digest(self) -> Json:
+        if self._examples is None:
+            return None
+        return {**self._examples.config.model_dump(), "examples": self._examples.digest}
+
+    async def aclose(self) -> None:
+        """Close the judges' connections; grading again reopens them."""
+        for seat in self.seats:
+            await seat.aclose()
+
+    async def __aenter__(self) -> CriterionGrader:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _one_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | None) -> Sequence[JudgeLike]:
+    if (llm_config is None) == (judges is None):
+        given = "both" if judges is not None else "neither"
+        raise ArgumentError(f"pass exactly one of llm_config and judges; got {given}")
+    if judges is not None:
+        return judges
+    return [llm_config] if llm_config is not None else []
+
+
+def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> ExamplePool | None:
+    if training_data is not None:
+        from autorubric.grading.plan import ExamplePool, FewShotConfig
+
+        return ExamplePool(training_data, config or FewShotConfig())
+    if config is not None:
+        raise ArgumentError("few_shot_config requires training_data; pass the labelled items to select from")
+    return None
+
+
+def _all_judges(first: Sequence[JudgeLike], escalation: EscalationConfig | None) -> Sequence[JudgeLike]:
+    if escalation is None or isinstance(first, str) or not isinstance(first, Sequence):
+        return first
+    return [*first, *escalation.judges]
+
+
+def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
+    if escalation is None:
+        return None
+    from autorubric.scoring.report_builder import EscalationRule
+
+    strong = seats[-len(escalation.judges) :]
+    return EscalationRule(
+        judges=tuple(seat.judge_id for seat in strong),
+        threshold=escalation.threshold,
+        per_criterion=dict(escalation.per_criterion),
+    )
+
+
+def _criteria_per_call(llm_calls: LLMCalls) -> int:
+    """Return the number of criteria in one request; 0 for all criteria of an item."""
+    if llm_calls == "per_criterion":
+        return 1
+    if llm_calls == "per_item":
+        return 0
+    if isinstance(llm_calls, int) and not isinstance(llm_calls, bool) and llm_calls >= 1:
+        return llm_calls
+    raise ArgumentError(
+        "llm_calls must be 'per_criterion', 'per_item', or a positive number of criteria per request; "
+        f"got {llm_calls!r}"
+    )
+
+
+def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None:
+    """Warn about models that are sampled several times at temperature 0."""
+    for seat in seats:
+        if seat.samples > 1 and seat.config is not None and seat.config.temperature == 0:
+            warnings.warn(
+                f"judge {seat.judge_id!r} draws {seat.samples} samples at temperature 0, which will be "
+                "nearly identical; set a higher temperature, or samples=1",
+                stacklevel=stacklevel,
+            )
+
+
+def _asked_of(seat: Seat) -> Mapping[str, Any]:
+    return {k: v for k, v in seat.to_dict().items() if k not in ("judge_id", "weight", "samples")}
+
+
+def prompt_digest(system: str | None, choice_system: str | None) -> str:
+    """Return the SHA-256 digest of sample prompts with these system prompts; any rewording changes it."""
+    material = Material(submission=Submission(text="text"), query="query", reference="reference")
+    options = (CriterionOption(label="a", value=0.0), CriterionOption(label="b", value=1.0))
+    questions = [
+        PromptQuestion(criterion=Criterion(name="binary", requirement="r")),
+        PromptQuestion(criterion=Criterion(name="choice", requirement="r", options=options)),
+    ]
+    prompts = [compose(material, question, system_prompt=system) for question in questions]
+    prompts.append(compose_batch(material, [("c1", questions[0])], system_prompt=choice_system))
+    prompts.append(compose(*_sample_comparison(), system_prompt=system))
+    digest = hashlib.sha256()
+    for prompt in prompts:
+        for message in prompt.messages:
+            digest.update(message.content.encode("utf-8", "surrogatepass"))
+        digest.update(json.dumps(prompt.schema.schema).encode("ascii"))
+    return digest.hexdigest()
+
+
+def _sample_comparison() -> tuple[Material, PromptQuestion]:
+    submission = Submission(text="one", candidates={"a": "one", "b": "two"})
+    criterion = ComparativeCriterion(name="pair", requirement="r").facing(submission)
+    shown = criterion.show(submission, None)
+    return Material(submission=submission, order=("a", "b")), PromptQuestion(criterion=criterion, shown=shown)

@@ -1,0 +1,377 @@
+"""Plans every vote on a task: criterion, judge, sample, order of presentation, seed, examples."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Submission
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.grading.base import GradingTask
+from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
+from autorubric.judges.function import CheckJudge
+from autorubric.judges.panel import JudgeLike, Seat
+from autorubric.judges.prompts import Example
+from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.votes import JudgeVote
+
+
+class Seeds:
+    """Derives 64-bit seeds from parts, of which the first ones are shared.
+
+    Args:
+        parts: The shared first parts.
+    """
+
+    __slots__ = ("_begun",)
+
+    def __init__(self, *parts: int | str) -> None:
+        self._begun = hashlib.blake2b(_written(*parts), digest_size=8)
+
+    def of(self, *parts: int | str) -> int:
+        """Return the 64-bit seed for the shared parts followed by these parts."""
+        begun = self._begun.copy()
+        begun.update(_written_once(*parts))
+        return int.from_bytes(begun.digest(), "big")
+
+
+def derive_seed(*parts: int | str) -> int:
+    """Derive a 64-bit seed from integers and strings."""
+    return Seeds(*parts).of()
+
+
+def _written(*parts: int | str) -> bytes:
+    texts = [str(part).encode("utf-8", "surrogatepass") for part in parts]
+    return b"".join([b"%d:%b" % (len(text), text) for text in texts])
+
+
+# The names of criteria and judges are the same for all items.
+_written_once = lru_cache(maxsize=4096)(_written)
+
+
+class FewShotConfig(BaseModel):
+    """Settings for selecting few-shot examples.
+
+    Attributes:
+        n_examples: Number of examples for each criterion.
+        balance_verdicts: Whether to alternate between answers, so that all are shown about equally often.
+        include_reason: Whether to show the reasons in the training data. Reasons for comparisons are never
+            shown, because they can name candidates that judges see only as letters.
+        seed: Seed of the random selection; None means 0.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    n_examples: int = Field(default=3, ge=1)
+    balance_verdicts: bool = True
+    include_reason: bool = False
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    item_id: str
+    submission: Submission
+    text: str
+    label: str
+    reason: str
+
+
+class ExamplePool:
+    """A pool of few-shot examples by criterion name, in the order in which they are used.
+
+    Raises:
+        ArgumentError: If the training data has no labelled text.
+    """
+
+    def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
+        self.config = config
+        self._shuffled = {
+            name: _shuffled(labelled, name, config) for name, labelled in _by_criterion(training_data).items()
+        }
+        if not self._shuffled:
+            raise ArgumentError(
+                f"training_data has {len(training_data)} items, but no labelled text; pass items with a "
+                "submission and ground_truth or ratings"
+            )
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """Names of the criteria with examples."""
+        return tuple(self._shuffled)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all examples that may be shown: texts, labels and, if shown, reasons."""
+        digest = hashlib.sha256()
+        for name, labelled in sorted(self._shuffled.items()):
+            for found in labelled:
+                shown = [name, found.item_id, found.text, found.label]
+                digest.update(json.dumps([*shown, self._reason(found)]).encode("ascii"))
+        return digest.hexdigest()
+
+    def _reason(self, found: _Labelled) -> str:
+        return found.reason if self.config.include_reason else ""
+
+    def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
+        """Return the first examples of a criterion, excluding those with the item's id or text."""
+        others = [
+            found
+            for found in self._shuffled.get(criterion_name, ())
+            if not _same_texts(found.submission, task.submission)
+            and not (task.item_id and found.item_id == task.item_id)
+        ]
+        # Labels alternate after the item itself is excluded; otherwise its label would lack one example.
+        taken = _taking_turns(others) if self.config.balance_verdicts else others
+        return tuple(
+            Example(text=found.text, answer=found.label, reason=self._reason(found))
+            for found in itertools.islice(taken, self.config.n_examples)
+        )
+
+
+def _bare(submission: Submission) -> set[str]:
+    """Return the submission's texts with normalized white space and case."""
+    texts = submission.candidates.values() or [submission.text or ""]
+    return {" ".join(text.split()).casefold() for text in texts}
+
+
+def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
+    pool: dict[str, list[_Labelled]] = {}
+    for position, item in enumerate(training_data.items):
+        submission = Submission.parse(item.submission)
+        truth = training_data.item_truth(position)
+        if submission.text is None or truth is None:
+            continue
+        for criterion in training_data.get_item_rubric(position):
+            answer = criterion.facing(submission).parse_truth(truth.get(criterion.name or ""))
+            text, label = (None, None) if answer is None else criterion.example(submission, answer)
+            if text is None or label is None:
+                continue
+            reason = "" if criterion.level == "ranking" else item.reasons.get(criterion.name or "", "")
+            labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
+            pool.setdefault(criterion.name or "", []).append(labelled)
+    return pool
+
+
+def _same_texts(one: Submission, other: Submission) -> bool:
+    return _bare(one) == _bare(other)
+
+
+def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
+    shuffled = list(labelled)
+    random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(shuffled)
+    return shuffled
+
+
+def _taking_turns(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
+    """Yield one example of each label in turn until none is left."""
+    by_label: dict[str, list[_Labelled]] = {}
+    for found in labelled:
+        by_label.setdefault(found.label, []).append(found)
+    for turn in itertools.zip_longest(*(by_label[label] for label in sorted(by_label))):
+        yield from (found for found in turn if found is not None)
+
+
+VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
+"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
+
+_CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
+
+
+class JudgeCall(NamedTuple):
+    """One vote to request.
+
+    Attributes:
+        seat: The judge that casts the vote, with its settings in the panel.
+        request: The request to the judge.
+        key: Key of the vote within the task.
+    """
+
+    seat: Seat
+    request: JudgeRequest
+    key: VoteKey
+
+    @classmethod
+    def of(cls, seat: Seat, request: JudgeRequest) -> JudgeCall:
+        """Create the call that sends a request to a judge."""
+        key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
+        return cls(seat, request, key)
+
+    def left_out(self) -> JudgeVote:
+        """Return the `not_asked` vote to record if the call is skipped."""
+        return JudgeVote(
+            judge_id=self.seat.judge_id,
+            sample=self.request.sample,
+            status="not_asked",
+            weight=self.seat.weight,
+            order=self.request.order or None,
+            skipped=True,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Plans the votes of a panel.
+
+    Attributes:
+        seats: The judges of the panel.
+        examples: Pool of few-shot examples; None for no examples.
+        system_prompt: Replaces the system prompt for all kinds of criterion.
+        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
+        shuffle: Whether options are shown in random order.
+        seed: Seed of all random draws.
+    """
+
+    seats: tuple[Seat, ...]
+    examples: ExamplePool | None
+    system_prompt: str | None
+    multi_choice_system_prompt: str | None
+    shuffle: bool
+    seed: int
+
+    def calls(self, task: GradingTask) -> Iterator[JudgeCall]:
+        """Yield every vote to be cast on a task.
+
+        Raises:
+            ArgumentError: If a criterion needs a reference that is missing.
+        """
+        self._demand_reference(task)
+        seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
+        for criterion in task.rubric:
+            facing = criterion.facing(task.submission)
+            examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
+            for seat in self._asked(criterion):
+                yield from self._calls_of(seat, task, facing, examples, seeds)
+
+    def _asked(self, criterion: BaseCriterion) -> tuple[Seat, ...]:
+        return self.seats if criterion.check is None else (_CHECK_SEAT,)
+
+    def _system_prompt(self, criterion: BaseCriterion) -> str | None:
+        if self.multi_choice_system_prompt is None or criterion.level not in ("ordinal", "nominal"):
+            return self.system_prompt
+        return self.multi_choice_system_prompt
+
+    def _calls_of(
+        self,
+        seat: Seat,
+        task: GradingTask,
+        criterion: BaseCriterion,
+        examples: tuple[Example, ...],
+        seeds: Seeds,
+    ) -> Iterator[JudgeCall]:
+        """Yield a judge's calls for one criterion: one for each sample and order of presentation."""
+        name, system_prompt = criterion.name or "", self._system_prompt(criterion)
+        for sample in range(task.first_sample, task.first_sample + seat.samples):
+            seed = seeds.of(name, seat.judge_id, sample)
+            rng = random.Random(seed) if self.shuffle and criterion.is_shuffled else None
+            orders = criterion.presentations(task.submission, rng)
+            # A check is a function of one text, so the order does not matter.
+            for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):
+                request = JudgeRequest(
+                    criterion=criterion,
+                    submission=task.submission,
+                    query=task.query,
+                    reference_submission=task.reference_submission,
+                    guidelines=task.rubric.guidelines,
+                    item_id=task.item_id,
+                    sample=sample,
+                    seed=seed,
+                    shuffle=self.shuffle,
+                    examples=examples,
+                    order=order,
+                    presentation=presentation,
+                    system_prompt=system_prompt,
+                )
+                yield JudgeCall(seat, request, (name, seat.judge_id, sample, order))
+
+    def _demand_reference(self, task: GradingTask) -> None:
+        """Check that all required references exist, before any request is sent; checks require none.
+
+        Raises:
+            ArgumentError: If the task has no reference, but a criterion and one of its judges need one.
+        """
+        if not is_blank(task.reference_submission):
+            return
+        needing = [one for one in task.rubric if one.needs_reference and one.check is None]
+        lacking = [one.name or "" for one in needing if any(_lacks(seat, one) for seat in self.seats)]
+        if lacking:
+            item = f"item {task.item_id!r}" if task.item_id else "the submission"
+            raise ArgumentError(
+                f"{', '.join(lacking)} requires a reference, but {item} has none; pass "
+                "reference_submission=…, or use mode='absolute'"
+            )
+
+
+def _lacks(seat: Seat, criterion: BaseCriterion) -> bool:
+    return not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(criterion)
+
+
+_MOST_TOLD: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationConfig:
+    """A second panel for criteria on which the grader's own judges are unsure.
+
+    Attributes:
+        judges: The second panel, in any form that `CriterionGrader(judges=…)` accepts.
+        threshold: Confidence in [0, 1] below which a criterion is escalated. Criteria that have no confidence
+            or no answer are always escalated.
+        per_criterion: Thresholds for individual criteria, by name; each name must be in a rubric.
+
+    Raises:
+        ArgumentError: If there are no judges, or a threshold is not between 0 and 1.
+    """
+
+    judges: Sequence[JudgeLike]
+    threshold: float
+    per_criterion: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.judges, str) or not isinstance(self.judges, Sequence) or not self.judges:
+            raise ArgumentError(f"judges must be a non-empty list; got {self.judges!r}")
+        if not isinstance(self.per_criterion, Mapping):
+            raise ArgumentError(f"per_criterion must map names to thresholds; got {self.per_criterion!r}")
+        _check_threshold("threshold", self.threshold)
+        for name, threshold in self.per_criterion.items():
+            _check_threshold(f"per_criterion[{name!r}]", threshold)
+
+
+def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
+    """Check that every criterion with its own threshold is in a rubric.
+
+    Args:
+        per_criterion: The thresholds by criterion name.
+        rubrics: The rubrics, iterated only until all names are found.
+
+    Raises:
+        ArgumentError: If a name is not in any rubric.
+    """
+    unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
+    remaining = iter(rubrics)
+    while unknown and (rubric := next(remaining, None)) is not None:
+        for name in rubric.names:
+            known[name] = None
+            unknown.pop(name, None)
+    if not unknown:
+        return
+    more = f" and {len(known) - _MOST_TOLD} more" if len(known) > _MOST_TOLD else ""
+    raise ArgumentError(
+        f"per_criterion: unknown criterion {', '.join(map(repr, unknown))}; "
+        f"available: {', '.join(map(repr, list(known)[:_MOST_TOLD]))}{more}"
+    )
+
+
+def _check_threshold(name: str, threshold: object) -> None:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
+        raise ArgumentError(f"{name} must be a number between 0 and 1; got {threshold!r}")

@@ -1,0 +1,365 @@
+"""The interface of judges, and the conversion of their return values and exceptions to replies."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import math
+import re
+import traceback
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.fields import TextField
+from autorubric.errors import (
+    ArgumentError,
+    BudgetError,
+    JudgeCodeError,
+    JudgeError,
+    MissingDependencyError,
+    ReplyError,
+    TokenUsage,
+)
+from autorubric.scoring.events import Exchanged
+from autorubric.support.concurrency import NoStrayCancellation
+from autorubric.support.objects import fast_init
+
+if TYPE_CHECKING:
+    from autorubric.criteria.values import Submission
+    from autorubric.judges.prompts import ComposedPrompt, Example
+    from autorubric.llm.config import LLMConfig
+    from autorubric.support.objects import Json
+
+
+CHECK_JUDGE_ID: Final = "check"
+"""Judge id of the votes by a criterion's own check."""
+
+
+def is_blank(reference: Any) -> bool:
+    """Return whether a reference is missing, that is, None or blank."""
+    return reference is None or not str(reference).strip()
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """A request to judge one criterion of one item.
+
+    Attributes:
+        criterion: The criterion to judge.
+        submission: The submission to judge.
+        query: The prompt that the submission answers.
+        reference_submission: A good answer for comparison; blank text becomes None.
+        guidelines: The rubric's guidelines.
+        item_id: Id of the item; empty if it has none.
+        sample: Index of the sample, from 0.
+        seed: Seed of this call, derived from the run's seed, item, criterion, judge and sample.
+        shuffle: Whether to show options in a random order based on the seed.
+        examples: Few-shot examples for the criterion.
+        order: Names of the candidates in the order to show, for a comparative criterion; otherwise empty.
+        presentation: Index of this order among the requested orders, from 0.
+        system_prompt: The grader's system prompt, for judges that read it here (critics with a model).
+    """
+
+    criterion: BaseCriterion
+    submission: Submission
+    query: str | None = None
+    reference_submission: str | None = None
+    guidelines: str | None = None
+    item_id: str = ""
+    sample: int = 0
+    seed: int = 0
+    shuffle: bool = True
+    examples: tuple[Example, ...] = ()
+    order: tuple[str, ...] = ()
+    presentation: int = 0
+    system_prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.reference_submission is not None and is_blank(self.reference_submission):
+            object.__setattr__(self, "reference_submission", None)
+        # Replies are parsed by the criterion, which must know the compared candidates.
+        facing = self.criterion.facing(self.submission)
+        if facing is not self.criterion:
+            object.__setattr__(self, "criterion", facing)
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """A judge's reply to a request.
+
+    Attributes:
+        answer: An evaluation, its dict, a bare label, a parsed `Answer`, or None if the judge abstains.
+        reason: The reason for the answer.
+        confidence: Probability in [0, 1] that the answer is correct; None if the judge does not report one.
+        usage: Number of tokens used; None if unknown.
+        cost: Cost in US dollars; None if unknown.
+        model: Name of the model that answered; None if no model was called.
+        asked: False if the judge does not vote on this criterion, e.g. if a recorded vote is missing.
+        exchanged: The messages sent and received, if a model was called.
+        truncated: Whether the submission was shortened to fit the model's context.
+
+    Raises:
+        TypeError: If a field has a value of the wrong type.
+        ReplyError: If the confidence is not between 0 and 1, or the cost is negative or infinite.
+    """
+
+    answer: Any
+    reason: str = ""
+    confidence: float | None = None
+    usage: TokenUsage | None = None
+    cost: float | None = None
+    model: str | None = None
+    asked: bool = True
+    exchanged: Exchanged | None = None
+    truncated: bool = False
+
+    def __post_init__(self) -> None:
+        # A value of the wrong type would make the run's files unreadable.
+        for name, (kinds, wanted) in _FIELDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                found = type(getattr(self, name)).__name__
+                raise TypeError(f"JudgeReply: {name} must be {wanted}; got {found}")
+        if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
+            raise ReplyError(f"confidence must be between 0 and 1, or None; got {self.confidence!r}")
+        if self.cost is not None and not 0.0 <= self.cost < float("inf"):
+            raise ReplyError(f"cost must be a non-negative number of US dollars, or None; got {self.cost!r}")
+
+
+_NONE = type(None)
+_FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "reason": ((str,), "a string"),
+    "confidence": ((float, int, _NONE), "a number between 0 and 1, or None"),
+    "usage": ((TokenUsage, _NONE), "a TokenUsage, or None"),
+    "cost": ((float, int, _NONE), "a number of US dollars, or None"),
+    "model": ((str, _NONE), "a string, or None"),
+    "asked": ((bool,), "True or False"),
+    "exchanged": ((Exchanged, _NONE), "an Exchanged, or None"),
+    "truncated": ((bool,), "True or False"),
+}
+
+
+def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:
+    """Return copies of an error for several requests; only the first has the usage and cost."""
+    unspent = copy.copy(error)
+    unspent.usage = unspent.cost = None
+    return [error, *(unspent for _ in range(count - 1))]
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """The interface of judges, which answer questions about one criterion of one submission."""
+
+    @property
+    def judge_id(self) -> str:
+        """The judge's name in votes and metrics."""
+        ...
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Return the judge's answer.
+
+        Raises:
+            JudgeError: If the judge cannot answer. The subclass `ReplyError` means an unreadable answer.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchJudge(Judge, Protocol):
+    """A judge that can answer several criteria for one item at once."""
+
+    async def ask_many(
+        self, requests: Sequence[JudgeRequest]
+    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+        """Return one reply or error for each request, in order.
+
+        If the budget does not allow a request, its `BudgetError` is returned, so that the other replies are
+        kept.
+        """
+        ...
+
+
+@runtime_checkable
+class DescribedJudge(Judge, Protocol):
+    """A judge that describes its settings for a run's manifest."""
+
+    def describe(self) -> Mapping[str, Json]:
+        """Return a description without secrets; judges with equal descriptions give the same answers."""
+        ...
+
+
+@runtime_checkable
+class ModelAsker(Judge, Protocol):
+    """A judge that calls models and can show its prompts without sending them."""
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that the judge calls, without their fallbacks; empty if it calls none."""
+        ...
+
+    def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
+        """Return the shared prompt for these requests; None if no prompt would be sent."""
+        ...
+
+
+@runtime_checkable
+class ClosableJudge(Judge, Protocol):
+    """A judge that holds connections or files."""
+
+    async def aclose(self) -> None:
+        """Close the connections and files; the next request reopens them."""
+        ...
+
+
+@runtime_checkable
+class ReferenceJudge(Judge, Protocol):
+    """A judge that can have its own reference."""
+
+    def takes_reference_for(self, criterion: BaseCriterion) -> bool:
+        """Return whether the request must provide the reference that a criterion needs.
+
+        False if the judge has its own reference or does not vote on this criterion.
+        """
+        ...
+
+
+@runtime_checkable
+class SeatableJudge(Judge, Protocol):
+    """A judge that checks whether it can vote in a panel."""
+
+    def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
+        """Check, before any request, that the judge can vote in a panel; warn about settings it ignores.
+
+        Args:
+            judge_id: Name of the judge in the panel.
+            few_shot: Names of the criteria with few-shot examples.
+
+        Raises:
+            ArgumentError: If the judge would fail on every item.
+        """
+        ...
+
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_STANDARD: Final = Path(traceback.__file__).parent
+_PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError, NotImplementedError)
+
+
+async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
+    """Return the judge's reply; a value that is not a `JudgeReply` is the answer, and None an abstention.
+
+    Args:
+        judge: The judge to ask.
+        request: The request to send.
+        judge_id: The judge's id in the panel.
+
+    Raises:
+        JudgeError: If the judge raised this or another exception; the message names both.
+        ArgumentError: If a check is not registered.
+        BudgetError: If the run's budget is used up.
+        MissingDependencyError: If the judge needs a package that is not installed.
+    """
+    return reply_of(await _answered(judge.ask, request, judge_id))
+
+
+async def ask_judge_many(
+    judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
+) -> list[JudgeReply | JudgeError | BudgetError]:
+    """Return the judge's replies in the order of the requests; see `ask_judge`.
+
+    Raises:
+        JudgeError: If the judge failed, or did not return one reply per request.
+        ArgumentError: If a check is not registered.
+        BudgetError: If the run's budget is used up.
+        MissingDependencyError: If the judge needs a package that is not installed.
+    """
+    found = await _answered(judge.ask_many, requests, judge_id)
+    if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):
+        count = len(found) if isinstance(found, Sequence) and not isinstance(found, str) else repr(found)
+        raise JudgeError(f"judge {judge_id!r} returned {count} replies to {len(requests)} requests")
+    return [one if isinstance(one, JudgeError | BudgetError) else reply_of(one) for one in found]
+
+
+def reply_of(returned: Any) -> JudgeReply:
+    """Return a judge's result as a `JudgeReply`."""
+    return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
+
+
+def failure_of(judge_id: str, error: Exception) -> JudgeError:
+    """Convert an exception raised by a judge's code to a `JudgeError`, or for a bug a `JudgeCodeError`."""
+    message = f"judge {judge_id!r} raised {type(error).__name__}: {_text_of(error)}"
+    if not isinstance(error, _PROGRAMMING_ERRORS):
+        return JudgeError(message)
+    frames = traceback.extract_tb(error.__traceback__)
+    last = [frame for frame in frames if _is_own(Path(frame.filename))][-1:]
+    place = "".join(f"{Path(frame.filename).name} line {frame.lineno}" for frame in last)
+    return JudgeCodeError(
+        f"{message} (a programming error{place and ' in '}{place}; the traceback is in the log)", place=place
+    )
+
+
+def _is_own(file: Path) -> bool:
+    """Return whether a file is the judge's own code: not this library's, Python's or generated."""
+    if file.name == "<string>" or _PACKAGE in file.parents:
+        return False
+    return _STANDARD not in file.parents or "site-packages" in file.parts
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(an exception without a readable message)"
+
+
+async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:
+    try:
+        with NoStrayCancellation(f"judge {judge_id!r}"):
+            outcome = ask(asked)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+    except (JudgeError, ArgumentError, BudgetError, MissingDependencyError):
+        raise
+    # A judge may be user code, and its failure on one item must not affect the others.
+    except Exception as error:
+        raise failure_of(judge_id, error) from error
+
+
+def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
+    """Return the probability, in [0, 1], of a reply's answer tokens; None if unknown.
+
+    It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
+    conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
+    for the answer itself, because models draft before they answer.
+
+    Args:
+        criterion: The criterion; the probability is unknown if it has several deciding fields.
+        tokens: The tokens of the whole reply with their log-probabilities.
+    """
+    deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]
+    if len(deciding) != 1 or not tokens:
+        return None
+    text = "".join(token for token, _ in tokens)
+    starts = [found.end() for found in re.finditer(rf'(?<!\\)"{re.escape(deciding[0])}"\s*:\s*', text)]
+    if not starts:
+        return None
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, starts[-1])
+    except ValueError:
+        return None
+    total, at = 0.0, 0
+    for token, logprob in tokens:
+        if at < end and at + len(token) > starts[-1]:
+            total += logprob
+        at += len(token)
+    return None if math.isnan(total) else min(1.0, math.exp(total))
+
+
+def _decides(criterion: BaseCriterion, name: str) -> bool:
+    return name not in ("reason", "cannot_assess") and not isinstance(
+        criterion.eval_fields.get(name), TextField
+    )

@@ -1,0 +1,348 @@
+"""The prompt passed to an evaluator, and prompt templates with plain names."""
+
+from __future__ import annotations
+
+import difflib
+import string
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.candidates import candidate_id
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError
+from autorubric.judges.base import JudgeRequest
+from autorubric.judges.prompts import MATERIAL_RULE, delimit, item_tag, neutralise, render_examples
+from autorubric.support.chat_tokens import neutralise_tokens
+from autorubric.support.reading_errors import shortened
+
+_CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"r": repr, "s": str, "a": ascii}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable in a template.
+
+    Attributes:
+        name: Name of the variable.
+        conversion: `r`, `s` or `a`; None for no conversion.
+        specification: Format specification; usually empty.
+    """
+
+    name: str
+    conversion: str | None = None
+    specification: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the name is valid, the conversion is known, and the specification has no nested fields."""
+        converts = self.conversion is None or self.conversion in _CONVERSIONS
+        return self.name.isidentifier() and converts and not set("{}") & set(self.specification)
+
+    def show(self, value: Any) -> str:
+        """Format the value as `str.format` does; None becomes empty text unless it is converted.
+
+        Raises:
+            ArgumentError: If the specification does not suit the value.
+        """
+        if self.conversion is not None:
+            value = _CONVERSIONS[self.conversion](value)
+        elif value is None:
+            value = ""
+        try:
+            return format(value, self.specification)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ArgumentError(
+                f"prompt_template: {self} cannot format {shortened(value)}: {error}; pass another value for "
+                f"{self.name}, or change the format"
+            ) from None
+
+    def __str__(self) -> str:
+        conversion = "" if self.conversion is None else f"!{self.conversion}"
+        return f"{{{self.name}{conversion}{self.specification and ':' + self.specification}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A parsed template.
+
+    Attributes:
+        pieces: Pairs of a literal text and the variable that follows it; None if no variable follows.
+    """
+
+    pieces: tuple[tuple[str, Variable | None], ...]
+
+    @classmethod
+    def parse(cls, text: str, known: Iterable[str]) -> PromptTemplate:
+        """Parse a template.
+
+        Args:
+            text: Text with `{name}` for variables, and `{{` and `}}` for literal braces.
+            known: Variable names to list in error messages.
+
+        Raises:
+            ArgumentError: If a brace is unmatched, or braces contain anything other than a variable.
+        """
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"prompt_template must be text with {listed(known)}; got {type(text).__name__}"
+            )
+        try:
+            found = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise ArgumentError(f"prompt_template: {error}; {_rule(known)}") from None
+        pieces: list[tuple[str, Variable | None]] = []
+        for literal, name, specification, conversion in found:
+            variable = None
+            if name is not None:
+                variable = Variable(name=name, conversion=conversion, specification=specification or "")
+                if not variable.is_plain:
+                    raise ArgumentError(f"prompt_template: {variable} is not a variable; {_rule(known)}")
+            pieces.append((literal, variable))
+        return cls(tuple(pieces))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The distinct variable names, in template order."""
+        return tuple(dict.fromkeys(variable.name for _, variable in self.pieces if variable is not None))
+
+    def fill(self, values: Mapping[str, Any], *, composed: Container[str] = ()) -> str:
+        """Return the template's text with every variable replaced by its value.
+
+        Args:
+            values: Values by variable name.
+            composed: Names of variables whose values the library composes. In all other values, anything that
+                looks like a delimiter or a chat-template token is made harmless.
+
+        Raises:
+            ArgumentError: If a variable has no value (the error lists the known ones, closest match first),
+                or a value cannot be formatted.
+        """
+        parts = []
+        for literal, variable in self.pieces:
+            parts.append(literal)
+            if variable is not None:
+                if variable.name not in values:
+                    raise ArgumentError(
+                        f"prompt_template: unknown variable {{{variable.name}}}; "
+                        f"{_near(variable.name, values)}"
+                    )
+                shown = variable.show(values[variable.name])
+                parts.append(shown if variable.name in composed else neutralise(shown))
+        return "".join(parts)
+
+
+def text_of(value: Any) -> str:
+    """Convert a value to text; None becomes an empty string."""
+    return "" if value is None else str(value)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the names as variables in braces, separated by commas."""
+    return ", ".join(f"{{{name}}}" for name in names)
+
+
+def _rule(known: Iterable[str]) -> str:
+    return (
+        f"use {listed(known)}, or a keyword argument of the call, each as a plain name in braces, optionally "
+        "with a conversion (!r) or a format (:.2f); write a literal brace twice"
+    )
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=len(names), cutoff=0.6)
+    return f"available: {listed([*near, *(one for one in names if one not in near)])}"
+
+
+DEFAULT_TEMPLATE: Final = f"""\
+Judge by one criterion, in the criterion's own words. {MATERIAL_RULE}
+
+{{material}}
+
+Criterion:
+{{criterion}}
+
+{{examples}}{{instruction}}
+First look for the evidence, then decide. Reply with one JSON object and nothing else."""
+"""Template for single and batch evaluation; delimits the inputs and omits those that are not given."""
+
+VARIABLES: Final = ("criterion", "output", "outputs", "input", "inputs", "reference", "context")
+OWN_VARIABLES: Final = ("instruction", "material", "examples")
+"""Further variables; a keyword argument of the same name overrides them."""
+
+_BATCH_RULE: Final = (
+    'There are {count} outputs, numbered. Reply with {{"evaluations": [...]}}, one object for each output, '
+    "in their order. Judge every output by itself."
+)
+
+
+_DECIDE: Final = "Decide in any case; cannot_assess is to be left out here."
+"""An evaluation cannot express an abstention; only votes in a panel can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """The prompt passed to an evaluator.
+
+    Attributes:
+        role: The role of the message: `"user"`.
+        content: The template with its variables filled in.
+        format_override: The pydantic class that the reply must match.
+    """
+
+    role: str
+    content: str
+    format_override: type[BaseModel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One output to judge.
+
+    Attributes:
+        output: The output, as passed to the template.
+        input: The prompt that the output answers; None if not given.
+        submission: The output as a submission, for judges.
+        criterion: The criterion, adapted to the candidates in the output.
+        shown: The presentation of the criterion, such as the order of its candidates.
+    """
+
+    output: Any
+    input: Any
+    submission: Submission
+    criterion: BaseCriterion
+    shown: Shown
+
+    @property
+    def value(self) -> Any:
+        """Return the value shown in a template, with compared candidates labelled by letters."""
+        if not self.shown.names:
+            return self.output
+        return "\n\n".join(
+            f"Candidate {candidate_id(place)}:\n{self.submission.candidates[name]}"
+            for place, name in enumerate(self.shown.names)
+        )
+
+    @property
+    def text(self) -> str:
+        """The output as text."""
+        return text_of(self.value)
+
+    def cut_to(self, submission: Submission) -> Case:
+        """Return the case with a shortened submission."""
+        if submission is self.submission:
+            return self
+        return replace(self, submission=submission, output=submission.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorCall:
+    """The arguments of a call other than the outputs.
+
+    Attributes:
+        reference: The reference to compare with; None if there is none.
+        context: Additional information for the evaluator; None if there is none.
+        further: The caller's own template variables.
+        batch: Whether outputs are numbered, even a single one.
+        request: The request of a panel; None outside of a panel.
+    """
+
+    reference: Any
+    context: Any
+    further: Mapping[str, Any] = field(default_factory=dict)
+    batch: bool = False
+    request: JudgeRequest | None = None
+
+
+COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"})
+"""Template variables that the library composes; the others hold what callers give."""
+
+
+def variables(cases: Sequence[Case], call: EvaluatorCall, *, next_to_input: bool) -> dict[str, Any]:
+    """Return the values of all template variables.
+
+    Args:
+        cases: The outputs to evaluate.
+        call: The other arguments of the call.
+        next_to_input: Whether each output of a batch is shown directly after its input.
+    """
+    first = cases[0]
+    output, given = first.value, first.input
+    if call.batch:
+        output = "\n\n".join(_numbered(case, number, next_to_input) for number, case in enumerate(cases, 1))
+        given = "\n\n".join(
+            _numbered_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
+        )
+    return {
+        "criterion": neutralise_tokens(first.criterion.render(first.shown)),
+        **dict.fromkeys(("output", "outputs"), output),
+        **dict.fromkeys(("input", "inputs"), given),
+        "reference": call.reference,
+        "context": call.context,
+        "instruction": _instruction(first.criterion, call, len(cases)),
+        "material": _material(cases, call),
+        "examples": _examples(cases, call),
+        **call.further,
+    }
+
+
+def _instruction(criterion: BaseCriterion, call: EvaluatorCall, count: int) -> str:
+    lines = [_BATCH_RULE.format(count=count)] if call.batch else []
+    lines.append(neutralise_tokens(criterion.instruction()))
+    if call.request is None:
+        lines.append(_DECIDE)
+    return "\n".join(lines)
+
+
+def _numbered(case: Case, number: int, next_to_input: bool) -> str:
+    own = f"Output {number}:\n{case.text}"
+    return own if case.input is None or not next_to_input else f"{_numbered_input(case, number)}\n\n{own}"
+
+
+def _numbered_input(case: Case, number: int) -> str:
+    return f"Input {number}:\n{text_of(case.input)}"
+
+
+def _tag(cases: Sequence[Case], call: EvaluatorCall) -> str:
+    given = [None if one is None else text_of(one) for one in (call.context, call.reference)]
+    own = [text for case in cases for text in (text_of(case.input), case.text)]
+    thoughts = [case.submission.thinking for case in cases if case.submission.thinking is not None]
+    return item_tag(*given, *own, *thoughts)
+
+
+def _examples(cases: Sequence[Case], call: EvaluatorCall) -> str:
+    """Return a panel's few-shot examples, each followed by a blank line."""
+    shown = render_examples(call.request.examples, _tag(cases, call)) if call.request else []
+    return "".join(f"{block}\n\n" for block in shown)
+
+
+def _material(cases: Sequence[Case], call: EvaluatorCall) -> str:
+    """Return all inputs, each part between delimiters that its texts cannot contain."""
+    tag = _tag(cases, call)
+    parts = []
+    if call.context is not None:
+        parts.append(delimit("context", text_of(call.context), tag))
+    if call.reference is not None:
+        parts.append(delimit("reference", text_of(call.reference), tag))
+    for number, case in enumerate(cases, 1):
+        parts += _delimited(case, tag, str(number) if call.batch else None)
+    return "\n\n".join(parts)
+
+
+def _delimited(case: Case, tag: str, number: str | None) -> list[str]:
+    parts = []
+    if case.input is not None:
+        parts.append(delimit("query", text_of(case.input), tag, name=number))
+    if case.submission.thinking is not None:
+        parts.append(delimit("thinking", case.submission.thinking, tag, name=number))
+    if not case.shown.names:
+        return [*parts, delimit("submission", case.text, tag, name=number)]
+    for place, name in enumerate(case.shown.names):
+        letter = candidate_id(place)
+        label = letter if number is None else f"{number} {letter}"
+        parts.append(delimit("candidate", case.submission.candidates[name], tag, name=label))
+    return parts

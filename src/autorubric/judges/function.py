@@ -1,0 +1,137 @@
+"""Plain functions and deterministic checks as judges."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.conditions import code_digest, find_check, qualified_name
+from autorubric.criteria.values import Answer
+from autorubric.errors import BudgetError, JudgeError, ReplyError
+from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
+
+JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
+"""Takes a `JudgeRequest` and returns a `JudgeReply` or a bare answer, or an awaitable of either."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionJudge:
+    """A judge that calls a function; a synchronous function runs in a thread, so it can block.
+
+    Attributes:
+        function: The function, called with each `JudgeRequest`.
+        judge_id: Name of the judge in votes and metrics.
+    """
+
+    function: JudgeFunction
+    judge_id: str
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Return the function's answer.
+
+        Raises:
+            JudgeError: If the function raised this or any other exception, which the message names. A
+                programming error becomes a `JudgeCodeError`.
+        """
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                answer = await self.function(request)
+            else:
+                answer = await asyncio.to_thread(self._call, request)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except (JudgeError, BudgetError):
+            raise
+        # The function is user code, so any exception counts as a failure of this judge.
+        except Exception as error:
+            raise failure_of(self.judge_id, error) from error
+        return reply_of(answer)
+
+    def _call(self, request: JudgeRequest) -> Any:
+        try:
+            return self.function(request)
+        # A future cannot carry StopIteration out of a thread; awaiting it would never end.
+        except StopIteration as error:
+            raise failure_of(self.judge_id, error) from error
+
+    def describe(self) -> dict[str, str]:
+        """Return the function's module, qualified name and code digest."""
+        return {
+            "judge": "function",
+            "function": qualified_name(self.function),
+            "code": code_digest(self.function),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJudge:
+    """A judge that runs the criterion's own `check`."""
+
+    is_offline: ClassVar[bool] = True
+
+    judge_id: str = CHECK_JUDGE_ID
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Run the check on the submission's text and return its answer.
+
+        Raises:
+            ArgumentError: If the criterion names a check that is not registered.
+            JudgeError: If there is no text, the criterion has no check, or the check raised an exception.
+            ReplyError: If the check returned a value that is not a valid answer to the criterion.
+        """
+        if request.submission.text is None:
+            raise JudgeError(f"{request.criterion.name}: the submission has no text for the check")
+        if request.criterion.check is None:
+            raise JudgeError(f"{request.criterion.name}: the criterion has no check")
+        check = find_check(request.criterion.check)
+        try:
+            found = check(request.submission.text)
+        except JudgeError:
+            raise
+        # Checks are user code, so any exception counts as a failure of the check.
+        except Exception as error:
+            raise JudgeError(
+                f"{request.criterion.name}: the check raised {type(error).__name__}: {error}"
+            ) from error
+        return _reply(request.criterion, found)
+
+
+def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
+    reason = ""
+    if isinstance(found, tuple):
+        if len(found) != 2 or not isinstance(found[1], str):
+            raise ReplyError(f"{criterion.name}: the check returned {found!r}; expected (answer, reason)")
+        found, reason = found
+    if found is None:
+        return JudgeReply(answer=None, reason=reason)
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return JudgeReply(answer=_placed(criterion, float(found)), reason=reason)
+    return JudgeReply(answer=found, reason=reason)
+
+
+def _placed(criterion: BaseCriterion, value: float) -> Any:
+    """Return the declared answer with a value in [0, 1], or the nearest one on an ordered scale."""
+    declared = [answer for answer in criterion.answers() if answer.value is not None]
+    if not declared:
+        return value
+    if not 0.0 <= value <= 1.0:
+        raise ReplyError(f"{criterion.name}: the check returned {value:g}; a number must be between 0 and 1")
+    if criterion.level == "ordinal":
+        return _nearest(criterion, declared, value)
+    exact = [answer for answer in declared if answer.value == value]
+    if len(exact) != 1:
+        allowed = ", ".join(f"{answer.value:g} ({answer.label})" for answer in declared)
+        raise ReplyError(f"{criterion.name}: the check returned {value:g}; allowed: {allowed}")
+    return exact[0]
+
+
+def _nearest(criterion: BaseCriterion, declared: list[Answer], value: float) -> Answer:
+    conservative = 1.0 if criterion.weight >= 0 else -1.0
+    return min(
+        declared,
+        key=lambda answer: (abs((answer.value or 0.0) - value), conservative * (answer.value or 0.0)),
+    )

@@ -1,0 +1,436 @@
+"""A judge that calls a language model, and shortens submissions that are too long for it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from autorubric.criteria.base import Shown
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import (
+    BudgetError,
+    ContextLengthError,
+    JudgeError,
+    ProviderError,
+    ReplyError,
+    TokenUsage,
+)
+from autorubric.judges.base import JudgeReply, JudgeRequest, probability_of, shared_error
+from autorubric.judges.prompts import (
+    ComposedPrompt,
+    Material,
+    PromptQuestion,
+    compose,
+    compose_batch,
+    opaque_ids,
+)
+from autorubric.llm.client import LLMClient
+from autorubric.llm.config import LLMConfig, TruncatePolicy
+from autorubric.llm.reply_json import parse_json, parse_reply
+from autorubric.llm.transport import Exchange
+from autorubric.scoring.events import Exchanged
+from autorubric.support.objects import REASON_LENGTH, Json
+
+ReadT = TypeVar("ReadT")
+Submissions: TypeAlias = tuple[Submission, ...]
+
+_SHORTEST_CUT = 200
+"""Number of characters below which a text is not shortened further, because too little would remain."""
+
+
+def demand_text(judge_id: str, request: JudgeRequest) -> None:
+    """Check that a request has text to judge.
+
+    Raises:
+        JudgeError: If the submission has no text.
+    """
+    if request.submission.text is None:
+        raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
+
+
+async def ask_fitting(
+    ask: Callable[[Submissions], Awaitable[Exchange[ReadT]]],
+    submissions: Submissions,
+    policy: TruncatePolicy | None,
+    *,
+    compared: bool,
+) -> tuple[Exchange[ReadT], bool]:
+    """Send a request, shortening texts until they fit; return the exchange and whether any was shortened.
+
+    Args:
+        ask: Function that sends the request with the submissions, shortened if necessary.
+        submissions: The submissions in one request.
+        policy: Which part of a text to remove; None if texts must not be shortened.
+        compared: Whether the submissions' candidates are shown instead of their text.
+
+    Raises:
+        ContextLengthError: If the texts are too long and cannot be shortened further.
+        JudgeError: If `ask` raises it.
+    """
+    truncated = False
+    while True:
+        try:
+            return await ask(submissions), truncated
+        except ContextLengthError:
+            shorter = _shortened(submissions, policy, compared)
+            if shorter is None:
+                raise
+            submissions, truncated = shorter, True
+
+
+class _Shown(NamedTuple):
+    """A text in the prompt, with the position of its submission and the name of its candidate."""
+
+    place: int
+    name: str
+    text: str
+
+
+def _shortened(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
+    """Return the submissions without a third of the longest text; None if it must not be shortened."""
+    texts = [
+        _Shown(place, name, text)
+        for place, one in enumerate(submissions)
+        for name, text in (one.candidates.items() if compared else [("", one.text or "")])
+    ]
+    longest = max(texts, key=lambda one: len(one.text))
+    cut = _cut(longest.text, policy)
+    if cut is None:
+        return None
+    whole = submissions[longest.place]
+    if compared:
+        shorter = replace(whole, candidates={**whole.candidates, longest.name: cut})
+    else:
+        shorter = replace(whole, text=cut)
+    return (*submissions[: longest.place], shorter, *submissions[longest.place + 1 :])
+
+
+def _cut(text: str, policy: TruncatePolicy | None) -> str | None:
+    if policy is None or len(text) <= _SHORTEST_CUT:
+        return None
+    keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
+    if policy == "end":
+        cut = text[:keep] + "\n[…]"
+    else:
+        cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
+    # The mark may be longer than the removed text, and shortening would never end.
+    return cut if len(cut) < len(text) else None
+
+
+_Keyed: TypeAlias = tuple[str, tuple[JudgeRequest, Shown]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelJudge:
+    """A language model as a judge.
+
+    Attributes:
+        judge_id: Name of the judge in votes and metrics.
+        client: The model's client.
+        system_prompt: System prompt; None for the built-in one.
+        multi_choice_system_prompt: System prompt for criteria with options; None for `system_prompt`.
+    """
+
+    judge_id: str
+    client: LLMClient
+    system_prompt: str | None = None
+    multi_choice_system_prompt: str | None = None
+
+    def describe(self) -> dict[str, Json]:
+        """Return the model's config, without secrets, and any prompts that replace the built-in ones."""
+        prompts = {
+            "system_prompt": self.system_prompt,
+            "multi_choice_system_prompt": self.multi_choice_system_prompt,
+        }
+        own = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+        return {**asked_of(self.client.config), **own}
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Return the model's answer; a refusal becomes an abstention with the refusal text as the reason.
+
+        Raises:
+            ReplyError: If replies arrived but none could be read.
+            ProviderError: If no reply arrived.
+        """
+        shown = _show(request)
+        misfit = request.criterion.misfit(request.submission)
+        if misfit is not None:
+            raise JudgeError(misfit)
+
+        def prompt_for(submission: Submission) -> ComposedPrompt:
+            return self._prompt(request, shown, submission)
+
+        def read(payload: Any) -> Answer:
+            return request.criterion.read(payload, shown)
+
+        exchange, truncated = await self._fitting(request, shown, prompt_for, read)
+        if exchange.answer is None:
+            refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+            return _reply(exchange, refused, truncated)
+        confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
+        return _reply(exchange, exchange.answer, truncated, confidence)
+
+    async def ask_many(
+        self, requests: Sequence[JudgeRequest]
+    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+        """Send one request about several criteria of an item and return the replies.
+
+        If the model's reply lacks a criterion or its answer is unreadable, the model is asked about it
+        separately; if the budget does not allow that, the error is returned. The first reply has the usage
+        and cost of the shared request.
+        """
+        keyed = _keyed(requests)
+        if not keyed:
+            return await self._each(requests, {}, _Spent())
+        ordered = _shuffled(keyed, requests[0].seed)
+        _, shown_first = ordered[0][1]
+
+        def prompt_for(submission: Submission) -> ComposedPrompt:
+            return self._shared_prompt(ordered, requests, submission)
+
+        def read(payload: Any) -> dict[str, Answer]:
+            return _read_batch(payload, keyed)
+
+        try:
+            exchange, truncated = await self._fitting(requests[0], shown_first, prompt_for, read)
+        except ReplyError as error:
+            lost = _Spent(usage=error.usage, cost=error.cost)
+            return await self._each(requests, {}, lost)
+        except ProviderError as error:
+            return shared_error(error, len(requests))
+        return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """A tuple with the config of the judge's model."""
+        return (self.client.config,)
+
+    def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
+        """Return the prompt for one criterion, or the shared prompt for several criteria of one item."""
+        first = requests[0]
+        keyed = _keyed(requests) if len(requests) > 1 else {}
+        if not keyed:
+            return self._prompt(first, _show(first), first.submission)
+        return self._shared_prompt(_shuffled(keyed, first.seed), requests, first.submission)
+
+    def _prompt(self, request: JudgeRequest, shown: Shown, submission: Submission) -> ComposedPrompt:
+        question = PromptQuestion(request.criterion, shown, request.examples)
+        material = _material(request, submission, shown)
+        return compose(material, question, system_prompt=self._system_prompt([request]))
+
+    def _shared_prompt(
+        self, ordered: Sequence[_Keyed], requests: Sequence[JudgeRequest], submission: Submission
+    ) -> ComposedPrompt:
+        questions = [
+            (key, PromptQuestion(criterion=r.criterion, shown=shown, examples=r.examples))
+            for key, (r, shown) in ordered
+        ]
+        material = _material(ordered[0][1][0], submission, ordered[0][1][1])
+        return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
+
+    async def aclose(self) -> None:
+        """Close the model's connections; the next request reopens them."""
+        await self.client.aclose()
+
+    async def _each(
+        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
+    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+        """Return the replies found, and the replies to separate requests about the other criteria."""
+        missing = [request for request in requests if (request.criterion.name or "") not in found]
+        alone = dict(
+            zip(
+                [request.criterion.name or "" for request in missing],
+                await asyncio.gather(*(self._alone(request) for request in missing)),
+                strict=True,
+            )
+        )
+        replies = [{**found, **alone}[request.criterion.name or ""] for request in requests]
+        replies[0] = lost.added_to(replies[0])
+        return replies
+
+    async def _alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
+        try:
+            return await self.ask(request)
+        except (JudgeError, BudgetError) as error:
+            return error
+
+    def _fitting(
+        self,
+        request: JudgeRequest,
+        shown: Shown,
+        prompt_for: Callable[[Submission], ComposedPrompt],
+        read: Callable[[Any], ReadT],
+    ) -> Awaitable[tuple[Exchange[ReadT], bool]]:
+        """Return the exchange, and whether the submission was shortened to fit the model's context."""
+        demand_text(self.judge_id, request)
+        parse = parse_reply if request.criterion.takes_bare else parse_json
+
+        # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
+        def ask(submissions: tuple[Submission, ...]) -> Awaitable[Exchange[ReadT]]:
+            prompt = prompt_for(submissions[0])
+            return self.client.ask_text(
+                prompt.messages,
+                read=lambda text: read(parse(text)),
+                schema=prompt.schema,
+                sample=request.sample,
+            )
+
+        policy = self.client.config.truncate
+        return ask_fitting(ask, (request.submission,), policy, compared=bool(shown.names))
+
+    def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
+        if self.multi_choice_system_prompt is None:
+            return self.system_prompt
+        choices = all(request.criterion.level in ("ordinal", "nominal") for request in requests)
+        return self.multi_choice_system_prompt if choices else self.system_prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spent:
+    """Tokens and cost of a request without a usable reply."""
+
+    usage: TokenUsage | None = None
+    cost: float | None = None
+
+    def added_to(self, reply: JudgeReply | JudgeError | BudgetError) -> JudgeReply | JudgeError | BudgetError:
+        if isinstance(reply, BudgetError) or (self.usage is None and self.cost is None):
+            return reply
+        usage = _sum_usage(self.usage, reply.usage)
+        cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
+        if isinstance(reply, JudgeReply):
+            return replace(reply, usage=usage, cost=cost)
+        reply.usage, reply.cost = usage, cost
+        return reply
+
+
+_PACE = frozenset(
+    {
+        *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
+        *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
+        *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
+    }
+)
+"""Parameters of a model's config that affect speed, retries, caching and price, but not answers."""
+
+
+def asked_of(config: LLMConfig) -> dict[str, Json]:
+    """Return the parameters of a model's config that affect its answers."""
+    said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
+    if config.max_reason_chars == REASON_LENGTH:
+        # Votes that were stored before the parameter existed stay valid.
+        del said["max_reason_chars"]
+    said["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
+    return said
+
+
+def _shuffled(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
+    ordered = list(keyed.items())
+    random.Random(seed).shuffle(ordered)
+    return ordered
+
+
+def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
+    return one + other if one and other else one or other
+
+
+def _show(request: JudgeRequest) -> Shown:
+    rng = random.Random(request.seed) if request.shuffle and request.criterion.is_shuffled else None
+    shown = request.criterion.show(request.submission, rng)
+    return replace(shown, names=request.order) if request.order else shown
+
+
+def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Material:
+    return Material(submission, request.query, request.reference_submission, request.guidelines, shown.names)
+
+
+def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
+    """Return the requests by opaque id, each with the presentation of its criterion.
+
+    Requests that cannot be shown, or show other candidates or another order than the first, are omitted.
+    """
+    ids = opaque_ids(len(requests), random.Random(requests[0].seed))
+    shown = {
+        key: (request, _show(request))
+        for key, request in zip(ids, requests, strict=True)
+        if request.criterion.misfit(request.submission) is None
+    }
+    first = next(iter(shown.values()))[1].names if shown else ()
+    return {key: pair for key, pair in shown.items() if pair[1].names == first}
+
+
+def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
+    """Return the answers by id, without ids that are unknown, repeated or unreadable.
+
+    Raises:
+        ReplyError: If no criterion's answer could be read.
+    """
+    evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
+    if not isinstance(evaluations, list):
+        raise ReplyError('the reply is not an object with a list "evaluations"')
+    answers: dict[str, Answer] = {}
+    faults: list[str] = []
+    seen: set[str] = set()
+    for evaluation in evaluations:
+        key = evaluation.get("id") if isinstance(evaluation, Mapping) else None
+        if not isinstance(key, str) or key not in keyed or key in seen:
+            faults.append(f"id {key!r} is unknown or repeated")
+            answers.pop(str(key), None)
+            continue
+        seen.add(key)
+        request, shown = keyed[key]
+        try:
+            answers[key] = request.criterion.read({k: v for k, v in evaluation.items() if k != "id"}, shown)
+        except ReplyError as error:
+            faults.append(f"{key}: {error}")
+    if not answers:
+        raise ReplyError("no evaluation could be read: " + ("; ".join(faults) or "the list is empty"))
+    return answers
+
+
+def _batch_replies(
+    exchange: Exchange[dict[str, Answer]], keyed: Mapping[str, tuple[JudgeRequest, Shown]], truncated: bool
+) -> dict[str, JudgeReply]:
+    """Return the replies by criterion name; the first one holds the usage."""
+    if exchange.answer is None:
+        refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+        answers = dict.fromkeys(keyed, refused)
+    else:
+        answers = exchange.answer
+    replies: dict[str, JudgeReply] = {}
+    for key, (request, _) in keyed.items():
+        if key in answers:
+            whole = _reply(exchange, answers[key], truncated)
+            if replies:
+                shared = Exchanged(shared_with=next(iter(replies)))
+                whole = replace(whole, usage=None, cost=None, exchanged=shared)
+            replies[request.criterion.name or ""] = whole
+    return replies
+
+
+def _refused(exchange: Exchange[Any]) -> str:
+    return f"the model refused: {exchange.refusal}"
+
+
+def _reply(
+    exchange: Exchange[Any], answer: Answer, truncated: bool, confidence: float | None = None
+) -> JudgeReply:
+    return JudgeReply(
+        answer=answer,
+        reason=answer.reason,
+        usage=exchange.usage,
+        cost=exchange.cost,
+        model=exchange.model,
+        confidence=confidence,
+        exchanged=Exchanged(
+            messages=tuple([(message.role, message.content) for message in exchange.messages]),
+            replies=exchange.replies,
+            dropped_params=exchange.dropped_params,
+            request_id=exchange.request_id,
+            attempted=exchange.attempted,
+            cached=exchange.cached,
+        ),
+        truncated=truncated,
+    )

@@ -1,0 +1,377 @@
+"""Panels from the entries of `judges=[...]` and from command-line arguments."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from autorubric.criteria.conditions import code_digest
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ArgumentError, FileError
+from autorubric.judges.base import (
+    CHECK_JUDGE_ID,
+    ClosableJudge,
+    DescribedJudge,
+    Judge,
+    ModelAsker,
+    SeatableJudge,
+)
+from autorubric.judges.lexical import LexicalJudge
+from autorubric.judges.recorded import RecordedJudge
+from autorubric.judges.supervised import SupervisedJudge
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.names import owner_of, unset_variable
+
+if TYPE_CHECKING:
+    from autorubric.judges.function import JudgeFunction
+    from autorubric.support.objects import Json
+
+
+JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSpec:
+    """A judge in a panel, with its weight and number of samples.
+
+    Attributes:
+        llm_config: The judge: an `LLMConfig`, a model name, a `Judge`, or a function.
+        judge_id: Name in votes and metrics; by default the name of the model, judge or function.
+        weight: Weight in weighted aggregation methods, at least 0.
+        samples: Number of votes per criterion, at least 1.
+    """
+
+    llm_config: LLMConfig | str | Judge | JudgeFunction
+    judge_id: str | None = None
+    weight: float = 1.0
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < float("inf"):
+            raise ArgumentError(f"JudgeSpec: weight must be a non-negative number; got {self.weight!r}")
+        if self.samples < 1 or int(self.samples) != self.samples:
+            raise ArgumentError(f"JudgeSpec: samples must be a positive integer; got {self.samples!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A judge in a panel, with its name, weight and number of samples.
+
+    Attributes:
+        judge: The judge that votes.
+        judge_id: Name of the judge in votes.
+        weight: Weight in weighted aggregation methods.
+        samples: Number of votes per criterion.
+        config: The config of the judge's model; None if the judge is not a model.
+        logged: Locations of programming errors whose tracebacks have been logged.
+    """
+
+    judge: Judge
+    judge_id: str
+    weight: float
+    samples: int
+    config: LLMConfig | None = None
+    logged: set[str] = field(default_factory=set, compare=False, repr=False)
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that the judge calls; empty if it calls none."""
+        return self.judge.models if isinstance(self.judge, ModelAsker) else ()
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the judge is known to work offline: recorded votes, checks and built-in baselines."""
+        return getattr(type(self.judge), "is_offline", False) is True
+
+    @property
+    def counts_as_call(self) -> bool:
+        """Whether each use of the judge counts as one call in a budget; for models, requests are counted."""
+        return self.config is None and not self.is_offline and not self.models
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the judge's entry in a run's manifest, without secrets."""
+        if isinstance(self.judge, DescribedJudge):
+            who = dict(self.judge.describe())
+        else:
+            kind = type(self.judge)
+            who = {
+                "judge": f"{kind.__module__}:{kind.__qualname__}",
+                "code": code_digest(self.judge),
+                "describes_itself": False,
+            }
+        return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
+
+    async def aclose(self) -> None:
+        """Close the judge's connections, if any."""
+        if isinstance(self.judge, ClosableJudge):
+            await self.judge.aclose()
+
+
+def seat_judges(
+    judges: Sequence[JudgeLike],
+    *,
+    system_prompt: str | None = None,
+    multi_choice_system_prompt: str | None = None,
+    few_shot: Collection[str] = (),
+) -> tuple[Seat, ...]:
+    """Return one `Seat` per judge of the panel, in order.
+
+    Args:
+        judges: The judges of the panel.
+        system_prompt: Custom system prompt for models passed as names or configs.
+        multi_choice_system_prompt: Custom system prompt for criteria with options.
+        few_shot: Names of the criteria with few-shot examples.
+
+    Raises:
+        ArgumentError: If there are no judges, an entry is not a judge, two judges have the same id, or a
+            judge cannot vote in a panel.
+    """
+    if not isinstance(judges, (list, tuple)) and not _is_several(judges):
+        raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
+    prompts = (system_prompt, multi_choice_system_prompt)
+    seats = tuple(_seat(spec, prompts) for spec in judges)
+    if not seats:
+        raise ArgumentError("judges is empty; pass at least one judge")
+    _check_ids([seat.judge_id for seat in seats])
+    for seat in seats:
+        if isinstance(seat.judge, SeatableJudge):
+            seat.judge.check_seat(seat.judge_id, few_shot=few_shot)
+    return seats
+
+
+def _is_several(judges: object) -> bool:
+    from autorubric.llm.config import LLMConfig
+
+    return isinstance(judges, Iterable) and not isinstance(judges, (str, JudgeSpec, LLMConfig))
+
+
+def _check_ids(ids: Sequence[object]) -> None:
+    unnamed = [one for one in ids if not isinstance(one, str) or not one]
+    if unnamed:
+        raise ArgumentError(f"judge_id must be a non-empty string; got {unnamed[0]!r}")
+    repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
+    if repeated:
+        raise ArgumentError(
+            f"judge names must be unique; repeated: {', '.join(repeated)}. Use --judge NAME=MODEL "
+            "or judge_id= in a JudgeSpec"
+        )
+    if CHECK_JUDGE_ID in ids:
+        taken = f"judge_id {CHECK_JUDGE_ID!r} is reserved for a criterion's own check"
+        raise ArgumentError(f"{taken}; choose another judge_id")
+
+
+def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
+    spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
+    config = _as_config(spec.llm_config)
+    if config is not None:
+        return _model_seat(config, spec, prompts)
+    judge = _as_judge(spec.llm_config, spec.judge_id)
+    return Seat(
+        judge=judge,
+        judge_id=spec.judge_id or judge.judge_id,
+        weight=spec.weight,
+        samples=spec.samples,
+        config=_config_of(judge),
+    )
+
+
+def _as_config(who: Any) -> LLMConfig | None:
+    """Return the config of a model passed as a config or a name; None for other judges."""
+    if not isinstance(who, str) and (callable(who) or isinstance(who, Judge)):
+        # Imported late, here and below, because panels of functions or recorded votes call no model.
+        return None
+    from autorubric.llm.config import LLMConfig
+
+    if isinstance(who, str):
+        return LLMConfig(model=who)
+    return who if isinstance(who, LLMConfig) else None
+
+
+def _model_seat(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
+    from autorubric.judges.model import ModelJudge
+    from autorubric.llm.client import LLMClient
+
+    judge_id = spec.judge_id or config.model
+    judge = ModelJudge(
+        judge_id=judge_id,
+        client=LLMClient(config),
+        system_prompt=prompts[0],
+        multi_choice_system_prompt=prompts[1],
+    )
+    return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config)
+
+
+def _config_of(judge: Judge) -> LLMConfig | None:
+    """Return the config of a judge that is a single model; None for other judges."""
+    if not isinstance(judge, ModelAsker):
+        return None
+    from autorubric.judges.model import ModelJudge
+
+    return judge.client.config if isinstance(judge, ModelJudge) else None
+
+
+def _as_judge(who: Any, judge_id: str | None) -> Judge:
+    if isinstance(who, Judge) and not isinstance(who, type):
+        return who
+    if callable(who) and not isinstance(who, type):
+        from autorubric.judges.function import FunctionJudge
+
+        name = judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
+        return FunctionJudge(function=who, judge_id=name)
+    raise ArgumentError(
+        f"{who!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
+        "async ask(request), or a function of the request"
+    )
+
+
+_OWN: Final = ("lexical", "supervised", "recorded")
+_NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
+
+
+def named_judges(
+    given: Sequence[str],
+    *,
+    api_base: str | None = None,
+    api_key_env: str | None = None,
+    cache_dir: Path | None = None,
+    temperature: float | None = None,
+    samples: int | None = None,
+    option: str = "--judge",
+) -> list[JudgeLike]:
+    """Return the judges described by command-line arguments, in order.
+
+    Args:
+        given: The arguments: model names, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
+            optionally prefixed with `name=`, the judge's name in votes and reports.
+        api_base: Base URL of the models' API.
+        api_key_env: Environment variable that contains the models' API key; None for the provider's default.
+        cache_dir: Folder for cached model replies; None for no cache.
+        temperature: Sampling temperature of the models, 0 to 2; None for the provider's default.
+        samples: Number of votes that each model casts per criterion, at least 1; None for 1.
+        option: Name of the command-line option, for error messages.
+
+    Raises:
+        ArgumentError: If an argument does not describe a judge or is repeated, `temperature`, `samples` or
+            `api_key_env` is set but there is no model, or one key would be sent to several providers.
+        FileError: If a file in an argument cannot be read or has errors.
+    """
+    settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
+    if cache_dir is not None:
+        settings |= {"cache_enabled": True, "cache_dir": cache_dir}
+    judges = [_judge(text, settings, samples, option) for text in given]
+    models = [who for _, who in map(split_name, given) if names_model(who)]
+    demand_models(models, samples=samples, temperature=temperature, api_key_env=api_key_env)
+    providers = {owner_of(model) for model in models}
+    if api_key_env is not None and api_base is None and len(providers) > 1:
+        raise ArgumentError(
+            f"--api-key-env {api_key_env}: the models belong to several providers ({', '.join(models)}), but "
+            "a key is sent to one provider only; set api_key_env for each judge in a run file"
+        )
+    repeated = [text for position, text in enumerate(given) if text in given[:position]]
+    if repeated:
+        raise ArgumentError(
+            f"{option} {repeated[0]!r} is passed twice; name each of them: {option} a={repeated[0]} "
+            f"{option} b={repeated[0]}"
+        )
+    return judges
+
+
+def split_name(text: str) -> tuple[str | None, str]:
+    """Split `name=judge` into its parts; the name is None if the text has no `=`."""
+    found = _NAMED.fullmatch(text)
+    return (found[1].strip(), found[2]) if found else (None, text)
+
+
+def demand_models(models: Collection[str], **options: object) -> None:
+    """Check that options that apply only to models are used with a model.
+
+    Args:
+        models: Names of the models.
+        **options: Option values by name; None for an option that is not set.
+
+    Raises:
+        ArgumentError: If an option is set but there is no model, or the key's variable is unset or empty.
+    """
+    variable = options.get("api_key_env")
+    if variable is not None and not os.environ.get(str(variable), "").strip():
+        raise ArgumentError(unset_variable("--api-key-env", str(variable)))
+    given = [name for name, value in options.items() if value is not None]
+    if given and not models:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ArgumentError(f"{option} applies only to models, but no judge is a model; omit the option")
+
+
+def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str) -> JudgeLike:
+    name, who = split_name(text)
+    try:
+        if names_model(who):
+            model = LLMConfig(model=who, **settings)
+            return model if name is None and samples is None else JudgeSpec(model, name, samples=samples or 1)
+        judge = builtin_judge(who)
+    except FileError:
+        raise
+    # The models' specs are pydantic's, whose errors are plain ValueErrors.
+    except ValueError as error:
+        raise ArgumentError(f"{option} {text!r}: {_first_fault(error)}") from None
+    return judge if name is None else JudgeSpec(judge, name)
+
+
+def names_model(text: str) -> bool:
+    """Return whether a text names a model rather than a built-in judge.
+
+    Raises:
+        ArgumentError: If the text resembles the name of a built-in judge, or its file is missing.
+    """
+    kind, colon, rest = text.partition(":")
+    if text == "lexical" or (kind in ("supervised", "recorded") and rest):
+        return False
+    if kind in _OWN:
+        raise ArgumentError("a built-in judge must be lexical, supervised:TRAIN or recorded:CSV#RATER")
+    if not colon:
+        _refuse_slip(text)
+    return True
+
+
+def builtin_judge(text: str, folder: Path = Path()) -> Judge:
+    """Return the built-in judge that a text describes.
+
+    Args:
+        text: `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`.
+        folder: The folder that relative paths are resolved against.
+
+    Raises:
+        ArgumentError: If the rater is not in the vote table, or the table has several raters and none is
+            selected.
+        FileError: If the file cannot be read or has errors.
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "lexical":
+        return LexicalJudge()
+    if kind == "supervised":
+        return SupervisedJudge.fit(RubricDataset.from_file(folder / rest))
+    path, rater = _split_rater(rest, folder)
+    return RecordedJudge.from_csv(path, rater)
+
+
+def _split_rater(rest: str, folder: Path) -> tuple[Path, str | None]:
+    path, mark, rater = rest.rpartition("#")
+    if not mark or (folder / rest).exists():
+        return folder / rest, None
+    return folder / path, rater or None
+
+
+def _refuse_slip(text: str) -> None:
+    """Reject a name that is similar to a built-in judge, because no provider has such a model."""
+    near = get_close_matches(text.lower(), _OWN, n=1, cutoff=0.8)
+    if near:
+        raise ArgumentError(f"unknown model {text!r}; did you mean {near[0]!r}?")
+
+
+def _first_fault(error: ValueError) -> str:
+    errors = getattr(error, "errors", None)
+    return str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)

@@ -1,0 +1,285 @@
+"""Questions to an evaluator, and conversion of its results to answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.declaration import object_schema
+from autorubric.criteria.fields import TextField
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.judges.base import JudgeRequest, is_blank
+from autorubric.judges.critic_prompt import (
+    COMPOSED,
+    Case,
+    EvaluatorCall,
+    Prompt,
+    PromptTemplate,
+    text_of,
+    variables,
+)
+from autorubric.llm.reply_json import parse_json
+from autorubric.llm.transport import ReplySchema
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import shortened
+
+
+def payload_of(given: Any, schema: type[BaseModel]) -> Json:
+    """Return an evaluator's result as JSON data.
+
+    Raises:
+        ReplyError: If the result is not JSON text, data, an evaluation, or an object whose `.text` is JSON.
+    """
+    if isinstance(given, schema):
+        return given.model_dump()
+    if isinstance(given, str):
+        return parse_json(given)
+    if isinstance(given, Mapping | list):
+        return given
+    text = getattr(given, "text", None)
+    if isinstance(text, str):
+        return parse_json(text)
+    if isinstance(given, BaseModel):
+        return given.model_dump()
+    raise ReplyError(
+        f"the evaluator returned {shortened(given)}; expected JSON text, a dict, an instance of "
+        f"{schema.__name__}, or an object whose .text is JSON text"
+    )
+
+
+def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
+    """Return the answer to a single output.
+
+    Raises:
+        ReplyError: If the payload is not an evaluation.
+    """
+    if not isinstance(payload, Mapping):
+        raise ReplyError(f"{shortened(payload)} is not an evaluation; return one object")
+    return (case.criterion.read(payload, case.shown),)
+
+
+def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
+    """Return the answers to several outputs, in order.
+
+    Raises:
+        ReplyError: If there is not one evaluation per output, or some cannot be read; all errors are listed.
+    """
+    evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
+    if not isinstance(evaluations, list):
+        raise ReplyError('the reply is not an object with a list "evaluations"')
+    if len(evaluations) != len(cases):
+        raise ReplyError(
+            f"there are {len(cases)} outputs and {len(evaluations)} evaluations; return one per output, "
+            "in the same order"
+        )
+    answers: list[Answer] = []
+    faults = []
+    for number, (case, evaluation) in enumerate(zip(cases, evaluations, strict=True), 1):
+        try:
+            answers += read_single(case, evaluation)
+        except ReplyError as error:
+            faults.append(f"evaluation {number}: {error}")
+    if faults:
+        raise ReplyError("; ".join(faults))
+    return tuple(answers)
+
+
+def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
+    """Return an answer as an evaluation, an instance of the criterion's schema.
+
+    Raises:
+        ReplyError: If the evaluator abstained, which the schema cannot express, or the fields are invalid.
+    """
+    fields = answer.evaluation
+    if fields is None:
+        if answer.code is None:
+            raise ReplyError(
+                f"{criterion.name or 'criterion'}: the evaluator reports that it cannot judge: "
+                f"{answer.reason or 'no reason given'}"
+            )
+        fields = _from_code(criterion, answer)
+    try:
+        return criterion.evaluation_schema.model_validate(fields)
+    except ValidationError as error:
+        raise ReplyError(f"{criterion.name or 'criterion'}: {error}") from None
+
+
+def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
+    """Return the fields of an evaluation, made from an answer's code and reason."""
+    read = criterion.parse_truth(answer.code)
+    if read is None or read.evaluation is None:
+        names = [name for name in criterion.evaluation_schema.model_fields if name != "criterion_name"]
+        return {name: answer.reason if name == "reason" else answer.code for name in names}
+    texts = [name for name, field in criterion.eval_fields.items() if isinstance(field, TextField)]
+    return (
+        {**read.evaluation, **dict.fromkeys(texts[:1], answer.reason)} if answer.reason else read.evaluation
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """One question to an evaluator.
+
+    Attributes:
+        prompt: The complete prompt.
+        prompt_of: Builds the prompt for the submissions, which may have been shortened to fit the model.
+        schema: The JSON schema of a model's reply.
+        read: Converts the reply's data to one answer per output; raises `ReplyError` if it is invalid.
+        requests: The same question as one `JudgeRequest` per output, for judges.
+        compared: Whether the prompt shows candidates to compare rather than a single text.
+    """
+
+    prompt: Prompt
+    prompt_of: Callable[[tuple[Submission, ...]], Prompt]
+    schema: ReplySchema
+    read: Callable[[Json], tuple[Answer, ...]]
+    requests: tuple[JudgeRequest, ...]
+    compared: bool
+
+    @property
+    def submissions(self) -> tuple[Submission, ...]:
+        """The submissions to judge, one per output."""
+        return tuple(request.submission for request in self.requests)
+
+
+def asking_of(
+    criterion: BaseCriterion, template: PromptTemplate, cases: Sequence[Case], call: EvaluatorCall
+) -> Asking:
+    """Return the question for one call of a critic.
+
+    Raises:
+        ArgumentError: If the template has an unknown variable, a variable cannot be formatted, or the
+            criterion needs a reference and there is none.
+    """
+    if is_blank(call.reference):
+        call = replace(call, reference=None)
+        if criterion.needs_reference:
+            raise ArgumentError(f"{criterion.name or 'the criterion'} requires a reference; pass reference=…")
+    schema = criterion.batch_evaluation_schema if call.batch else criterion.evaluation_schema
+    next_to_input = not {"input", "inputs"} & set(template.names)
+
+    def prompt_of(submissions: tuple[Submission, ...]) -> Prompt:
+        left = [case.cut_to(submission) for case, submission in zip(cases, submissions, strict=True)]
+        content = template.fill(variables(left, call, next_to_input=next_to_input), composed=COMPOSED)
+        return Prompt(role="user", content=content, format_override=schema)
+
+    return Asking(
+        prompt=prompt_of(tuple(case.submission for case in cases)),
+        prompt_of=prompt_of,
+        schema=_wire_schema(criterion, cases, batch=call.batch, may_abstain=call.request is not None),
+        read=partial(read_batch, cases) if call.batch else partial(read_single, cases[0]),
+        requests=tuple(_request(case, call) for case in cases),
+        compared=bool(cases[0].shown.names),
+    )
+
+
+def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
+    """Return the case for a caller's output.
+
+    Raises:
+        ArgumentError: If the output is not a submission for this criterion.
+    """
+    compares = criterion.level == "ranking"
+    if compares or _is_submission(output):
+        submission = _parsed("" if output is None else output)
+        value = submission.text
+    else:
+        submission, value = Submission(text=text_of(output)), output
+    facing, shown = criterion, Shown()
+    if compares:
+        facing = criterion.facing(submission)
+        if (misfit := facing.misfit(submission)) is not None:
+            raise ArgumentError(misfit)
+        shown = facing.show(submission, None)
+    return Case(output=value, input=given, submission=submission, criterion=facing, shown=shown)
+
+
+def case_in_panel(request: JudgeRequest) -> Case:
+    """Return the case for a panel's request."""
+    rng = random.Random(request.seed) if request.shuffle else None
+    shown = request.criterion.show(request.submission, rng)
+    return Case(
+        output=request.submission.text,
+        input=request.query,
+        submission=request.submission,
+        criterion=request.criterion,
+        shown=replace(shown, names=request.order) if request.order else shown,
+    )
+
+
+def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
+    """Return the cases for a batch of outputs.
+
+    Raises:
+        ArgumentError: If outputs or inputs are not lists or differ in length, or an output is not a
+            submission for this criterion.
+    """
+    if not _is_list(outputs) or not outputs:
+        raise ArgumentError(f"outputs must be a non-empty list; got {shortened(outputs)}")
+    if inputs is None:
+        inputs = [None] * len(outputs)
+    if not _is_list(inputs):
+        raise ArgumentError(
+            f"inputs must be a list with one input per output, or None; got {shortened(inputs)}"
+        )
+    if len(inputs) != len(outputs):
+        raise ArgumentError(f"got {len(outputs)} outputs and {len(inputs)} inputs; pass one input per output")
+    return [case_of(criterion, output, given) for output, given in zip(outputs, inputs, strict=True)]
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray)
+
+
+def _is_submission(output: Any) -> bool:
+    """Return whether an output is text with thinking, or a conversation, rather than data to show."""
+    if isinstance(output, Mapping):
+        return "output" in output and set(output) <= {"thinking", "output"}
+    if isinstance(output, list | tuple):
+        turns = (isinstance(turn, Mapping) and set(turn) == {"role", "content"} for turn in output)
+        return bool(output) and all(turns)
+    return isinstance(output, Submission)
+
+
+def _parsed(output: Any) -> Submission:
+    try:
+        return Submission.parse(output)
+    except ArgumentError as error:
+        raise ArgumentError(f"output: {error}") from None
+
+
+def _request(case: Case, call: EvaluatorCall) -> JudgeRequest:
+    reference = None if call.reference is None else text_of(call.reference)
+    if call.request is not None:
+        return replace(call.request, reference_submission=reference)
+    return JudgeRequest(
+        criterion=case.criterion,
+        submission=case.submission,
+        query=None if case.input is None else text_of(case.input),
+        reference_submission=reference,
+        guidelines=None if call.context is None else text_of(call.context),
+        shuffle=False,
+        order=case.shown.names,
+    )
+
+
+def _wire_schema(
+    criterion: BaseCriterion, cases: Sequence[Case], *, batch: bool, may_abstain: bool
+) -> ReplySchema:
+    schema = cases[0].criterion.wire_schema
+    if any(case.criterion.wire_schema != schema for case in cases):
+        schema = criterion.wire_schema
+    if not may_abstain:
+        fields = {k: v for k, v in schema["properties"].items() if k != "cannot_assess"}
+        schema = object_schema(fields)
+    if not batch:
+        return ReplySchema(name="evaluation", schema=schema, strict=criterion.strict)
+    several = object_schema({"evaluations": {"type": "array", "items": schema}})
+    return ReplySchema(name="evaluations", schema=several, strict=criterion.strict)

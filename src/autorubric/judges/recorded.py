@@ -1,0 +1,222 @@
+"""Judges that replay recorded votes: one rater of a table of labels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal, TypeAlias
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.datasets.ratings import LongRow, label_of, read_long_table
+from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
+from autorubric.judges.base import JudgeReply, JudgeRequest
+
+Missing = Literal["not_asked"] | str
+
+_Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[str, str, float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedJudge:
+    """A judge that answers from recorded votes, matched by item id, criterion name and sample.
+
+    A value that is not one of the criterion's labels (such as `INVALID`) becomes a failed vote. `NA` selects
+    the criterion's NA option if it has one, and is otherwise an abstention.
+
+    Attributes:
+        judge_id: Name of the judge in votes and metrics.
+        votes: Value, reason and confidence by (item id, criterion, sample). For pairs recorded in both
+            orders, these are the votes in the declared order.
+        missing: What a missing row means: `"not_asked"`, or the label to use.
+        swapped: Votes on pairs shown in reverse order; None if the order is not recorded and each pair has
+            one vote.
+    """
+
+    is_offline: ClassVar[bool] = True
+
+    judge_id: str
+    votes: _Votes = field(repr=False)
+    missing: Missing = "not_asked"
+    swapped: _Votes | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        rater: str | None = None,
+        *,
+        judge_id: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        missing: Missing = "not_asked",
+        orders: Mapping[str, str] | None = None,
+    ) -> RecordedJudge:
+        """Create a judge from one rater's rows in a CSV file.
+
+        Args:
+            path: A CSV file with the columns `item_id, criterion, rater, value` and optionally
+                `rater_type, sample, reason, confidence`, or with one column per annotator.
+            rater: Name of the rater; can be omitted if the file has only one.
+            judge_id: Name of the judge; by default the rater's name.
+            labels: Mapping of recorded values to labels, such as `{"Yes": "MET"}`.
+            missing: What a missing row means: `"not_asked"`, or a label such as `"UNMET"`.
+            orders: For pairs, the rater for each order: `{"ab": rater, "ba": rater}`, where `ba` is the
+                reverse of the declared order. A value refers to the same candidate in both orders.
+
+        Raises:
+            DatasetError: If the file is not a valid table of labels.
+            ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
+        """
+        rows = read_long_table(path)
+        raters = list(dict.fromkeys(row.rater for row in rows))
+        if orders is not None:
+            first, second = _both_orders(orders, rater, raters, path)
+            own = {who: [row for row in rows if row.rater == who] for who in (first, second)}
+            return cls(
+                judge_id=judge_id or first,
+                votes=_votes(str(path), own[first], labels or {}),
+                missing=missing,
+                swapped=_votes(str(path), own[second], labels or {}),
+            )
+        if rater is None and len(raters) != 1:
+            raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; pass rater=…")
+        chosen = raters[0] if rater is None else rater
+        if chosen not in raters:
+            raise ArgumentError(f"{path} has no rater {chosen!r}; available: {', '.join(raters)}")
+        return cls(
+            judge_id=judge_id or chosen,
+            votes=_votes(str(path), [row for row in rows if row.rater == chosen], labels or {}),
+            missing=missing,
+        )
+
+    @classmethod
+    def panel_from_csv(
+        cls,
+        path: str | Path,
+        *,
+        raters: Sequence[str] | None = None,
+        rater_type: str | None = "llm",
+        labels: Mapping[str, str] | None = None,
+        missing: Missing = "not_asked",
+    ) -> list[RecordedJudge]:
+        """Create one judge per rater in a CSV file, in the order of their first rows.
+
+        Args:
+            path: A CSV file; see `from_csv`.
+            raters: Names of the raters; by default all raters of `rater_type`.
+            rater_type: Type of the raters; None for any type. If the file has no types, all raters match.
+            labels: Mapping of recorded values to labels; see `from_csv`.
+            missing: What a missing row means; see `from_csv`.
+
+        Raises:
+            DatasetError: If the file is not a valid table of labels.
+            ArgumentError: If a selected rater is not in the file, or no rater has the type.
+        """
+        rows = read_long_table(path)
+        there = list(
+            dict.fromkeys(
+                row.rater for row in rows if rater_type is None or row.rater_type in ("", rater_type)
+            )
+        )
+        chosen = list(raters) if raters is not None else there
+        absent = [name for name in chosen if name not in there]
+        if absent or not chosen:
+            raise ArgumentError(
+                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; available: {', '.join(there)}"
+            )
+        by_rater: dict[str, list[LongRow]] = {name: [] for name in chosen}
+        for row in rows:
+            if row.rater in by_rater:
+                by_rater[row.rater].append(row)
+        return [
+            cls(judge_id=name, votes=_votes(str(path), own, labels or {}), missing=missing)
+            for name, own in by_rater.items()
+        ]
+
+    def describe(self) -> dict[str, str]:
+        """Return the judge's entry in a run's manifest, with a digest of the votes."""
+        told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
+        return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
+
+    def takes_reference_for(self, criterion: BaseCriterion) -> bool:
+        """Return False, since the recorded rater already had the reference."""
+        return False
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Return the recorded vote.
+
+        Raises:
+            ReplyError: If the recorded value is not one of the criterion's labels.
+        """
+        votes = self._in_order(request)
+        key = (request.item_id, request.criterion.name or "", request.sample)
+        if votes is None:
+            return JudgeReply(answer=None, asked=False)
+        if key not in votes:
+            if self.missing == "not_asked":
+                return JudgeReply(answer=None, asked=False)
+            return JudgeReply(answer=self.missing)
+        value, reason, confidence = votes[key]
+        return _reply(request, value, reason, confidence)
+
+    def _in_order(self, request: JudgeRequest) -> _Votes | None:
+        """Return the votes in the requested order; None if that order was not recorded."""
+        if self.swapped is None:
+            return self.votes if request.presentation == 0 else None
+        declared = tuple(request.submission.candidates)
+        return self.votes if request.order in ((), declared) else self.swapped
+
+
+def _digest(votes: _Votes) -> str:
+    told = json.dumps(sorted(votes.items(), key=lambda entry: entry[0]))
+    return hashlib.sha256(told.encode("utf-8")).hexdigest()
+
+
+def _both_orders(
+    orders: Mapping[str, str], rater: str | None, raters: Sequence[str], path: str | Path
+) -> tuple[str, str]:
+    if set(orders) != {"ab", "ba"} or rater is not None:
+        raise ArgumentError(
+            "orders must be {'ab': rater, 'ba': rater}, without the argument rater; "
+            f"got orders={dict(orders)!r}, rater={rater!r}"
+        )
+    absent = [who for who in orders.values() if who not in raters]
+    if absent:
+        raise ArgumentError(f"{path} has no rater {', '.join(absent)}; available: {', '.join(raters)}")
+    return orders["ab"], orders["ba"]
+
+
+def _reply(request: JudgeRequest, value: str, reason: str, confidence: float | None) -> JudgeReply:
+    criterion = request.criterion
+    if value == "NA" and criterion.level == "text":
+        return JudgeReply(answer=None, reason=reason, confidence=confidence)
+    try:
+        answer = criterion.parse_truth(label_of(criterion, value))
+    except ReplyError:
+        if value != "NA":
+            raise
+        options = [option for option in criterion.answers() if option.na]
+        answer = options[0] if options else None
+    return JudgeReply(answer=answer, reason=reason, confidence=confidence)
+
+
+def _votes(
+    source: str, rows: Sequence[LongRow], labels: Mapping[str, str]
+) -> dict[tuple[str, str, int], tuple[str, str, float | None]]:
+    votes: dict[tuple[str, str, int], tuple[str, str, float | None]] = {}
+    faults = []
+    for row in rows:
+        key = (row.item_id, row.criterion, row.sample)
+        if key in votes:
+            faults.append(
+                Fault(
+                    path=f"{row.item_id}/{row.criterion}/{row.rater}",
+                    message=f"sample {row.sample} appears twice; a rater must have one value per sample",
+                )
+            )
+        votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)
+    if faults:
+        raise DatasetError(source, faults)
+    return votes

@@ -1,0 +1,279 @@
+"""Calibrated text classifiers: features, training, calibration and prediction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import sklearn
+from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_matrix, hstack, vstack
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.judges.lexical import LOOKED_AT, weigh
+
+Floats = npt.NDArray[np.float64]
+
+LIBRARY_VERSION: Final[str] = sklearn.__version__
+
+_FOLDS = 5
+_ENOUGH_TO_CALIBRATE = 10
+_TEMPERATURES = (0.25, 10.0)
+_INVERSE_PENALTY = 30.0
+_LEXICAL_SCALE = 2.0  # large next to rows of unit length, for small training sets
+_MOST_TERMS = 50_000
+_VECTORS_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingExample:
+    """A training text with its label.
+
+    Attributes:
+        text: The labelled text.
+        criterion: The criterion that the label belongs to.
+        code: The label's answer code, as text.
+    """
+
+    text: str
+    criterion: BaseCriterion
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The prediction of a classifier for a text.
+
+    Attributes:
+        code: The most probable answer code.
+        probability: The calibrated probability of that answer.
+        terms: Words of the text with the greatest weight for the answer, in descending order.
+        lexical: Whether words shared with the criterion have more weight than any of the terms.
+    """
+
+    code: str
+    probability: float
+    terms: tuple[str, ...] = ()
+    lexical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextFeatures:
+    """TF-IDF features of words, word pairs and parts of words; rows of recent texts are cached.
+
+    Attributes:
+        words: Vectorizer of words and word pairs.
+        pieces: Vectorizer of sequences of three to five characters within words.
+        terms: Names of the word features, which precede the other features.
+    """
+
+    words: Any
+    pieces: Any
+    terms: tuple[str, ...]
+    _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
+
+    def row(self, text: str) -> Any:
+        """Return the text's sparse feature row, of shape `(1, n_terms + n_pieces)`."""
+        text = text[:LOOKED_AT]
+        if text in self._kept:
+            self._kept.move_to_end(text)
+            return self._kept[text]
+        row = self._kept[text] = self.make_row(text)
+        if len(self._kept) > _VECTORS_KEPT:
+            self._kept.popitem(last=False)
+        return row
+
+    def make_row(self, text: str) -> Any:
+        """Compute the text's feature row without the cache."""
+        return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionModel:
+    """A classifier of texts on one criterion.
+
+    Attributes:
+        codes: The answer codes seen in training, sorted.
+        n_train: Number of labelled texts in training.
+        n_answers: Number of answers that the criterion declares.
+        regression: The fitted logistic regression; None if only one code was seen.
+        temperature: Divisor of the logits, fitted on held-out texts.
+        lexical_means: Means of the lexical features in training.
+        seen: Digests of the training texts.
+    """
+
+    codes: tuple[str, ...]
+    n_train: int
+    n_answers: int
+    regression: Any = field(default=None, repr=False)
+    temperature: float = 1.0
+    lexical_means: tuple[float, ...] = ()
+    seen: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
+        """Return the most probable answer, its probability and the evidence for it."""
+        if self.regression is None:
+            return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
+        row = _full_row(features.row(text), criterion, text, self.codes)
+        odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
+        best = int(np.argmax(odds))
+        terms, lexical = self._evidence(features.terms, row, best)
+        return Prediction(
+            code=self.codes[best], probability=self._smoothed(float(odds[best])), terms=terms, lexical=lexical
+        )
+
+    def has_seen(self, text: str) -> bool:
+        """Return whether the text is in the training data, ignoring case and white space."""
+        return _digest(text) in self.seen
+
+    def _smoothed(self, probability: float) -> float:
+        """Apply Laplace's rule: `n` texts allow a probability of at most `(n + 1) / (n + answers)`."""
+        return (self.n_train * probability + 1) / (self.n_train + self.n_answers)
+
+    def _evidence(self, names: Sequence[str], row: Any, best: int) -> tuple[tuple[str, ...], bool]:
+        coefficients = self.regression.coef_
+        towards = coefficients[best] if len(coefficients) > 1 else coefficients[0] * (1 if best else -1)
+        gains = {int(i): float(towards[i] * x) for i, x in zip(row.indices, row.data, strict=True)}
+        # Lexical evidence is never zero, so only its difference from the training mean counts.
+        usual = zip(towards[-len(self.codes) :], self.lexical_means, strict=True)
+        columns = range(len(towards) - len(self.codes), len(towards))
+        lexical = sum(gains.get(i, 0.0) for i in columns) - sum(float(t) * mean for t, mean in usual)
+        ranked = sorted((i for i in gains if i < len(names) and gains[i] > 0), key=lambda i: (-gains[i], i))
+        terms: list[str] = []
+        for term in (names[i] for i in ranked[:12]):
+            if not any(f" {term} " in f" {other} " or f" {other} " in f" {term} " for other in terms):
+                terms.append(term)
+        strongest = gains[ranked[0]] if ranked else 0.0
+        return tuple(terms[:3]), lexical > strongest
+
+
+class TrainedClassifier(NamedTuple):
+    """The fitted state of a judge: the text features, and one model per criterion name."""
+
+    features: TextFeatures
+    models: dict[str, CriterionModel]
+
+
+def learn(examples: Mapping[str, Sequence[TrainingExample]], seed: int) -> TrainedClassifier:
+    """Fit features and models on examples by criterion name; at least one text must contain a word."""
+    texts = list(dict.fromkeys(one.text[:LOOKED_AT] for own in examples.values() for one in own))
+    # The vectors are too short to benefit from several threads, and a single thread adds them up in the same
+    # order on every machine.
+    with threadpool_limits(limits=1):
+        words = _fit_tfidf(texts, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
+        pieces = _fit_tfidf(texts, ngram_range=(3, 5), analyzer="char_wb")
+        features = TextFeatures(words, pieces, tuple(words.get_feature_names_out()))
+        rows = {text: features.make_row(text) for text in texts}
+        models = {name: _fit_criterion(own, rows, seed) for name, own in examples.items()}
+    return TrainedClassifier(features, models)
+
+
+def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
+    try:
+        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS, min_df=2).fit(texts)
+    except ValueError:
+        # A few texts may have no term in common; terms of a single text are used then.
+        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS).fit(texts)
+
+
+def _fit_criterion(
+    examples: Sequence[TrainingExample], text_rows: Mapping[str, Any], seed: int
+) -> CriterionModel:
+    """Fit and calibrate a classifier on the examples of one criterion.
+
+    Rare answers have a greater weight in training. The temperature is fitted on predictions for held-out
+    texts; with fewer than ten such texts it is 1, and only Laplace's rule limits the probabilities.
+    """
+    truth = [example.code for example in examples]
+    codes = tuple(sorted(set(truth)))
+    regression, temperature = None, 1.0
+    means: tuple[float, ...] = ()
+    if len(codes) > 1:
+        rows = vstack(
+            [_full_row(text_rows[one.text[:LOOKED_AT]], one.criterion, one.text, codes) for one in examples]
+        ).tocsr()
+        numbers = np.array([codes.index(code) for code in truth])
+        regression = _fit_regression(rows, numbers)
+        temperature = _temperature(rows, numbers, seed)
+        means = tuple(float(mean) for mean in rows[:, -len(codes) :].mean(axis=0).A1)
+    return CriterionModel(
+        codes=codes,
+        n_train=len(examples),
+        n_answers=max(len(example.criterion.answers()) for example in examples),
+        regression=regression,
+        temperature=temperature,
+        lexical_means=means,
+        seen=frozenset(_digest(example.text) for example in examples),
+    )
+
+
+def fingerprint(examples: Mapping[str, Sequence[TrainingExample]]) -> str:
+    """Return the SHA-256 of the labelled texts by criterion, in order."""
+    digests = [
+        (name, example.code, example.criterion.requirement, example.text)
+        for name, own in examples.items()
+        for example in own
+    ]
+    return hashlib.sha256(json.dumps(digests).encode("ascii")).hexdigest()
+
+
+def _digest(text: str) -> str:
+    folded = " ".join(text[:LOOKED_AT].casefold().split())
+    return hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _full_row(text_row: Any, criterion: BaseCriterion, text: str, codes: Sequence[str]) -> Any:
+    """Return the text's features, then the lexical judge's value of each code."""
+    declared = [str(answer.code) for answer in criterion.answers()]
+    odds = dict(zip(declared, weigh(criterion, text).odds, strict=True))
+    lexical = [_LEXICAL_SCALE * odds.get(code, 0.0) for code in codes]
+    return hstack([text_row, csr_matrix([lexical])]).tocsr()
+
+
+def _fit_regression(rows: Any, numbers: npt.NDArray[np.int64]) -> Any:
+    regression = LogisticRegression(C=_INVERSE_PENALTY, class_weight="balanced", max_iter=2_000)
+    return regression.fit(rows, numbers)
+
+
+def _logits(regression: Any, rows: Any) -> Floats:
+    """Return the logits, of shape `(n_texts, n_codes)`."""
+    scores = np.asarray(regression.decision_function(rows), dtype=np.float64)
+    return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
+
+
+def _softmax(logits: Floats) -> Floats:
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True), dtype=np.float64)
+
+
+def _temperature(rows: Any, numbers: npt.NDArray[np.int64], seed: int) -> float:
+    """Return the temperature with the highest likelihood of held-out labels (Guo et al. 2017, §4.2)."""
+    counts = Counter(numbers.tolist())
+    # A code that occurs once cannot be held out, so it is learned in every fold.
+    held = np.array([i for i, number in enumerate(numbers) if counts[int(number)] > 1], dtype=np.int64)
+    if len(held) < _ENOUGH_TO_CALIBRATE:
+        return 1.0
+    single = np.setdiff1d(np.arange(len(numbers)), held)
+    folds = min(_FOLDS, *(count for count in counts.values() if count > 1))
+    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
+    logits = np.zeros((len(numbers), len(counts)))
+    for learn, test in splitter.split(held, numbers[held]):
+        learnt = np.concatenate([held[learn], single])
+        logits[held[test]] = _logits(_fit_regression(rows[learnt], numbers[learnt]), rows[held[test]])
+
+    def loss(log_temperature: float) -> float:
+        odds = _softmax(logits[held] / np.exp(log_temperature))
+        return -float(np.log(odds[np.arange(len(held)), numbers[held]] + 1e-12).mean())
+
+    low, high = np.log(_TEMPERATURES)
+    return float(np.exp(minimize_scalar(loss, bounds=(low, high), method="bounded").x))

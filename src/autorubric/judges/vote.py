@@ -1,0 +1,212 @@
+"""Casts the vote of one judge on one criterion for one sample."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from autorubric.criteria.values import Answer, CriterionVerdict
+from autorubric.errors import BudgetError, JudgeCodeError, JudgeError, ReplyError
+from autorubric.judges.base import (
+    BatchJudge,
+    JudgeReply,
+    JudgeRequest,
+    ask_judge,
+    ask_judge_many,
+    failure_of,
+    shared_error,
+)
+from autorubric.judges.panel import Seat
+from autorubric.llm.budget import one_call
+from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import logger_of
+
+_log = logger_of(__name__)
+
+Clock = Callable[[], float]
+"""Returns the seconds since an arbitrary fixed time, as `time.perf_counter` does."""
+
+
+class Cast(NamedTuple):
+    """A vote with its message exchange and error.
+
+    Attributes:
+        vote: The vote that was cast.
+        exchanged: The messages sent and received, if a model was called or a reply could not be read.
+        error: The error of a failed vote; None for other votes.
+    """
+
+    vote: JudgeVote
+    exchanged: Exchanged | None = None
+    error: JudgeError | None = None
+
+
+async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
+    """Request one vote from a judge in a panel and return it; an error becomes a failed vote."""
+    started = clock()
+    outcome: JudgeReply | JudgeError
+    try:
+        if (misfit := request.criterion.misfit(request.submission)) is not None:
+            raise JudgeError(misfit)
+        async with _counted(seat):
+            outcome = await ask_judge(seat.judge, request, judge_id=seat.judge_id)
+    except JudgeError as error:
+        outcome = error
+    return _cast(seat, request, outcome, clock() - started)
+
+
+async def cast_votes(
+    seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
+) -> list[Cast | BudgetError]:
+    """Request votes on several criteria of one item together and return them in request order.
+
+    If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
+    """
+    if not isinstance(seat.judge, BatchJudge) or len(requests) == 1:
+        return [await cast_vote(seat, request, clock=clock) for request in requests]
+    started = clock()
+    outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
+    try:
+        async with _counted(seat):
+            outcomes = await ask_judge_many(seat.judge, requests, judge_id=seat.judge_id)
+    except JudgeError as error:
+        outcomes = shared_error(error, len(requests))
+    seconds = clock() - started
+    return [
+        outcome if isinstance(outcome, BudgetError) else _cast(seat, request, outcome, seconds)
+        for request, outcome in zip(requests, outcomes, strict=True)
+    ]
+
+
+def _counted(seat: Seat) -> AbstractAsyncContextManager[None]:
+    """Count a call in the current budget; requests to models are counted when they are sent."""
+    return one_call() if seat.counts_as_call else nullcontext()
+
+
+def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float) -> Cast:
+    if isinstance(outcome, JudgeError):
+        return _failed(seat, request, outcome, seconds)
+    if not outcome.asked:
+        vote = JudgeVote(
+            judge_id=seat.judge_id,
+            sample=request.sample,
+            status="not_asked",
+            weight=seat.weight,
+            order=request.order or None,
+        )
+        return Cast(vote=vote)
+    try:
+        answer = read_answer(request, outcome)
+    except ReplyError as error:
+        error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
+        if error.reply is None:
+            error.reply = reply_text(outcome.answer)
+        return _failed(seat, request, error, seconds, outcome.exchanged)
+    except Exception as error:
+        # An object returned by a judge's own code may raise from any of its methods.
+        return _failed(seat, request, failure_of(seat.judge_id, error), seconds, outcome.exchanged)
+    return Cast(_answered(seat, request, outcome, answer, seconds), outcome.exchanged)
+
+
+def _answered(
+    seat: Seat, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
+) -> JudgeVote:
+    is_choice = request.criterion.level in ("ordinal", "nominal")
+    return JudgeVote(
+        judge_id=seat.judge_id,
+        sample=request.sample,
+        status="abstained" if answer.abstains else "answered",
+        answer=answer.code,
+        verdict=_verdict(answer) if request.criterion.level == "binary" else None,
+        selected_index=answer.index if is_choice else None,
+        selected_label=answer.label if is_choice else None,
+        value=answer.value,
+        na=answer.na,
+        reason=outcome.reason or answer.reason,
+        weight=seat.weight,
+        confidence=outcome.confidence,
+        order=request.order or None,
+        model=outcome.model,
+        truncated=outcome.truncated,
+        token_usage=outcome.usage,
+        completion_cost=outcome.cost,
+        latency_seconds=seconds,
+    )
+
+
+def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
+    """Parse the answer in a reply, using the request's criterion.
+
+    Raises:
+        ReplyError: If the reply is not a valid answer to the criterion.
+    """
+    if reply.answer is None:
+        return Answer(code=None, cannot_assess=True, reason=reply.reason)
+    if isinstance(reply.answer, Answer):
+        return reply.answer
+    return request.criterion.read(reply.answer)
+
+
+def _verdict(answer: Answer) -> CriterionVerdict:
+    if answer.cannot_assess:
+        return CriterionVerdict.CANNOT_ASSESS
+    return CriterionVerdict.MET if answer.value == 1.0 else CriterionVerdict.UNMET
+
+
+def reply_text(given: object) -> str | None:
+    """Return a judge's or evaluator's result as text, with data as JSON; None if it cannot be converted."""
+    if isinstance(given, BaseModel):
+        given = given.model_dump()
+    if isinstance(given, str):
+        return given
+    if given is None or not isinstance(given, Mapping | list | tuple | bool | int | float):
+        return None
+    try:
+        return json.dumps(given, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _failed(
+    seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float, exchanged: Exchanged | None = None
+) -> Cast:
+    _log_once(seat, error)
+    vote = JudgeVote(
+        judge_id=seat.judge_id,
+        sample=request.sample,
+        status="failed",
+        weight=seat.weight,
+        error=f"{type(error).__name__}: {error}",
+        unreadable=isinstance(error, ReplyError),
+        order=request.order or None,
+        model=error.selected_model,
+        token_usage=error.usage,
+        completion_cost=error.cost,
+        latency_seconds=seconds,
+    )
+    return Cast(vote=vote, exchanged=exchanged or _exchanged(error), error=error)
+
+
+def _log_once(seat: Seat, error: JudgeError) -> None:
+    """Log the traceback of a judge's programming error, once for each location that raises it."""
+    if isinstance(error, JudgeCodeError) and error.place not in seat.logged:
+        seat.logged.add(error.place)
+        _log.error("%s", error, exc_info=error.__cause__ or error)
+
+
+def _exchanged(error: JudgeError) -> Exchanged | None:
+    """Return the exchange stored in an error; None if the error has neither messages nor replies."""
+    replies = error.replies
+    if not replies and isinstance(error, ReplyError) and error.reply is not None:
+        replies = (error.reply,)
+    if not error.messages and not replies:
+        return None
+    return Exchanged(
+        messages=error.messages, replies=replies, request_id=error.request_id, attempted=error.attempted
+    )

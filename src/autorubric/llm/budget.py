@@ -1,0 +1,432 @@
+"""Budgets: limits on calls and cost, reserved before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from math import inf
+from typing import Any, Literal, NamedTuple, Protocol
+
+from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
+from autorubric.llm.prices import PRICE_IT, REPLY_TOKENS, Pricing, prompt_tokens
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+
+
+class Budget(Protocol):
+    """Interface of a run's budget; every request reserves its cost before it is sent.
+
+    Attributes:
+        counts_cost: Whether requests must reserve their estimated cost.
+        stop_reason: Reason why no more requests are sent; None if the budget was not stopped.
+    """
+
+    counts_cost: bool
+
+    @property
+    def stop_reason(self) -> str | None: ...
+
+    async def reserve(self, cost: float) -> None:
+        """Reserve budget for one request, waiting until enough is available.
+
+        Args:
+            cost: Estimated cost of the request in US dollars; 0 if cost is not counted.
+
+        Raises:
+            BudgetError: If the budget is exhausted, or spending was stopped.
+        """
+        ...
+
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Replace a reservation with the actual cost in US dollars, or release it if `cost` is None."""
+        ...
+
+
+SpendingLimitName = Literal["max_calls", "max_cost"]
+
+
+class Spending(NamedTuple):
+    """The amount spent under a limit.
+
+    Attributes:
+        calls: Number of requests to models, and of calls to judges that are functions or objects.
+        cost: Total cost of the calls, in US dollars.
+        reached: The limit that was reached; None if no limit was reached.
+    """
+
+    calls: int
+    cost: float
+    reached: SpendingLimitName | None
+
+
+class SpendingLimit:
+    """A run's budget, kept in this process.
+
+    A request that does not fit the budget waits, in case requests in flight cost less than estimated. The
+    budget is used up if no request is in flight and the next one does not fit. Estimates are scaled by the
+    ratio of actual to estimated cost so far. The budget can therefore be exceeded only if requests in flight
+    cost more than these estimates. Requests can be sent from several threads, each with its own event loop.
+
+    Args:
+        max_calls: Maximum number of calls: requests to models, including retries and repeats after unreadable
+            replies, and calls to judges that are functions or objects; None for no limit.
+        max_cost: Maximum cost in US dollars; None for no limit.
+
+    Raises:
+        ArgumentError: If a limit is not positive.
+    """
+
+    def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
+        for name, limit, kinds in (("max_calls", max_calls, int), ("max_cost", max_cost, int | float)):
+            if limit is not None and (
+                isinstance(limit, bool) or not isinstance(limit, kinds) or not 0 < limit < inf
+            ):
+                kind = "integer" if kinds is int else "number"
+                raise ArgumentError(f"{name} must be a positive {kind}, or None for no limit; got {limit!r}")
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self.counts_cost = max_cost is not None
+        self.calls = 0
+        self.cost = 0.0
+        self.reached: SpendingLimitName | None = None
+        self.stop_reason: str | None = None
+        self._reserved = 0.0
+        self._estimated, self._paid = 0.0, 0.0
+        self._running = 0
+        # Functions in threads use their own event loops, all under the same limit.
+        self._lock = threading.Lock()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def reserve(self, cost: float) -> None:
+        """Reserve budget for one request, waiting until enough is available.
+
+        Raises:
+            BudgetError: If the budget is exhausted, or spending was stopped.
+        """
+        while (turn := self._reserved_or_turn(cost)) is not None:
+            await turn
+
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Replace a reservation with the actual cost in US dollars, or release it if `cost` is None."""
+        with self._lock:
+            self._running -= 1
+            self._reserved = self._reserved - reserved if self._running else 0.0
+            self.calls -= cost is None
+            self.cost += cost or 0.0
+            if reserved and cost:
+                self._estimated += reserved
+                self._paid += cost
+            self._wake()
+
+    def stop(self, reason: str) -> None:
+        """Reject all further calls for this reason; requests in flight are not cancelled."""
+        with self._lock:
+            self.stop_reason = self.stop_reason or reason
+            self._wake()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether further requests are rejected because a limit was reached or the run was stopped."""
+        return self.reached is not None or self.stop_reason is not None
+
+    @property
+    def mean_cost(self) -> float:
+        """Mean cost per call in US dollars, with estimates for calls in flight; 0 before the first call."""
+        return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
+
+    def has_room(self, calls: int, cost: float) -> bool:
+        """Return whether further calls, with a total cost in US dollars, are within the limits."""
+        most, dollars = self._max_calls, self._max_cost
+        return (most is None or self.calls + calls <= most) and (
+            dollars is None or self.cost + self._expected(self._reserved) + cost <= dollars
+        )
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any limit is set."""
+        return self._max_calls is not None or self._max_cost is not None
+
+    @property
+    def spending(self) -> Spending:
+        """The amount spent so far."""
+        return Spending(self.calls, self.cost, self.reached)
+
+    @spending.setter
+    def spending(self, told: Spending) -> None:
+        # If another process keeps the budget, this object shows the figures of that process.
+        self.calls, self.cost, self.reached = told
+
+    def _expected(self, estimate: float) -> float:
+        """Return the expected cost in US dollars of requests with this estimate, based on those answered."""
+        return estimate * self._paid / self._estimated if self._estimated else estimate
+
+    def _reserved_or_turn(self, cost: float) -> asyncio.Future[None] | None:
+        """Reserve a request and return None, or return a future that is done when there may be room."""
+        with self._lock:
+            if self._fits(cost):
+                self.calls += 1
+                self._running += 1
+                self._reserved += cost
+                return None
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            return turn
+
+    def _fits(self, cost: float) -> bool:
+        if self.stop_reason is not None:
+            raise BudgetError(self.stop_reason, limit="stopped")
+        if self.reached is None and self._max_calls is not None and self.calls >= self._max_calls:
+            self._reach("max_calls")
+        if self.reached is not None:
+            raise BudgetError(str(self), limit=self.reached)
+        if self._max_cost is None or self.cost + self._expected(self._reserved + cost) <= self._max_cost:
+            return True
+        if self._running == 0:
+            self._reach("max_cost")
+            raise BudgetError(str(self), limit="max_cost")
+        return False
+
+    def _reach(self, limit: SpendingLimitName) -> None:
+        self.reached = limit
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            loop = turn.get_loop()
+            if loop is _running_loop():
+                _end(turn)
+            else:
+                # Nothing waits in a loop that has been closed.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_end, turn)
+
+    def __str__(self) -> str:
+        if self.stop_reason is not None:
+            return self.stop_reason
+        if self.reached == "max_calls":
+            return f"the limit max_calls={self._max_calls} was reached"
+        return (
+            f"the limit max_cost={self._max_cost:g} US dollars does not allow another request: "
+            f"{self.calls} requests cost {self.cost:g}"
+        )
+
+
+def _end(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+class _Both:
+    """Two budgets that apply at the same time.
+
+    Args:
+        inner: The budget of the inner block.
+        outer: The budget of the block around it.
+    """
+
+    def __init__(self, inner: Budget, outer: Budget) -> None:
+        self.inner = inner
+        self._outer = outer
+        self.counts_cost = inner.counts_cost or outer.counts_cost
+
+    async def reserve(self, cost: float) -> None:
+        """Reserve budget for one request in both budgets, waiting until enough is available.
+
+        Raises:
+            BudgetError: If one of the budgets is exhausted, or spending was stopped.
+        """
+        await self.inner.reserve(cost)
+        try:
+            await self._outer.reserve(cost)
+        except BaseException:
+            await self.inner.settle(cost, None)
+            raise
+
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Report a request's cost to both budgets."""
+        await self.inner.settle(reserved, cost)
+        await self._outer.settle(reserved, cost)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Return the stop reason of the budget that was stopped."""
+        return self.inner.stop_reason or self._outer.stop_reason
+
+
+class _OneCall:
+    """The budget inside one call of a judge that is a function or object; the call itself is reserved.
+
+    The first request that the judge's own code sends replaces the call, so that both together
+    count once.
+
+    Args:
+        budget: The budget in which the call was reserved.
+
+    Attributes:
+        has_sent: Whether a request took the call's place.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.counts_cost = budget.counts_cost
+        self.has_sent = False
+
+    async def reserve(self, cost: float) -> None:
+        """Reserve budget for one request; the first request replaces the call.
+
+        Raises:
+            BudgetError: If the budget is exhausted, or spending was stopped.
+        """
+        if not self.has_sent:
+            self.has_sent = True
+            await self._budget.settle(0.0, None)
+        await self._budget.reserve(cost)
+
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Replace a reservation with the request's cost."""
+        await self._budget.settle(reserved, cost)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Return the stop reason of the budget."""
+        return self._budget.stop_reason
+
+
+_BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
+
+
+@contextmanager
+def spending_within(budget: Budget | None) -> Iterator[None]:
+    """Apply a budget to all requests sent inside the block, including those from tasks started there.
+
+    In nested blocks, both budgets apply. With None, no budget applies inside the block.
+    """
+    outer = _BUDGET.get()
+    nested = budget is not None and outer is not None and budget is not outer
+    token = _BUDGET.set(_Both(budget, outer) if nested else budget)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+@asynccontextmanager
+async def one_call() -> AsyncIterator[None]:
+    """Count the block as one call in the current budget or, if it sends requests, count these instead.
+
+    Raises:
+        BudgetError: If the budget is used up or was stopped; the block is not entered.
+    """
+    budget = _BUDGET.get()
+    if budget is None:
+        yield
+        return
+    await budget.reserve(0.0)
+    call = _OneCall(budget)
+    token = _BUDGET.set(call)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+        if not call.has_sent:
+            await budget.settle(0.0, 0.0)
+
+
+def whole_budget() -> Budget | None:
+    """Return the combined budget of all current blocks of `spending_within`; None outside of them."""
+    return _BUDGET.get()
+
+
+def refuse_if_stopped() -> None:
+    """Raise if the current budget was stopped after a call was reserved and before it was sent.
+
+    Raises:
+        BudgetError: If the budget was stopped.
+    """
+    budget = _BUDGET.get()
+    if budget is not None and budget.stop_reason is not None:
+        raise BudgetError(budget.stop_reason, limit="stopped")
+
+
+def budget_in_force() -> Budget | None:
+    """Return the budget of the innermost active `spending_within` block, or None outside such blocks."""
+    budget = _BUDGET.get()
+    return budget.inner if isinstance(budget, _Both) else budget
+
+
+class BudgetTransport:
+    """A transport that enforces the caller's budget; without a budget it only forwards requests.
+
+    Args:
+        inner: The transport that sends requests.
+        pricing: Returns the model's price; called only if a budget counts cost.
+    """
+
+    def __init__(self, inner: Transport, pricing: Callable[[], Pricing]) -> None:
+        self._inner = inner
+        self._pricing = pricing
+        self._known: Pricing | None = None
+
+    def send(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
+        """Return the inner transport's reply if the budget allows the request.
+
+        Raises:
+            BudgetError: If the budget has no room, or counts cost and the model's price is unknown.
+            ProviderError: If the inner transport got no reply.
+        """
+        budget = whole_budget()
+        return self._inner.send(request) if budget is None else self._within(budget, request)
+
+    async def _within(self, budget: Budget, request: ModelRequest) -> ModelReply:
+        reserved = self._estimate(request) if budget.counts_cost else 0.0
+        await budget.reserve(reserved)
+        # A request that timed out may still have been answered and charged.
+        cost: float | None = reserved
+        try:
+            reply = await self._inner.send(request)
+            cost = self._cost_of(reply, reserved)
+        except ProviderTimeoutError:
+            raise
+        except BudgetError:
+            cost = None
+            raise
+        except ProviderError:
+            cost = 0.0
+            raise
+        finally:
+            await budget.settle(reserved, cost)
+        return reply
+
+    async def aclose(self) -> None:
+        """Release the connections of the inner transport."""
+        await self._inner.aclose()
+
+    def _estimate(self, request: ModelRequest) -> float:
+        if self._known is None:
+            self._known = self._pricing()
+        price = self._known.price
+        if price is None:
+            raise BudgetError(
+                f"max_cost cannot be enforced: {self._known.model} has no known price "
+                f"({self._known.reason}); {PRICE_IT}, or use max_calls",
+                limit="max_cost",
+            )
+        allowed = request.params.get("max_tokens")
+        received = min(REPLY_TOKENS, allowed) if isinstance(allowed, int) else REPLY_TOKENS
+        return price.of(prompt_tokens(request.messages, request.schema), received)
+
+    def _cost_of(self, reply: ModelReply, reserved: float) -> float:
+        if reply.cost is not None:
+            return reply.cost
+        price = self._known.price if self._known is not None else None
+        return price.of_usage(reply.usage) if price is not None and reply.usage is not None else reserved

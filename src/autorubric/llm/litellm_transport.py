@@ -1,0 +1,473 @@
+"""The litellm transport, for about a hundred providers; the only module that imports litellm.
+
+The import happens at the first send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from autorubric.errors import (
+    AuthenticationError,
+    MissingDependencyError,
+    ModelNotFoundError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RequestRefusedError,
+    SchemaRefusedError,
+    ServerError,
+)
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.litellm_clients import close_idle, close_with_loop
+from autorubric.llm.names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
+from autorubric.llm.openai import key_of, rejected_key
+from autorubric.llm.provider_errors import (
+    MOVED,
+    OWN_ADDRESS,
+    TAKES_OPENAI_KEY,
+    ProviderFailure,
+    advice_before_import,
+    error_of,
+    failed,
+    is_filtered,
+    key_advice,
+    missing_variables,
+    named_variables,
+    never_connected,
+    refusal_of,
+    retry_after_of,
+    says_key_is_missing,
+    says_key_is_wrong,
+    unreachable,
+    was_sent,
+)
+from autorubric.llm.specs import Mask, environment_secrets
+from autorubric.llm.transport import LARGEST_ANSWER, Message, ModelReply, ModelRequest
+from autorubric.llm.wire import error_in, reply_of, response_format, token_limit
+from autorubric.support.objects import Json
+
+if TYPE_CHECKING:
+    from autorubric.llm.litellm_guard import Guard
+
+
+_STOLEN_VERSIONS: Final = ("1.82.7", "1.82.8")
+_DROPPABLE: Final = frozenset(
+    {
+        *("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "user", "verbosity"),
+        *("reasoning_effort", "thinking", "logprobs", "top_logprobs", "logit_bias", "service_tier"),
+        *("frequency_penalty", "presence_penalty"),
+    }
+)
+"""Parameters with the same meaning for all providers; omitted for providers that do not support them."""
+_MOST_MARKS: Final = 4
+_FIRST_FAILURE: Final = 300
+_SHOWN: Final = 200
+_TRACEBACK: Final = "Traceback (most recent call last)"
+
+
+class LiteLLMTransport:
+    """A transport for any provider that litellm supports.
+
+    Args:
+        config: The model's config.
+    """
+
+    def __init__(self, config: LLMConfig) -> None:
+        self._config = config
+        self._mask = Mask(config.secrets())
+        self._refused_params: set[str] = set()
+        self._fixed: dict[str, Any] | None = None
+        self._supported: frozenset[str] | None = None
+        # Reasoning would count towards a limit on the reply's tokens.
+        self._reasons = True
+        self._provider = ""
+        self._key_note = ""
+        self._forbidden: dict[str, str] = {}
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """Return the provider's reply to one request.
+
+        Raises:
+            ProviderError: If there is no usable reply; the subclass indicates the reason.
+            MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
+        """
+        if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
+            self._fail(AuthenticationError, advice_before_import(self._config.model))
+        if self._config.api_base is None and needs_address(self._config.model):
+            self._fail(ModelNotFoundError, "the address of your server is not set; use --api-base (api_base)")
+        litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
+        await close_with_loop(litellm)
+        if self._fixed is None:
+            self._fixed = self._fixed_arguments(litellm)
+        reply: ModelReply | None = None
+        while reply is None:
+            arguments, dropped = self._arguments(request, self._fixed)
+            outcome = await self._outcome(litellm, arguments)
+            reply = self._reply(litellm, request, arguments, outcome, dropped)
+        return reply
+
+    def _reply(
+        self,
+        litellm: Any,
+        request: ModelRequest,
+        arguments: Mapping[str, Any],
+        outcome: Any,
+        dropped: tuple[str, ...],
+    ) -> ModelReply | None:
+        """Return the reply in an outcome; None if the request must be sent again with fewer parameters."""
+        if isinstance(outcome, litellm.UnsupportedParamsError):
+            self._note_refused(arguments, outcome)
+            return None
+        if isinstance(outcome, ModelReply):
+            return outcome
+        if isinstance(outcome, ProviderError):
+            raise outcome
+        if isinstance(outcome, TimeoutError):
+            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
+        if isinstance(outcome, Exception):
+            return self._refuse(litellm, request, outcome)
+        return self._read(request, outcome, dropped)
+
+    async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
+        """Return litellm's response or its error; raising the error would chain it, including any keys.
+
+        A `ProviderError` means that the guard stopped the call.
+        """
+        # Loads httpx.
+        from autorubric.llm.litellm_guard import Guard, guarded
+
+        guard = Guard(LARGEST_ANSWER, self._forbidden)
+        try:
+            with guarded(litellm, guard):
+                async with asyncio.timeout(self._config.timeout):
+                    return await litellm.acompletion(**arguments)
+        except Exception as error:
+            # The clients of many providers end here, and may raise any exception.
+            model, mask = self._config.model, self._mask
+            if guard.exceeded:
+                return failed(ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask)
+            if guard.is_moved:
+                return failed(RequestRefusedError, model, MOVED, mask)
+            if guard.withheld:
+                message = (
+                    f"no request was sent: it contains the key in {guard.withheld}, which does not belong to "
+                    f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
+                )
+                return failed(AuthenticationError, model, message, mask)
+            self._note_key(guard)
+            if guard.is_complete and not isinstance(error, litellm.ContentPolicyViolationError):
+                return self._unusable(guard, had_schema="response_format" in arguments) or error
+            return error
+
+    def _unusable(self, guard: Guard, *, had_schema: bool) -> ProviderError | ModelReply | None:
+        """Return the error or refusal in a successful response that litellm cannot read.
+
+        litellm's own errors have a status that the server did not send.
+        """
+        if guard.request is None or guard.status >= _FIRST_FAILURE:
+            return None
+        address, model = guard.request.url.copy_with(query=None), self._config.model
+        try:
+            envelope = json.loads(guard.body)
+        except (ValueError, RecursionError):
+            shown = self._mask.error(guard.body.decode("utf-8", "replace"))[:_SHOWN]
+            return failed(
+                ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
+            )
+        if (fault := error_in(envelope)) is None:
+            what = f"the response from {address} is not a chat completion; check api_base"
+            return failed(ServerError, model, what, self._mask)
+        failure = ProviderFailure(
+            model=model,
+            status=fault[0] or guard.status,
+            text=fault[1],
+            had_schema=had_schema,
+            key=self._key_note,
+            address=str(address),
+        )
+        return refusal_of(failure, self._mask) if is_filtered(failure) else error_of(failure, self._mask)
+
+    def _note_key(self, guard: Guard) -> None:
+        """Remember which key was sent where, for errors about keys."""
+        config = self._config
+        variable = config.api_key_env or guard.sent_variable(environment_secrets())
+        if not self._key_note and guard.request is not None and (config.api_key or variable):
+            self._key_note = rejected_key(None if config.api_key else variable, guard.address())
+
+    async def aclose(self) -> None:
+        """Close the idle connections that litellm keeps for this event loop."""
+        if _litellm.cache_info().currsize:
+            await close_idle(_litellm())
+
+    def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
+        """Return the arguments that are the same in every call to this model."""
+        config = self._config
+        name, provider = self._name_and_provider(litellm)
+        self._supported = _supported_params(litellm, name)
+        self._reasons = _reasons(litellm, name)
+        key = config.key()
+        self._provider = provider
+        if self._uses_own_key() and missing_variables(litellm, name, provider):
+            # The provider's response may take long.
+            self._fail_without_key(litellm, name)
+        secrets = environment_secrets()
+        if config.api_base is not None and provider not in OWN_ADDRESS:
+            key, self._key_note = key_of(config)
+            self._mask = Mask((*config.secrets(), key or ""))
+            own = "\n".join((key or "", *config.secrets(), config.api_base))
+            self._forbidden = {one: value for one, value in secrets.items() if value not in own}
+            # Without a key, litellm sends the provider's key, or OPENAI_API_KEY, to any address.
+            key = key or "none"
+        elif key is None and provider not in TAKES_OPENAI_KEY:
+            # litellm sends it to many providers whose own key is missing.
+            foreign = secrets.pop("OPENAI_API_KEY", None)
+            if foreign is not None and foreign not in secrets.values():
+                self._forbidden = {"OPENAI_API_KEY": foreign}
+        given = {"api_key": key, "api_base": config.api_base, "extra_headers": config.headers() or None}
+        return {
+            "model": name,
+            "num_retries": 0,
+            "max_retries": 0,
+            # Our own timeout fires first; this one keeps litellm from stopping earlier.
+            "timeout": config.timeout + 5.0,
+            **{argument: value for argument, value in given.items() if value is not None},
+            **config.secret_params(),
+        }
+
+    def _uses_own_key(self) -> bool:
+        """Return whether the key is the one that litellm reads for the provider's usual address."""
+        one = self._config
+        return not (one.api_base or one.api_key or one.api_key_env or one.secret_params() or one.headers())
+
+    def _fail_without_key(self, litellm: Any, name: str) -> NoReturn:
+        names = named_variables(litellm, name, self._provider)
+        self._fail(AuthenticationError, key_advice(self._provider, names))
+
+    def _name_and_provider(self, litellm: Any) -> tuple[str, str]:
+        model, base = self._config.model, self._config.api_base
+        if prefix_of(model) in UNKNOWN_TO_LITELLM:
+            return f"openai/{wire_name(model)}", "openai"
+        try:
+            provider: str = litellm.get_llm_provider(model=model, api_base=base)[1]
+        except litellm.BadRequestError:
+            provider = ""
+        if provider:
+            return model, provider
+        if base is not None:
+            return f"openai/{model}", "openai"
+        return self._fail_unknown_name()
+
+    def _fail_unknown_name(self) -> NoReturn:
+        prefixes = ", ".join(sorted(OPENAI_COMPATIBLE - UNKNOWN_TO_LITELLM))
+        self._fail(
+            ModelNotFoundError,
+            "the name has no known provider; add a prefix, such as 'anthropic/…', "
+            f"or set api_base for your own server (prefixes: {prefixes})",
+        )
+
+    def _arguments(
+        self, request: ModelRequest, fixed: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        unsupported = {name for name in request.params if name in _DROPPABLE and not self._takes(name)}
+        if request.schema is not None and not self._takes("response_format"):
+            self._fail(SchemaRefusedError, "the provider does not support response formats")
+        params = {name: value for name, value in request.params.items() if name not in unsupported}
+        arguments = {**params, **fixed, "messages": self._messages(request)}
+        if request.schema is not None:
+            if request.schema.max_chars is not None and self._takes("max_tokens") and not self._reasons:
+                arguments.setdefault("max_tokens", token_limit(request.schema.max_chars))
+            arguments["response_format"] = response_format(request.schema)
+        return arguments, tuple(sorted(unsupported))
+
+    def _takes(self, name: str) -> bool:
+        return name not in self._refused_params and (self._supported is None or name in self._supported)
+
+    def _note_refused(self, arguments: Mapping[str, Any], error: Exception) -> None:
+        """Remember the parameters that litellm reports as unsupported by the model with these values."""
+        named = {
+            name for name in _DROPPABLE | {"response_format"} if name in arguments and name in str(error)
+        }
+        if not named:
+            self._fail(RequestRefusedError, str(error))
+        self._refused_params |= named
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
+        if not (self._config.prompt_caching and _wants_marks(self._config.model)):
+            return [{"role": message.role, "content": message.content} for message in request.messages]
+        marked = [place for place, message in enumerate(request.messages) if message.cache_prefix > 0]
+        kept = set(marked[-_MOST_MARKS:])
+        return [
+            {"role": message.role, "content": _marked(message) if place in kept else message.content}
+            for place, message in enumerate(request.messages)
+        ]
+
+    def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
+        reply = reply_of(_envelope(response), request.model)
+        if reply is None:
+            self._fail(ServerError, "the response is not a chat completion; check api_base")
+        cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+        known = float(cost) if isinstance(cost, int | float) else None
+        return self._mask.reply(reply)._replace(cost=known, dropped_params=dropped)
+
+    def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
+        text = str(error).partition(_TRACEBACK)[0]
+        is_connection = isinstance(error, litellm.APIConnectionError)
+        if never_connected(error):
+            advice = "check the network, or set api_base for your own server"
+            raise unreachable(
+                self._config.model, f"cannot connect to the provider; {advice}: {text}", self._mask
+            )
+        if not self._key_note and not _headers_of(error) and says_key_is_missing(text):
+            self._fail_without_key(litellm, (self._fixed or {}).get("model", self._config.model))
+        is_filter = isinstance(error, litellm.ContentPolicyViolationError)
+        failure = ProviderFailure(
+            model=request.model,
+            # litellm detects a missing key before it sends anything, and often reports a broken connection.
+            status=401 if is_connection and says_key_is_wrong(text) else _status_of(error),
+            text=text,
+            retry_after=retry_after_of(_headers_of(error)),
+            had_schema=request.schema is not None,
+            key=self._key_note,
+        )
+        if is_filter or is_filtered(failure):
+            return refusal_of(failure, self._mask)
+        if isinstance(error, litellm.Timeout):
+            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
+        if (is_connection and failure.status != 401) or "Connection error" in text:
+            if not was_sent(error):
+                raise unreachable(self._config.model, f"the request could not be sent: {text}", self._mask)
+            self._fail(ProviderConnectionError, f"the connection failed: {text}")
+        if failure.status == 0:
+            self._fail(RequestRefusedError, f"{type(error).__name__}: {text}")
+        raise error_of(failure, self._mask)
+
+    def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
+        raise failed(kind, self._config.model, message, self._mask)
+
+
+@cache
+def listed_price(model: str) -> tuple[float, float] | None:
+    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model.
+
+    Raises:
+        MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
+    """
+    # litellm's own lookup is not used, because it queries local servers over the network.
+    listed = _litellm().model_cost
+    entry = listed.get(model)
+    if entry is None and prefix_of(model):
+        entry = listed.get(model.partition("/")[2])
+        if entry is not None and entry.get("litellm_provider") != prefix_of(model):
+            return None
+    sent, received = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
+    if isinstance(sent, int | float) and isinstance(received, int | float):
+        return float(sent), float(received)
+    return None
+
+
+@cache
+def _litellm() -> Any:
+    """Import litellm, without output and telemetry and with its bundled price map."""
+    try:
+        found = version("litellm")
+    except PackageNotFoundError:
+        raise MissingDependencyError(
+            "litellm is not installed; install it with `pip install litellm`, or use your own server "
+            "with transport='openai_compatible'"
+        ) from None
+    if found in _STOLEN_VERSIONS:
+        raise MissingDependencyError(
+            f"litellm {found} was published by an attacker and steals credentials, so it is not imported. "
+            "Install another version, and replace all keys that this environment has access to"
+        )
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # These loggers write headers and addresses, which may contain keys.
+    for name in ("httpcore", "httpx", "openai"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return litellm
+
+
+def _supported_params(litellm: Any, name: str) -> frozenset[str] | None:
+    """Return the OpenAI parameters that the model supports; None if litellm does not know."""
+    supported = litellm.get_supported_openai_params(model=name)
+    return frozenset(supported) if supported else None
+
+
+def _reasons(litellm: Any, name: str) -> bool:
+    """Return whether litellm's table says that the model reasons; litellm's own function uses the network."""
+    known = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2]) or {}
+    return bool(known.get("supports_reasoning"))
+
+
+def _wants_marks(model: str) -> bool:
+    return "claude" in model.lower()
+
+
+def _marked(message: Message) -> list[dict[str, Json]]:
+    start, rest = message.content[: message.cache_prefix], message.content[message.cache_prefix :]
+    blocks: list[dict[str, Json]] = [{"type": "text", "text": start, "cache_control": {"type": "ephemeral"}}]
+    return [*blocks, {"type": "text", "text": rest}] if rest else blocks
+
+
+def _envelope(response: Any) -> dict[str, Json]:
+    """Return the parts of litellm's response that are read, in OpenAI format; a full dump is slower."""
+    choices = []
+    for choice in (getattr(response, "choices", None) or [])[:1]:
+        message = choice.message
+        extras = getattr(message, "provider_specific_fields", None) or {}
+        said = {
+            "content": message.content,
+            "refusal": getattr(message, "refusal", None) or extras.get("refusal"),
+            "reasoning_content": getattr(message, "reasoning_content", None),
+        }
+        logprobs: Any = getattr(choice, "logprobs", None)
+        told = logprobs.model_dump() if hasattr(logprobs, "model_dump") else logprobs
+        choices.append({"finish_reason": choice.finish_reason, "message": said, "logprobs": told})
+    return {
+        "id": getattr(response, "id", None),
+        "model": response.model,
+        "choices": choices,
+        "usage": _usage(getattr(response, "usage", None)),
+    }
+
+
+def _usage(usage: Any) -> dict[str, Json] | None:
+    if usage is None:
+        return None
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    caches = ("cache_creation_input_tokens", "cache_read_input_tokens")
+    details = getattr(usage, "prompt_tokens_details", None)
+    return {
+        **{name: getattr(usage, name, 0) for name in (*names, *caches)},
+        "prompt_tokens_details": {"cached_tokens": getattr(details, "cached_tokens", 0)},
+    }
+
+
+def _status_of(error: Exception) -> int:
+    """Return the HTTP status of the error; 0 if it has none."""
+    try:
+        return int(getattr(error, "status_code", 0) or 0)
+    except (TypeError, ValueError):
+        return 0
+
+
+def _headers_of(error: Exception) -> Mapping[str, str]:
+    response = getattr(error, "response", None)
+    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
+        if headers:
+            return {str(name).lower(): str(value) for name, value in dict(headers).items()}
+    return {}

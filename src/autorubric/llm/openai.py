@@ -1,0 +1,277 @@
+"""The direct transport: one pooled HTTP session to an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from autorubric.errors import (
+    ArgumentError,
+    AuthenticationError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RequestRefusedError,
+    ServerError,
+)
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.names import completions_url, is_openai_itself
+from autorubric.llm.provider_errors import (
+    ProviderFailure,
+    error_of,
+    failed,
+    is_filtered,
+    refusal_of,
+    retry_after_of,
+    unreachable,
+)
+from autorubric.llm.specs import Mask
+from autorubric.llm.transport import LARGEST_ANSWER, Deadline, Deadlines, ModelReply, ModelRequest
+from autorubric.llm.wire import body_of, error_in, reply_of
+from autorubric.support.json_text import read_compact
+from autorubric.support.objects import IdentityCache, Json
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+
+DIRECT_KEY: Final = "AUTORUBRIC_API_KEY"
+"""Environment variable with the key for any `api_base` other than OpenAI's own."""
+_LARGEST_ERROR: Final = 1 << 16
+_SHOWN: Final = 200
+_NO_JSON: Final = object()
+
+
+class OpenAITransport:
+    """A transport that posts chat completions to `{api_base}/chat/completions`.
+
+    Each event loop has one session, which is closed by `aclose` or when the loop ends.
+
+    Args:
+        config: The model's config; `api_base` is required.
+
+    Raises:
+        ArgumentError: If `api_base` is missing.
+    """
+
+    def __init__(self, config: LLMConfig) -> None:
+        if config.api_base is None:
+            raise ArgumentError(f"{config.model}: the direct transport requires api_base; got None")
+        self._config = config
+        self._url = completions_url(config.api_base, config.model)
+        self._key_note = ""
+        self._mask = Mask(config.secrets())
+        self._secret_params = config.secret_params()
+        self._pools = IdentityCache[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """Return the server's reply to one request.
+
+        Raises:
+            ProviderError: If there is no usable reply; the subclass indicates the reason.
+        """
+        body = body_of(request, self._secret_params)
+        pool = self._pools.of(asyncio.get_running_loop())
+        session = pool.session
+        if session is None or session.http.closed:
+            session = await self._opened(pool)
+        status, headers, raw = await self._post(session, body)
+        if 200 <= status < 300:
+            return self._read(request, status, raw)
+        return self._refuse(request, status, _error_text(raw), retry_after_of(headers))
+
+    async def aclose(self) -> None:
+        """Close this event loop's session; the next request opens a new one."""
+        pool = self._pools.of(asyncio.get_running_loop())
+        session, pool.session = pool.session, None
+        if session is not None:
+            session.deadlines.close()
+            await session.keeper.aclose()
+
+    async def _opened(self, pool: _Pool) -> _Session:
+        # A session references its loop, and would keep the entry of a closed loop alive.
+        self._pools.forget(lambda loop: loop.is_closed())
+        # Read late, so that a grader can be created and costs estimated without a key.
+        key, self._key_note = key_of(self._config)
+        self._mask = Mask((*self._config.secrets(), key or ""))
+        keeper = _kept_session(self._config, key)
+        deadlines = Deadlines(self._config.timeout)
+        pool.session = _Session(http=await anext(keeper), keeper=keeper, deadlines=deadlines)
+        return pool.session
+
+    async def _post(self, session: _Session, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        aiohttp = _aiohttp()
+        try:
+            with Deadline(session.deadlines):
+                # An explicit payload saves aiohttp from looking up the type of the data.
+                data = aiohttp.BytesPayload(body)
+                async with session.http.post(self._url, data=data, allow_redirects=False) as response:
+                    return response.status, response.headers, await _read_bounded(response)
+        except (aiohttp.ClientError, OSError, UnicodeError, _TooLargeError) as error:
+            failure = self._failure_of(error)
+        # Raised here, because the original errors contain the request's headers and must not be chained.
+        raise failure
+
+    def _failure_of(self, error: Exception) -> ProviderError:
+        aiohttp, url = _aiohttp(), self._url
+        match error:
+            case TimeoutError():
+                return self._failed(
+                    ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
+                )
+            case _TooLargeError():
+                return self._failed(ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes")
+            case aiohttp.ClientPayloadError():
+                return self._failed(ProviderConnectionError, f"the response from {url} was cut off: {error}")
+            case aiohttp.InvalidURL() | UnicodeError():
+                return self._failed(RequestRefusedError, f"{url} is not a valid address: {error}")
+            case aiohttp.ClientConnectorError():
+                reason = getattr(error.os_error, "strerror", None) or error.os_error
+                why = f"cannot connect to {url}: {reason}; check api_base and that the server is running"
+                return unreachable(self._config.model, why, self._mask)
+            case _:
+                said = f"{type(error).__name__}: {error}"
+                return self._failed(ProviderConnectionError, f"the connection to {url} failed: {said}")
+
+    def _failed(self, kind: type[ProviderError], message: str) -> ProviderError:
+        return failed(kind, self._config.model, message, self._mask)
+
+    def _read(self, request: ModelRequest, status: int, raw: bytes) -> ModelReply:
+        envelope = _json(raw)
+        if envelope is _NO_JSON:
+            start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
+            raise self._failed(ServerError, f"the response from {self._url} is not JSON: {start!r}")
+        fault = error_in(envelope)
+        if fault is not None:
+            return self._refuse(request, fault[0] or status, fault[1], None)
+        reply = reply_of(envelope, request.model)
+        if reply is None:
+            raise self._failed(
+                ServerError, f"the response from {self._url} is not a chat completion; check api_base"
+            )
+        return self._mask.reply(reply)
+
+    def _refuse(self, request: ModelRequest, status: int, text: str, retry_after: float | None) -> ModelReply:
+        failure = ProviderFailure(
+            model=request.model,
+            status=status,
+            text=text,
+            retry_after=retry_after,
+            had_schema=request.schema is not None,
+            key=self._key_note,
+            address=self._url,
+        )
+        if is_filtered(failure):
+            return refusal_of(failure, self._mask)
+        raise error_of(failure, self._mask)
+
+
+@dataclass(slots=True)
+class _Session:
+    """State shared by the requests of one event loop.
+
+    Attributes:
+        http: The HTTP session.
+        keeper: Closes the session with the loop.
+        deadlines: The deadlines of pending requests.
+    """
+
+    http: ClientSession
+    keeper: AsyncGenerator[ClientSession]
+    deadlines: Deadlines
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The session of one event loop; None before the first request."""
+
+    session: _Session | None = None
+
+
+class _TooLargeError(Exception):
+    """Raised if a response is larger than any completion."""
+
+
+def _aiohttp() -> ModuleType:
+    # Heavy, and needed only once a request is sent.
+    import aiohttp
+
+    return aiohttp
+
+
+async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[ClientSession]:
+    """Yield one session; a loop that ends closes its generators, and this one then closes its session."""
+    aiohttp = _aiohttp()
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=_headers(config, key),
+        # The deadlines enforce the timeout; aiohttp's would set a timer for each request.
+        timeout=aiohttp.ClientTimeout(total=None),
+    )
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json", "user-agent": "autorubric"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    return headers | {name.lower(): value for name, value in config.headers().items()}
+
+
+def key_of(config: LLMConfig) -> tuple[str | None, str]:
+    """Return the key for the config's address, None for no key, and its description for error messages."""
+    address = config.api_base or ""
+    key = config.key()
+    if key is not None:
+        return key, rejected_key(config.api_key_env, address)
+    variable = "OPENAI_API_KEY" if is_openai_itself(address) else DIRECT_KEY
+    key = os.environ.get(variable, "").strip()
+    if not key.isprintable():
+        raise AuthenticationError(
+            f"the environment variable {variable} contains a line break or control character"
+        )
+    if key:
+        return key, rejected_key(variable, address)
+    why = f"because {variable} is not set"
+    if variable == DIRECT_KEY and os.environ.get("OPENAI_API_KEY"):
+        why += " (OPENAI_API_KEY is only sent to api.openai.com)"
+    return None, f"no key was sent to {address}, {why}; use --api-key-env NAME (api_key_env in an LLMConfig)"
+
+
+def rejected_key(variable: str | None, address: str) -> str:
+    """Return the description of a rejected key; None as the variable means that `api_key` was set."""
+    origin = f"from the environment variable {variable}" if variable else "in api_key"
+    return f"the key {origin} was sent to {address} and rejected"
+
+
+async def _read_bounded(response: ClientResponse) -> bytes:
+    content, chunks, size = response.content, [], 0
+    while True:
+        chunk = await content.readany()
+        size += len(chunk)
+        if size > LARGEST_ANSWER:
+            raise _TooLargeError
+        chunks.append(chunk)
+        if content.at_eof():
+            return b"".join(chunks)
+
+
+def _json(raw: bytes) -> Json:
+    try:
+        return read_compact(raw)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _error_text(raw: bytes) -> str:
+    """Return the message in the body of an error: from its JSON if possible, or the text itself."""
+    fault = error_in(_json(raw)) if len(raw) <= _LARGEST_ERROR else None
+    return fault[1] if fault else raw.decode("utf-8", "replace")

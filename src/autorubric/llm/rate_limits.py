@@ -1,0 +1,453 @@
+"""Admits requests under two kinds of limits: those set by the user, and those learned from the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from autorubric.errors import ArgumentError, TransientError
+from autorubric.llm.budget import refuse_if_stopped
+from autorubric.llm.learned_limits import LearnedLimits
+from autorubric.llm.provider_errors import asks_to_wait
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.support.objects import IdentityCache
+
+WINDOW_SECONDS: Final = 60.0
+"""Length in seconds of the window in which requests and tokens are counted."""
+
+_GRAIN: Final = 0.05
+"""Seconds whose uses are merged into one, to save memory in a busy minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """Limits on requests to a provider.
+
+    Attributes:
+        parallel: Maximum number of concurrent requests. For this and the next two, None means no limit.
+        requests_per_minute: Maximum number of requests started in any 60 seconds.
+        tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
+        patience: Longest wait, in seconds, that the provider asks of one request and that other requests
+            observe too. They ignore longer waits.
+    """
+
+    parallel: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    patience: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("parallel", "requests_per_minute", "tokens_per_minute"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise ArgumentError(f"{name} must be at least 1, or None for no limit; got {limit!r}")
+
+
+@dataclass(slots=True)
+class Use:
+    """The usage in one time slice, dated by the end of the slice."""
+
+    began: float
+    at: float
+    amount: float
+    counted: bool = True
+
+
+class Window:
+    """The usage in the last 60 seconds."""
+
+    __slots__ = ("_total", "_uses")
+
+    def __init__(self) -> None:
+        self._uses: deque[Use] = deque()
+        self._total = 0.0
+
+    def wait(self, amount: float, limit: int, now: float) -> float:
+        """Return the seconds until `amount` fits under `limit`; a larger amount needs an empty window."""
+        self._forget(now)
+        excess = self._total + min(amount, limit) - limit
+        if excess <= 0 or not self._uses:
+            return 0.0
+        for use in self._uses:
+            excess -= use.amount
+            if excess <= 0:
+                break
+        return use.at + WINDOW_SECONDS - now
+
+    def take(self, amount: float, now: float) -> Use:
+        """Count a use, whose amount can be corrected later."""
+        uses = self._uses
+        self._total += amount
+        if uses and now - uses[-1].began < _GRAIN:
+            use = uses[-1]
+            use.amount += amount
+            use.at = now
+            return use
+        self._forget(now)
+        use = Use(now, now, amount)
+        uses.append(use)
+        return use
+
+    def correct(self, use: Use, more: float) -> None:
+        """Add `more` to the amount of a counted use; has no effect if the use is over 60 seconds old."""
+        if use.counted:
+            self._total += more
+            use.amount += more
+
+    def _forget(self, now: float) -> None:
+        while self._uses and now - self._uses[0].at >= WINDOW_SECONDS:
+            use = self._uses.popleft()
+            use.counted = False
+            self._total -= use.amount
+
+
+_LONGEST_NAP: Final = 0.1
+"""Seconds after which a waiting request checks again whether the learned limits still apply."""
+
+
+class Slot(Protocol):
+    """A request in flight, which reports its result to the limiter."""
+
+    def spent(self, tokens: int) -> None:
+        """Replace the estimate with the number of tokens counted by the provider."""
+        ...
+
+    def throttled(self, retry_after: float | None) -> None:
+        """Record that the provider rejected the request, and the seconds to wait, if specified."""
+        ...
+
+
+class RequestGate(Protocol):
+    """The interface of objects that grant slots for requests to one provider."""
+
+    def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
+        """Wait until a request may be sent, and count it as in flight until the block ends.
+
+        Args:
+            tokens: Estimated number of tokens in the request.
+        """
+        ...
+
+
+class Traffic:
+    """The traffic to one provider in one event loop: current and recent requests, and learned limits.
+
+    Attributes:
+        running: Number of requests in flight.
+        sent: Number of requests sent so far.
+        line: Requests waiting for their turn, in order.
+        learnt: Limits learned from rejections; None before the first rejection.
+        patience: The shortest patience (see `Limits`) of any caller so far, in seconds.
+    """
+
+    __slots__ = ("learnt", "line", "patience", "requests", "running", "sent", "tokens")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.sent = 0
+        self.line: deque[_LocalSlot] = deque()
+        self.requests = Window()
+        self.tokens = Window()
+        self.learnt: LearnedLimits | None = None
+        self.patience = math.inf
+
+    def admit(self) -> None:
+        """Grant free slots to waiting requests, in order."""
+        line = self.line
+        while line and line[0].may_go():
+            line.popleft().take()
+        if line and not line[0].limiter.is_full():
+            # Only time delays this request, and it must wait for that itself.
+            line[0].wake()
+
+
+class Limiter:
+    """A limiter that admits requests one by one within an event loop.
+
+    Args:
+        limits: The limits.
+        traffic: The counted traffic; limiters that pass the same object share it.
+        clock: A monotonic clock, in seconds.
+        sleep: Async function that waits for a number of seconds.
+    """
+
+    __slots__ = ("_sleep", "clock", "limits", "traffic")
+
+    def __init__(
+        self,
+        limits: RequestLimits,
+        traffic: Traffic | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.limits = limits
+        self.traffic = traffic or Traffic()
+        self.traffic.patience = min(self.traffic.patience, limits.patience)
+        self.clock = clock
+        self._sleep = sleep
+
+    @property
+    def running(self) -> int:
+        """Return the number of requests in flight to the provider, including those under other limits."""
+        return self.traffic.running
+
+    def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
+        """Wait until a request may be sent, and count it as in flight until the block ends.
+
+        Args:
+            tokens: Estimated number of tokens in the request.
+        """
+        return _LocalSlot(self, tokens)
+
+    def is_free(self, slot: _LocalSlot) -> bool:
+        """Return whether a request can be sent immediately."""
+        return not self.is_full() and self._seconds_to_wait(slot) <= 0
+
+    async def wait_in_line(self, slot: _LocalSlot) -> None:
+        """Wait for a request's turn, and take its slot."""
+        traffic = self.traffic
+        traffic.line.append(slot)
+        try:
+            while not slot.is_taken:
+                if traffic.line[0] is slot and not self.is_full():
+                    await slot.nap(self._nap(slot))
+                    traffic.admit()
+                else:
+                    await slot.called()
+        except BaseException:
+            if not slot.is_taken:
+                traffic.line.remove(slot)
+            else:
+                traffic.running -= 1
+            traffic.admit()
+            raise
+
+    def is_full(self) -> bool:
+        """Return whether the maximum number of requests is already in flight."""
+        traffic, parallel = self.traffic, self.limits.parallel
+        if parallel is not None and traffic.running >= parallel:
+            return True
+        return traffic.learnt is not None and traffic.learnt.is_full(traffic.running)
+
+    def _seconds_to_wait(self, slot: _LocalSlot) -> float:
+        limits, traffic = self.limits, self.traffic
+        requests, most, learnt = limits.requests_per_minute, limits.tokens_per_minute, traffic.learnt
+        if requests is None and most is None and learnt is None:
+            return 0.0
+        now = self.clock()
+        return max(
+            traffic.requests.wait(1, requests, now) if requests else 0.0,
+            traffic.tokens.wait(slot.tokens, most, now) if most else 0.0,
+            learnt.wait(now, slot.came(now) + limits.patience) if learnt else 0.0,
+        )
+
+    async def _nap(self, slot: _LocalSlot) -> None:
+        seconds = self._seconds_to_wait(slot)
+        await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learnt else seconds)
+
+
+class _LocalSlot:
+    """A slot of this event loop."""
+
+    __slots__ = (
+        *("_called", "_came_at", "_naps", "_use", "_was_rejected"),
+        *("at", "is_held", "is_taken", "limiter", "number", "rejections", "running", "tokens"),
+    )
+
+    _use: Use
+
+    def __init__(self, limiter: Limiter, tokens: int) -> None:
+        self.limiter = limiter
+        self.tokens = tokens
+        self.is_taken = False
+        self._called: asyncio.Future[None] | None = None
+        self._naps = False
+        self._came_at = math.inf
+        self.number = 0
+        self.running = 0
+        self.at = -math.inf
+        self.rejections = 0
+        self.is_held = False
+        self._was_rejected = False
+
+    async def __aenter__(self) -> Self:
+        limiter = self.limiter
+        if limiter.traffic.line or not limiter.is_free(self):
+            await limiter.wait_in_line(self)
+        else:
+            self.take()
+        return self
+
+    def came(self, now: float) -> float:
+        """Return the arrival time of the request: the earliest `now` passed so far."""
+        self._came_at = min(self._came_at, now)
+        return self._came_at
+
+    def may_go(self) -> bool:
+        """Return whether the slot may be taken now; a napping request checks this itself when it wakes."""
+        return not self._naps and self.limiter.is_free(self)
+
+    def take(self) -> None:
+        """Count the request as in flight, and wake it if it waits."""
+        limiter, traffic = self.limiter, self.limiter.traffic
+        self.is_taken = True
+        traffic.running += 1
+        traffic.sent += 1
+        self.number = traffic.sent
+        self.running = traffic.running
+        now = limiter.clock()
+        traffic.requests.take(1, now)
+        self._use = traffic.tokens.take(self.tokens, now)
+        if traffic.learnt is not None:
+            self.at = now
+            self.rejections = traffic.learnt.rejections
+            self.is_held = traffic.learnt.sending(now)
+        self.wake()
+
+    async def called(self) -> None:
+        """Wait for `wake`."""
+        self._called = asyncio.get_running_loop().create_future()
+        await self._called
+
+    async def nap(self, nap: Awaitable[None]) -> None:
+        """Wait for some time to pass."""
+        self._naps = True
+        try:
+            await nap
+        finally:
+            self._naps = False
+
+    def wake(self) -> None:
+        """Wake a request that waits in `called`."""
+        if self._called is not None and not self._called.done():
+            self._called.set_result(None)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        traffic = self.limiter.traffic
+        traffic.running -= 1
+        if traffic.learnt is not None and not self._was_rejected:
+            if kind is None:
+                traffic.learnt.answered(self, traffic.sent, self.limiter.clock())
+            else:
+                traffic.learnt.ended(self, traffic.sent)
+        if traffic.line:
+            traffic.admit()
+
+    def spent(self, tokens: int) -> None:
+        """Replace the estimate with the number of tokens counted by the provider."""
+        self.limiter.traffic.tokens.correct(self._use, tokens - self.tokens)
+        self.tokens = tokens
+
+    def throttled(self, retry_after: float | None) -> None:
+        """Record that the provider rejected the request, and the seconds to wait, if specified."""
+        self._was_rejected = True
+        traffic, now = self.limiter.traffic, self.limiter.clock()
+        if traffic.learnt is None:
+            traffic.learnt = LearnedLimits(traffic.running, now)
+        learnt = traffic.learnt
+        if retry_after is not None and retry_after > traffic.patience:
+            # Requests do not wait longer than their patience because of another request's header.
+            retry_after = None
+        if learnt.rejected(self, traffic.running - 1, traffic.sent, now):
+            learnt.pause(retry_after, self.number, now)
+
+
+class Authority(Protocol):
+    """The interface of objects that enforce limits across several processes."""
+
+    def gate(self, provider: str, limits: RequestLimits) -> RequestGate:
+        """Return a gate that grants slots for requests to the provider under these limits."""
+        ...
+
+
+_authority: Authority | None = None
+
+
+def set_authority(authority: Authority | None) -> Authority | None:
+    """Set the authority that limits this process's requests, or None, and return the previous one."""
+    global _authority
+    before, _authority = _authority, authority
+    return before
+
+
+def limiter_for(provider: str, limits: RequestLimits) -> RequestGate:
+    """Return the gate of the process's authority for a provider or, without an authority, a local limiter."""
+    return local_limiter(provider, limits) if _authority is None else _authority.gate(provider, limits)
+
+
+def local_limiter(provider: str, limits: RequestLimits) -> Limiter:
+    """Return a limiter with these limits that counts all requests to the provider in this event loop."""
+    providers = _TRAFFIC.of(asyncio.get_running_loop())
+    traffic = providers.get(provider)
+    if traffic is None:
+        traffic = providers[provider] = Traffic()
+    return Limiter(limits, traffic)
+
+
+def _begun(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
+    # A waiting request references its loop, and would keep the entry of a closed loop alive.
+    _TRAFFIC.forget(lambda other: other.is_closed())
+    return {}
+
+
+_TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, dict[str, Traffic]](_begun)
+
+
+_CHARACTERS_PER_TOKEN = 4
+_REPLY_TOKENS = 200
+
+
+class Limit:
+    """A transport that delays each request until the provider's rate limits allow it.
+
+    Args:
+        inner: The transport that sends requests.
+        provider: The provider's name or address.
+        limits: The configured limits, which apply to all requests to the provider in an event loop.
+    """
+
+    def __init__(self, inner: Transport, provider: str, limits: RequestLimits) -> None:
+        self._inner = inner
+        self._provider = provider
+        self._limits = limits
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """Return the inner transport's reply after waiting for the request's turn.
+
+        Raises:
+            ProviderError: If the inner transport got no reply.
+            BudgetError: If the run was stopped while the request waited.
+        """
+        async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
+            refuse_if_stopped()
+            try:
+                reply = await self._inner.send(request)
+            except TransientError as error:
+                if asks_to_wait(error):
+                    slot.throttled(error.retry_after)
+                raise
+            if reply.usage is not None:
+                slot.spent(reply.usage.total_tokens)
+            return reply
+
+    async def aclose(self) -> None:
+        """Release the connections of the inner transport."""
+        await self._inner.aclose()
+
+
+def _estimate(request: ModelRequest) -> int:
+    """Estimate the request's tokens; always needed, because other configs may limit the same provider."""
+    characters = 0
+    for message in request.messages:
+        characters += len(message.content)
+    return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS

@@ -1,0 +1,213 @@
+"""The route to one model: its config, the composed transport, and its cache."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, assert_never
+
+from autorubric.errors import ArgumentError, ContextLengthError, RequestRefusedError, SchemaRefusedError
+from autorubric.llm.budget import BudgetTransport, SpendingLimit
+from autorubric.llm.cache import ReplyCache, cache_key
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
+from autorubric.llm.openai import OpenAITransport
+from autorubric.llm.prices import PRICE_IT, Priced, Pricing, own_price, pricing_of
+from autorubric.llm.rate_limits import Limit, RequestLimits
+from autorubric.llm.retry import Retry, RetryPolicy
+from autorubric.llm.transport import ModelQuestion, ModelReply, ModelRequest, Transport, with_text_at_end
+from autorubric.llm.wire import bounded_schema, has_lengths
+
+_NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
+"""Matches errors about the reply's token limit; the request is then sent again without the limit."""
+
+_DEFAULT_PARALLEL = 512
+"""Default maximum of concurrent requests to a provider, below the usual limit on open files."""
+
+
+def is_direct(config: LLMConfig) -> bool:
+    """Return whether the direct transport is used for the config's model."""
+    match config.transport:
+        case "auto":
+            return config.api_base is not None and speaks_openai(config.model)
+        case "litellm":
+            return False
+        case "openai_compatible":
+            return True
+        case _:
+            assert_never(config.transport)
+
+
+def provider_transport(config: LLMConfig) -> Transport:
+    """Return the transport for the config's provider; no connection is opened yet."""
+    if is_direct(config):
+        return OpenAITransport(config)
+    from autorubric.llm.litellm_transport import LiteLLMTransport
+
+    return LiteLLMTransport(config)
+
+
+def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
+    """Return the prices for the config's model and its fallbacks, in order.
+
+    Raises:
+        MissingDependencyError: If a price must be looked up, but litellm is not installed or its version is
+            known to be malicious.
+    """
+    configs = (config, *config.fallback_configs())
+    return tuple(pricing_of(one, direct=is_direct(one)) for one in configs)
+
+
+class Route:
+    """A route to one model, which remembers the features that its provider does not support.
+
+    Args:
+        config: The model's config.
+        transport: The provider's transport; None for the transport selected by the config.
+    """
+
+    def __init__(self, config: LLMConfig, transport: Transport | None = None) -> None:
+        self.config = config
+        self.cache = ReplyCache(config.cache_dir, ttl=config.cache_ttl) if config.cache_enabled else None
+        self._params = config.request_params()
+        self._endpoint = {
+            "api_base": config.api_base,
+            "transport": "openai_compatible" if is_direct(config) else "litellm",
+            "headers": config.public_headers(),
+        }
+        self._transport = _composed(config, transport or provider_transport(config))
+        self._takes_schema = True
+        is_openai = config.api_base is not None and is_openai_itself(config.api_base)
+        self._takes_lengths = transport is not None or (is_direct(config) and not is_openai)
+        # At OpenAI's own address, models reason, and the limit includes their reasoning.
+        self._limits_tokens = not config.bounds_replies and not is_openai
+
+    def request(self, question: ModelQuestion[Any]) -> ModelRequest:
+        """Return the request that asks this model the question."""
+        messages, _, schema, sample = question
+        return ModelRequest(self.config.model, messages, schema, sample, self._params)
+
+    def key(self, request: ModelRequest) -> str:
+        """Return the cache key of a request to this model."""
+        return cache_key(request, self._endpoint)
+
+    def as_sent(self, request: ModelRequest) -> ModelRequest:
+        """Return the request in a supported form: the schema moves into the prompt if it was rejected."""
+        if request.schema is None:
+            return request
+        if self._takes_schema:
+            bound = self.config.max_reason_chars
+            schema = bounded_schema(request.schema, bound, enforced=self._takes_lengths)
+            if not self._limits_tokens and schema.max_chars is not None:
+                schema = replace(schema, max_chars=None)
+            return request._replace(schema=schema)
+        written = json.dumps(dict(request.schema.schema), ensure_ascii=False)
+        text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
+        return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """Return the reply to the request; if the provider rejects the schema, it is moved into the prompt.
+
+        Raises:
+            ProviderError: If there is no reply.
+        """
+        while True:
+            sent = self.as_sent(request)
+            try:
+                reply = await self._transport.send(sent)
+                break
+            except RequestRefusedError as error:
+                request = self._without_refused(request, sent, error)
+        if request.schema is not None and not self._takes_schema:
+            reply = reply._replace(dropped_params=(*reply.dropped_params, "response_format"))
+        return reply
+
+    def note_cut_off(self, reply: ModelReply) -> None:
+        """Stop limiting tokens if a cut-off reply shows that the model reasons before it replies."""
+        if reply.reasoning or "{" not in reply.text:
+            self._limits_tokens = False
+
+    def _without_refused(
+        self, request: ModelRequest, sent: ModelRequest, error: RequestRefusedError
+    ) -> ModelRequest:
+        """Return the request to send after a rejection, without the parts that may be unsupported.
+
+        Raises:
+            RequestRefusedError: If nothing can be removed; this is the original error.
+        """
+        if sent.schema is None:
+            raise error
+        if isinstance(error, SchemaRefusedError):
+            if has_lengths(sent.schema):
+                self._takes_lengths = False
+            else:
+                self._takes_schema = False
+            return request
+        if request.schema is None or sent.schema.max_chars is None:
+            raise error
+        if not _NAMES_REPLY.search(str(error)):
+            raise error
+        if not isinstance(error, ContextLengthError):
+            self._limits_tokens = False
+        # Servers count the reply's tokens towards the context length.
+        return request._replace(schema=replace(request.schema, max_chars=None))
+
+    async def aclose(self) -> None:
+        """Release connections and the cache file; the next request opens them again."""
+        await self._transport.aclose()
+        if self.cache is not None:
+            self.cache.close()
+
+
+def _composed(config: LLMConfig, provider: Transport) -> Transport:
+    policy = RetryPolicy(
+        max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
+    )
+    limits = RequestLimits(
+        parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
+        requests_per_minute=config.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute,
+        patience=policy.patience,
+    )
+    price = own_price(config)
+    priced = provider if price is None else Priced(provider, price)
+    limited = Limit(priced, provider_of(config.model, config.api_base), limits)
+    # The budget is outside the limits, so that a request that waits for it holds no slot.
+    return Retry(BudgetTransport(limited, partial(pricing_of, config, direct=is_direct(config))), policy)
+
+
+def spending_limit(
+    models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
+) -> SpendingLimit:
+    """Return a budget for requests to these models; if no limit is set, the budget is unlimited.
+
+    Args:
+        models: The models that may be called, without their fallback models.
+        max_calls: Maximum number of requests; None for no limit.
+        max_cost: Maximum cost of all requests in US dollars; None for no limit.
+
+    Raises:
+        ArgumentError: If a limit is not positive, or `max_cost` is set and the price of a model or fallback
+            model is unknown. The message lists all models without a known price.
+    """
+    limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
+    if max_cost is not None:
+        _demand_prices(models)
+    return limit
+
+
+def unknown_prices(models: Sequence[LLMConfig]) -> dict[str, str | None]:
+    """Return the models without a known price, with the reason for each."""
+    return {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
+
+
+def _demand_prices(models: Sequence[LLMConfig]) -> None:
+    if unknown := unknown_prices(models):
+        told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
+        raise ArgumentError(
+            f"max_cost requires the price of each model, but some are unknown: {told}; {PRICE_IT}, or set "
+            "max_calls"
+        )

@@ -1,0 +1,325 @@
+"""The interface between the library and model providers: requests, replies, exchanges and deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from autorubric.errors import JudgeError, TokenUsage
+from autorubric.support.chat_tokens import neutralise_tokens
+from autorubric.support.objects import Json
+
+Role = Literal["system", "user", "assistant"]
+
+LARGEST_ANSWER: Final = 32 << 20
+"""Maximum size in bytes of a response after decompression; a larger one raises a `ServerError`."""
+
+
+class Message(NamedTuple):
+    """One message of a chat request.
+
+    Attributes:
+        role: Role of the author.
+        content: The text.
+        cache_prefix: Number of leading characters of `content` that are shared with other requests, so that
+            a provider can store them in its prefix cache; 0 for none.
+    """
+
+    role: Role
+    content: str
+    cache_prefix: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplySchema:
+    """The JSON schema that a reply must follow.
+
+    Attributes:
+        name: Name of the schema, required by providers; letters, digits, `_` and `-`.
+        schema: The JSON schema.
+        strict: Whether the provider may enforce the schema by constrained decoding.
+        max_chars: Maximum length in characters of a reply that follows the schema, used to limit the
+            requested tokens; None if there is no maximum.
+    """
+
+    name: str
+    schema: Mapping[str, Json]
+    strict: bool = True
+    max_chars: int | None = None
+
+
+class ModelRequest(NamedTuple):
+    """A complete request to a model; identical requests may share a cached reply.
+
+    Attributes:
+        model: Model name as the user wrote it.
+        messages: The conversation.
+        schema: Schema of the reply; None for free text.
+        sample: Index of the sample, from 0; distinguishes repeated samples of the same request.
+        params: Sampling and other parameters in the provider's (OpenAI) format, without None values.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    schema: ReplySchema | None = None
+    sample: int = 0
+    params: Mapping[str, Json] = MappingProxyType({})
+
+
+class ModelReply(NamedTuple):
+    """A model's reply.
+
+    Attributes:
+        text: The reply; may be empty.
+        model: The model that replied, as named by the provider.
+        usage: Token counts, if the provider reports them.
+        cost: Cost in US dollars, if the price is known.
+        reasoning: The model's reasoning, if the provider returns it.
+        finish_reason: Reason why the reply ended: `stop`, `length`, `content_filter`, …
+        refusal: The provider's or model's refusal text, if it refused.
+        cached: Whether the reply is from the reply cache; if so, `cost` is 0 and `usage` is unchanged.
+        dropped_params: Parameters that were omitted because the provider does not support them.
+        request_id: The provider's id for this reply, if any.
+        tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
+    """
+
+    text: str
+    model: str
+    usage: TokenUsage | None = None
+    cost: float | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    refusal: str | None = None
+    cached: bool = False
+    dropped_params: tuple[str, ...] = ()
+    request_id: str | None = None
+    tokens: tuple[tuple[str, float], ...] = ()
+
+
+class Transport(Protocol):
+    """Interface for sending requests to a model; all calls to providers use it."""
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """Return the model's reply.
+
+        Raises:
+            ProviderError: If there is no usable reply; the subclass indicates the reason.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; the next request opens new ones."""
+        ...
+
+
+T = TypeVar("T")
+
+_LONGEST_QUOTE: Final = 4000
+_LONGEST_CUT_QUOTE: Final = 400
+
+
+class Exchange(NamedTuple, Generic[T]):
+    """The result of one question to a model.
+
+    Attributes:
+        answer: The parsed answer; None if the model refused.
+        refusal: The refusal text; None if the model answered.
+        model: The model that replied, as named by the provider.
+        usage: Total token usage of all attempts; None if no tokens were counted.
+        cost: Cost of all attempts in US dollars; None if a price is unknown, 0 for a cached reply.
+        reasoning: The model's reasoning for the last reply, if the provider returns it.
+        replies: Raw replies, oldest first; all but the last were unreadable.
+        messages: The conversation as first sent.
+        cached: Whether the reply came from the reply cache.
+        dropped_params: Parameters that were omitted because the provider does not support them.
+        asked: Number of requests that received a reply; 0 for a cached reply.
+        request_id: The provider's id for the last reply, if any.
+        attempted: Models that were called, in order; the last one replied.
+        tokens: The last reply's tokens with their log-probabilities, if they were requested and returned.
+    """
+
+    answer: T | None
+    refusal: str | None
+    model: str
+    usage: TokenUsage | None
+    cost: float | None
+    reasoning: str | None
+    replies: tuple[str, ...]
+    messages: tuple[Message, ...]
+    cached: bool
+    dropped_params: tuple[str, ...]
+    asked: int
+    request_id: str | None = None
+    attempted: tuple[str, ...] = ()
+    tokens: tuple[tuple[str, float], ...] = ()
+
+
+class ModelQuestion(NamedTuple, Generic[T]):
+    """A question, with a function that converts its reply to an answer.
+
+    Attributes:
+        messages: The conversation.
+        decode: Converts the text of a reply to an answer; raises `ReplyError` if the text is invalid.
+        schema: JSON schema of the reply.
+        sample: Index of the sample.
+    """
+
+    messages: tuple[Message, ...]
+    decode: Callable[[str], T]
+    schema: ReplySchema | None = None
+    sample: int = 0
+
+
+@dataclass(slots=True)
+class UsageTally:
+    """Total usage and cost of all attempts at one question."""
+
+    replies: list[str] = field(default_factory=list)
+    usage: TokenUsage | None = None
+    cost: float | None = 0.0
+    attempted: tuple[str, ...] = ()
+    model: str | None = None
+    request_id: str | None = None
+
+    def add(self, reply: ModelReply) -> None:
+        """Count one reply."""
+        self.replies.append(reply.text)
+        self.model, self.request_id = reply.model, reply.request_id
+        if reply.usage is not None:
+            self.usage = reply.usage if self.usage is None else self.usage + reply.usage
+        self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
+
+    def fill(self, error: JudgeError, question: ModelQuestion[T]) -> None:
+        """Add the question, and the usage and cost so far, to the error."""
+        error.messages = tuple((message.role, message.content) for message in question.messages)
+        error.usage, error.replies = self.usage, tuple(self.replies)
+        error.cost = self.cost if self.replies else None
+        error.selected_model, error.request_id = self.model, self.request_id
+
+
+def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
+    """Return the conversation extended by an unreadable reply and an explanation of its error."""
+    longest = _LONGEST_QUOTE
+    if is_cut_off(reply):
+        why = f"it was too long and was cut off. Keep every text to one or two short sentences. {why}"
+        # A long quote of a reply that does not end invites another one.
+        longest = _LONGEST_CUT_QUOTE
+    quote = neutralise_tokens(_shortened(reply.text, longest)) or "(empty)"
+    why = neutralise_tokens(why)
+    wish = f"Your reply could not be used: {why}\nReply again, with the complete answer and nothing else."
+    return (*messages, Message(role="assistant", content=quote), Message(role="user", content=wish))
+
+
+def is_cut_off(reply: ModelReply) -> bool:
+    """Return whether a reply is truncated, as reported or because it ends inside an object."""
+    if reply.finish_reason == "length":
+        return True
+    text = reply.text.rstrip()
+    return text.lstrip().startswith("{") and not text.endswith("}")
+
+
+def _shortened(text: str, longest: int) -> str:
+    text = text.strip()
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
+
+
+def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Return the conversation with a text appended at the end, so that shared prefixes stay unchanged."""
+    last = messages[-1]
+    return (*messages[:-1], last._replace(content=f"{last.content}\n\n{text}"))
+
+
+class Deadlines:
+    """The deadlines of blocks in one event loop, all with the same timeout.
+
+    Because all timeouts are equal, the oldest deadline always expires first.
+
+    Args:
+        seconds: Timeout of each block.
+    """
+
+    __slots__ = ("_loop", "_seconds", "_timer", "_waiting")
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._waiting: dict[Deadline, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, deadline: Deadline) -> float:
+        """Schedule the deadline and return the loop time at which it expires."""
+        at = self._loop.time() + self._seconds
+        self._waiting[deadline] = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(at, self._look)
+        return at
+
+    def running_task(self) -> asyncio.Task[Any]:
+        """Return the running task."""
+        task = asyncio.current_task(self._loop)
+        if task is None:
+            raise RuntimeError("a deadline requires a running asyncio task")
+        return task
+
+    def stop(self, deadline: Deadline) -> None:
+        """Remove a deadline."""
+        self._waiting.pop(deadline, None)
+
+    def close(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        for deadline in list(self._waiting):
+            if deadline.at > now:
+                self._timer = self._loop.call_at(deadline.at, self._look)
+                return
+            del self._waiting[deadline]
+            deadline.expire()
+
+
+class Deadline:
+    """A context manager with a timeout: when it expires, the block is cancelled and raises an error.
+
+    Args:
+        deadlines: The collection that this deadline belongs to.
+
+    Attributes:
+        at: Loop time at which the block expires.
+
+    Raises:
+        TimeoutError: If the block took longer than the timeout.
+    """
+
+    __slots__ = ("_cancelling", "_deadlines", "_expired", "_task", "at")
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self._expired = False
+
+    def __enter__(self) -> None:
+        """Start the timeout."""
+        self._task = task = self._deadlines.running_task()
+        self._cancelling = task.cancelling()
+        self.at = self._deadlines.start(self)
+
+    def expire(self) -> None:
+        """Cancel the block."""
+        self._expired = True
+        self._task.cancel()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._deadlines.stop(self)
+        # A task that others cancel at the same time stays cancelled.
+        if self._expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error

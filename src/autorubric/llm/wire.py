@@ -1,0 +1,246 @@
+"""The OpenAI chat protocol as pure functions: builds request bodies and reads response envelopes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from pydantic_core import to_json
+
+from autorubric.errors import TokenUsage
+from autorubric.llm.names import wire_name
+from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema
+from autorubric.support.objects import REASON_LENGTH, Json
+
+_OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
+_MOST_WRITTEN: Final = 256
+_SPARE_TOKENS: Final = 256
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class _Written(NamedTuple):
+    """A schema serialized as JSON.
+
+    Attributes:
+        schema: The schema itself, kept alive so that no other object gets its id.
+        format: The serialized `response_format` in a request body.
+        length: Number of characters in JSON.
+    """
+
+    schema: Mapping[str, Json]
+    format: bytes
+    length: int
+
+
+_WRITTEN: Final[dict[tuple[int, str, bool], _Written]] = {}
+_BOUNDED: Final[dict[tuple[int, int | None, bool], tuple[Mapping[str, Json], Mapping[str, Json]]]] = {}
+
+
+def response_format(schema: ReplySchema) -> dict[str, Json]:
+    """Return the `response_format` that requests replies in this schema."""
+    wanted = {"name": schema.name, "schema": dict(schema.schema), "strict": schema.strict}
+    return {"type": "json_schema", "json_schema": wanted}
+
+
+def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
+    """Return the request body as bytes; parts shared between requests are serialized once."""
+    rest = {**request.params, **secret_params}
+    if request.schema is not None and request.schema.max_chars is not None:
+        rest.setdefault("max_tokens", token_limit(request.schema.max_chars))
+    if "extra_body" in rest and isinstance(extra := rest.pop("extra_body"), Mapping):
+        rest |= extra
+    if not rest:
+        return _own_json(request) + b"}"
+    if _OWN_KEYS.isdisjoint(rest):
+        return b"%b,%b" % (_own_json(request), _written(rest)[1:])
+    return _written({**json.loads(_own_json(request) + b"}"), **rest})
+
+
+def _written(content: Json) -> bytes:
+    try:
+        return to_json(content)
+    except ValueError:
+        # Lone surrogates have no UTF-8 encoding, and servers reject escaped ones.
+        return _encode(content).encode("utf-8", "replace")
+
+
+def _own_json(request: ModelRequest) -> bytes:
+    """Return the JSON of the body before its parameters, without the closing brace."""
+    messages = b",".join([_message_json(message) for message in request.messages])
+    own = b'{"model":%b,"messages":[%b]' % (_model_json(request.model), messages)
+    return own if request.schema is None else own + _format_json(request.schema)
+
+
+def _message_json(message: Message) -> bytes:
+    if message.role == "system":
+        return _system_json(message.content)
+    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), _written(message.content))
+
+
+@lru_cache(maxsize=_MOST_WRITTEN)
+def _system_json(content: str) -> bytes:
+    return b'{"role":"system","content":%b}' % _written(content)
+
+
+@lru_cache(maxsize=_MOST_WRITTEN)
+def _model_json(model: str) -> bytes:
+    return _written(wire_name(model))
+
+
+def schema_length(schema: ReplySchema) -> int:
+    """Return the number of characters of the schema in JSON, computed once."""
+    return _written_once(schema).length
+
+
+def _format_json(schema: ReplySchema) -> bytes:
+    return _written_once(schema).format
+
+
+def _written_once(schema: ReplySchema) -> _Written:
+    key = (id(schema.schema), schema.name, schema.strict)
+    kept = _WRITTEN.get(key)
+    if kept is None:
+        if len(_WRITTEN) >= _MOST_WRITTEN:
+            _WRITTEN.clear()
+        kept = _WRITTEN[key] = _Written(
+            schema=schema.schema,
+            format=b',"response_format":%b' % _written(response_format(schema)),
+            length=len(_written(dict(schema.schema)).decode("utf-8")),
+        )
+    return kept
+
+
+def token_limit(max_chars: int) -> int:
+    """Return the token limit for a reply of this length: one per character, plus a reserve for escapes."""
+    return max_chars + _SPARE_TOKENS
+
+
+def has_lengths(schema: ReplySchema) -> bool:
+    """Return whether the schema bounds the length of any text."""
+    return b'"maxLength"' in _written_once(schema).format
+
+
+def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) -> ReplySchema:
+    """Return the schema with another bound on the length of its texts.
+
+    Args:
+        schema: The schema, whose texts are bounded by `REASON_LENGTH` characters or unbounded.
+        longest: Maximum number of characters of a text; None for no bound.
+        enforced: Whether the bound is part of the schema; otherwise it only limits the reply's tokens.
+    """
+    if (longest == REASON_LENGTH and enforced) or not has_lengths(schema):
+        return schema
+    key = (id(schema.schema), longest, enforced)
+    kept = _BOUNDED.get(key)
+    if kept is None:
+        if len(_BOUNDED) >= _MOST_WRITTEN:
+            _BOUNDED.clear()
+        kept = _BOUNDED[key] = (schema.schema, _with_lengths(schema.schema, longest if enforced else None))
+    most = schema.max_chars
+    if most is not None:
+        most = None if longest is None else max(most, most * longest // REASON_LENGTH)
+    return replace(schema, schema=kept[1], max_chars=most)
+
+
+def _with_lengths(schema: Json, longest: int | None) -> Json:
+    if isinstance(schema, Mapping):
+        kept = {name: _with_lengths(inner, longest) for name, inner in schema.items()}
+        if kept.get("maxLength") == REASON_LENGTH:
+            del kept["maxLength"]
+            kept |= {} if longest is None else {"maxLength": longest}
+        return kept
+    return [_with_lengths(inner, longest) for inner in schema] if isinstance(schema, list) else schema
+
+
+def error_in(envelope: Json) -> tuple[int | None, str] | None:
+    """Return the status and text of an error in an envelope; None if there is no error."""
+    # Parsed JSON has no mappings other than dicts.
+    error = envelope.get("error") if isinstance(envelope, dict) else None
+    if not error:
+        return None
+    if not isinstance(error, dict):
+        return None, str(error)
+    code = error.get("code")
+    said = [str(error[name]) for name in ("message", "type", "code") if error.get(name) is not None]
+    is_status = isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600
+    return (code if is_status else None), " · ".join(said)
+
+
+def reply_of(envelope: Json, model: str) -> ModelReply | None:
+    """Return the reply in a response envelope; None if it is not a completion."""
+    choice = _first(envelope.get("choices")) if isinstance(envelope, dict) else None
+    message = choice.get("message") if choice is not None else None
+    if choice is None or not isinstance(message, dict):
+        return None
+    content, finish = message.get("content"), _text(choice, "finish_reason")
+    logprobs = choice.get("logprobs")
+    return ModelReply(
+        text=content if isinstance(content, str) else _joined(content),
+        model=_text(envelope, "model") or model,
+        usage=usage_of(envelope.get("usage")),
+        reasoning=_text(message, "reasoning_content") or _text(message, "reasoning"),
+        finish_reason=finish,
+        refusal=refusal_of(_text(message, "refusal"), finish),
+        request_id=_text(envelope, "id"),
+        tokens=_tokens(logprobs) if logprobs else (),
+    )
+
+
+def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
+    """Return the tokens of a reply with their log-probabilities; empty if one of them has none."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(content, list):
+        return ()
+    pairs = [(one.get("token"), one.get("logprob")) for one in content if isinstance(one, dict)]
+    found = tuple((t, float(p)) for t, p in pairs if isinstance(t, str) and isinstance(p, int | float))
+    return found if len(found) == len(content) else ()
+
+
+def refusal_of(refusal: str | None, finish_reason: str | None) -> str | None:
+    """Return the refusal text in a message; None if it is not a refusal."""
+    if refusal:
+        return refusal
+    return "the provider's content filter stopped the reply" if finish_reason == "content_filter" else None
+
+
+def usage_of(usage: Json) -> TokenUsage | None:
+    """Return the token counts in an envelope; None if there are none."""
+    if not isinstance(usage, dict):
+        return None
+    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    details = usage.get("prompt_tokens_details")
+    cached = _count(details, "cached_tokens") if isinstance(details, dict) else 0
+    return TokenUsage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=_count(usage, "total_tokens") or prompt + completion,
+        cache_creation_input_tokens=_count(usage, "cache_creation_input_tokens"),
+        cache_read_input_tokens=cached or _count(usage, "cache_read_input_tokens"),
+    )
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int:
+    count = counts.get(name)
+    return count if count and isinstance(count, int) and count >= 0 else 0
+
+
+def _first(choices: Json) -> dict[str, Any] | None:
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0]
+    return None
+
+
+def _text(given: Mapping[str, Any], name: str) -> str | None:
+    text = given.get(name)
+    return text if text and isinstance(text, str) else None
+
+
+def _joined(content: Json) -> str:
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""

@@ -1,1 +1,0 @@
-"""Comparison of two judges against the same truth, and p-value adjustment for many comparisons."""

@@ -1,1 +1,0 @@
-"""Metrics for probabilities and confidences: accuracy, calibration, ranking and abstention."""

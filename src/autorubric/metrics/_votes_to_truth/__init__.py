@@ -1,1 +1,0 @@
-"""One label per item from the votes of several raters: majority vote and the Dawid-Skene model."""

@@ -1,0 +1,105 @@
+"""Alternative annotator tests of a run, which decide whether its panel may replace a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics.audit.labelled_votes import distinct_names
+from autorubric.metrics.audit.resampled import AuditFindings
+from autorubric.metrics.core.item_scores import PANEL, Rater
+from autorubric.metrics.core.label_rows import ABSTENTION
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable
+from autorubric.metrics.correction.alt_test import AltAbstain, AltScore, AltTestResult, alt_test
+from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AltTests(AuditFindings):
+    """Alternative annotator tests of all criteria that several annotators labelled.
+
+    Attributes:
+        per_criterion: Test of each criterion, which compares numbers by distance and categories by equality.
+    """
+
+    per_criterion: Mapping[str, AltTestResult]
+
+    def blocks(self) -> list[Block]:
+        """Return the tests as content blocks for the text, HTML and LaTeX renderers, main finding first."""
+        tested = [one for one in self.per_criterion.values() if one.passed is not None]
+        opening = "No criterion could be tested: no annotator labelled 30 items that others also labelled."
+        if tested:
+            passed = sum(bool(one.passed) for one in tested)
+            opening = f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
+        table = TableBlock(
+            title="Alternative annotator test of the panel",
+            columns=(
+                "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "reason",
+            ),
+            rows=tuple(_row(name, one) for name, one in self.per_criterion.items()),
+        )  # fmt: skip
+        return [TextBlock(text=opening), table]
+
+
+def _row(name: str, one: AltTestResult) -> tuple[Cell, ...]:
+    people = sum(test.wins is not None for test in one.per_annotator.values())
+    found = one.advantage
+    rate = one.winning_rate
+    return (name, people, rate.value, found.value, found.low, found.high, one.passed, rate.reason or "")
+
+
+def run_alt_tests(
+    result: Any, dataset: Any = None, *, abstain: AltAbstain = "exclude", rng: int | np.random.Generator = 0
+) -> AltTests:
+    """Run `alt_test` on the panel's decisions for each criterion with an item that two annotators labelled.
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Dataset with the annotators' labels; the run's own dataset by default.
+        abstain: How abstentions are treated; see `alt_test`. For numbers, they are always missing.
+        rng: Seed or NumPy generator for the resampling.
+
+    Raises:
+        ArgumentError: If the table cannot be read.
+    """
+    import pandas as pd  # imported only when these tests are run
+
+    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
+    people = [rater for rater in table.raters if rater[0] == "human"]
+    found: dict[str, AltTestResult] = {}
+    if PANEL not in table.raters:
+        return AltTests(per_criterion=found)
+    for place, name in enumerate(distinct_names(table.criteria)):
+        numeric = table.criteria[place].level == "interval"
+        mode: AltAbstain = "exclude" if numeric else abstain
+        said = [_answers(table, place, rater, mode) for rater in people]
+        there = {rater[1]: one for rater, one in zip(people, said, strict=True) if any(map(_is_there, one))}
+        if len(there) < 2 or all(sum(map(_is_there, row)) < 2 for row in zip(*there.values(), strict=True)):
+            continue
+        score: AltScore = "rmse" if numeric else "accuracy"
+        panel = _answers(table, place, PANEL, mode)
+        found[name] = alt_test(panel, pd.DataFrame(there), score=score, abstain=mode, rng=resampling.rng)
+    return AltTests(per_criterion=found)
+
+
+def _is_there(answer: Any) -> bool:
+    return answer is not None
+
+
+def _answers(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:
+    """Return a rater's answers to a criterion by item; None if an answer is missing, failed or excluded."""
+    rows = table.rows_of(rater)
+    statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
+    rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]
+    numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
+    labels = np.where(table.status[rows] == ABSTAINED, ABSTENTION, table.label[rows])
+    given = numbers if table.criteria[place].level == "interval" else labels
+    found: list[Any] = [None] * table.n_items
+    for item, answer in zip(table.item[rows].tolist(), given.tolist(), strict=True):
+        found[item] = answer
+    return found

@@ -1,0 +1,284 @@
+"""Agreement of a judge with itself, which does not show whether the judge is right.
+
+References:
+    [1] K. Krippendorff (2004), Content analysis, 2nd ed., ch. 11: alpha over repeats is its stability.
+    [2] P. Wang et al. (2024), Large language models are not fair evaluators, ACL: positions swapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.repeat_tables import (
+    FIGURES,
+    SHARES,
+    RepeatTable,
+    consistency_figures,
+    reasons_of,
+    table_of_ratings,
+    tables_of_votes,
+)
+from autorubric.metrics.audit.resampled import (
+    FIGURE_COLUMNS,
+    AuditFindings,
+    figure_cells,
+    mean_of_defined,
+    not_a_point,
+    resampled_units,
+    said,
+)
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.item_scores import SupportsGradedRun
+from autorubric.metrics.core.label_rows import NEEDED
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.rater_tables import weighted_units
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
+from autorubric.metrics.core.scales import Array, Scale
+from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.support.frames import is_frame
+
+NOT_VALIDITY = (
+    "A judge that agrees with itself may be wrong every time: reliability is not validity. Compare it with "
+    "labels before you trust it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfConsistency(AuditFindings):
+    """Agreement among repeated answers, which measures reliability, not validity.
+
+    A unit is a question that was asked repeatedly: one criterion of one item, answered by one judge.
+
+    Attributes:
+        flip_rate: Fraction of units whose repeated answers are not all equal.
+        pairwise_agreement: Fraction of a unit's pairs of answers that are equal, averaged over units.
+        alpha: Krippendorff's alpha over the repeated answers.
+        majority_share: Fraction of a unit's answers that equal its most common answer, averaged over units.
+        within_sd: Standard deviation within units (root of the mean variance); only for numbers.
+        position_consistency: Fraction of pairs of answers given in different orders that are equal, averaged
+            over units.
+        order_effect: The same fraction for pairs given in the same order, minus `position_consistency`: the
+            agreement lost because the order changes.
+        majority_shares: Majority shares, each paired with the number of units that have it; sorted by share.
+        n_units: Number of units with at least two answers.
+        n_repeats: Largest number of answers in a unit.
+        per_criterion: Results of each criterion; filled only in the entries of `per_judge`.
+        per_judge: Results of each judge of a run or long table. The statistics above are then means over
+            judges, and a judge's statistics are means over its criteria.
+    """
+
+    flip_rate: Estimate
+    pairwise_agreement: Estimate
+    alpha: Estimate
+    majority_share: Estimate
+    within_sd: Estimate
+    position_consistency: Estimate
+    order_effect: Estimate
+    majority_shares: tuple[tuple[float, int], ...]
+    n_units: int
+    n_repeats: int
+    per_criterion: Mapping[str, SelfConsistency] = field(default_factory=dict)
+    per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
+
+    def blocks(self) -> list[Block]:
+        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
+        rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
+        blocks: list[Block] = [
+            TextBlock(text=consistency_sentence(self)),
+            TableBlock(
+                title=f"Self-consistency over {self.n_units} units, up to {self.n_repeats} repeats",
+                columns=("figure", *FIGURE_COLUMNS),
+                rows=rows,
+            ),
+            TableBlock(
+                title="Number of units by share of the most common answer",
+                columns=("majority share", "units"),
+                rows=self.majority_shares,
+            ),
+        ]
+        for title, parts in (("Judges", self.per_judge), ("Criteria", self.per_criterion)):
+            if parts:
+                blocks.append(_parts_table(title, parts))
+        return [*blocks, TextBlock(title="Warnings", text=NOT_VALIDITY)]
+
+
+def _parts_table(title: str, parts: Mapping[str, SelfConsistency]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.n_units, *(getattr(one, figure).value for figure in FIGURES))
+        for name, one in parts.items()
+    ]
+    return TableBlock(title=title, columns=(("name", "units", *FIGURES.values())), rows=tuple(rows))
+
+
+def self_consistency(
+    ratings: Any,
+    dataset: Any = None,
+    *,
+    scale: Scale | None = None,
+    order: Any = None,
+    cluster: Iterable[Any] | None = None,
+    **intervals: Unpack[ResamplingArguments],
+) -> SelfConsistency:
+    """Measure how consistently a judge repeats its answers: flip rate, alpha and order effect.
+
+    Reliability is not validity: a judge may repeat the same wrong answer, and a judge that always prefers the
+    candidate shown first is perfectly consistent within one order. Abstentions and failures count as missing,
+    and units with fewer than two answers are excluded (`no_repeats` if no unit remains).
+    `position_consistency` and `order_effect` (Wang et al. 2024) are undefined if orders are unknown or all
+    the same (`no_order`); `order_effect` also requires answers in the same order. `within_sd` requires
+    numbers (`not_comparable`), and alpha (Krippendorff 2004) requires answers that vary (`single_class`).
+
+    Args:
+        ratings: One judge's labels or numbers, shape `(n_units, n_repeats)`, where None and NaN are missing;
+            or an `EvalResult` or a long table of labels (such as a DataFrame with a column `item_id`,
+            `criterion` or `rater`) in which judges answered in several samples or orders.
+        dataset: Dataset with the run's criteria; the run's own dataset by default.
+        scale: Declared categories, for a table of ratings. None treats numbers as numeric (interval-level
+            alpha) and other labels as nominal.
+        order: Presentation order of the candidates for each rating, same shape as `ratings`; None if unknown.
+        cluster: Cluster id of each unit; units in a cluster are resampled together.
+        **intervals: `confidence_level`, `n_resamples` (number of item resamples) and `rng`.
+
+    Raises:
+        ArgumentError: If `ratings` has none of these forms, or a run is passed with options for a table.
+    """
+    resampling = Resampling(**intervals).fixed()
+    ratings = _held(ratings)
+    if not _is_result(ratings):
+        if dataset is not None:
+            raise ArgumentError("dataset can only be passed with a run or a long table of labels")
+        table = table_of_ratings(ratings, scale, order, cluster)
+        return _found([table], resampling)[0]
+    if scale is not None or order is not None or cluster is not None:
+        raise ArgumentError("scale, order and cluster can only be passed with a table of ratings")
+    tables = tables_of_votes(table_of(ratings, dataset))
+    return _by_judge(tables, resampling)
+
+
+def _held(ratings: Any) -> Any:
+    """Return an iterator as a list, so that its first row can be inspected, and others unchanged."""
+    return list(ratings) if isinstance(ratings, Iterator) else ratings
+
+
+def _is_result(ratings: Any) -> bool:
+    """Return whether the argument is a run or a long table, whose rows have keys, rather than ratings."""
+    if isinstance(ratings, VotesTable | SupportsGradedRun):
+        return True
+    if is_frame(ratings):
+        return any(name in ratings.columns for name in NEEDED)
+    return isinstance(ratings, list | tuple) and bool(ratings) and isinstance(ratings[0], Mapping)
+
+
+def _by_judge(tables: Sequence[RepeatTable], resampling: Resampling) -> SelfConsistency:
+    judges = list(dict.fromkeys(table.judge for table in tables))
+    groups = [[at for at, table in enumerate(tables) if table.judge == judge] for judge in judges]
+    found = _found(tables, resampling, groups)
+    whole, by_judge, by_table = found[0], found[1 : 1 + len(groups)], found[1 + len(groups) :]
+    per_judge = {
+        judge: _with(one, per_criterion={tables[at].criterion: by_table[at] for at in group})
+        for judge, one, group in zip(judges, by_judge, groups, strict=True)
+    }
+    return _with(whole, per_judge=per_judge)
+
+
+def _with(one: SelfConsistency, **parts: Mapping[str, SelfConsistency]) -> SelfConsistency:
+    own = {name: getattr(one, name) for name in SelfConsistency.__dataclass_fields__}
+    return SelfConsistency(**(own | parts))
+
+
+def _found(
+    tables: Sequence[RepeatTable], resampling: Resampling, groups: Sequence[Sequence[int]] | None = None
+) -> list[SelfConsistency]:
+    """Compute the statistics over all tables, each group and each table, or of one table if not grouped."""
+    n_items = max((int(table.item.max(initial=-1)) + 1 for table in tables), default=0)
+    used = np.zeros(n_items, dtype=bool)
+    for table in tables:
+        used[table.item[(table.codes >= 0).sum(1) >= 2]] = True
+    figures = [consistency_figures(table, n_items) for table in tables]
+    places = np.flatnonzero(used)
+
+    def compute(drawn: Array) -> Array:
+        weights = _spread(drawn, places, n_items)
+        each = np.stack([figure(weights) for figure in figures] or [_none(len(drawn))])
+        if groups is None:
+            return np.asarray(each[0])
+        by_group = np.stack(
+            [mean_of_defined(each[list(group)], axis=0) for group in groups] or [_none(len(drawn))]
+        )
+        parts = [mean_of_defined(by_group, axis=0)[None]]
+        parts += [by_group, each] if groups else []
+        return np.concatenate(parts).transpose(1, 0, 2).reshape(len(drawn), -1)
+
+    members = [list(range(len(tables)))] if groups is None else [list(range(len(tables))), *groups]
+    members += [] if groups is None else [[at] for at in range(len(tables))]
+    kinds = [reasons_of([tables[at] for at in one]) for one in members]
+    sizes = [_n_units([tables[at] for at in one]) for one in members]
+    flat = resampled_units(
+        weighted_units(len(places), None) if len(places) else None,
+        compute,
+        resampling,
+        list(FIGURES.values()) * len(members),
+        n=[size for size in sizes for _ in FIGURES],
+        reasons=[reason for kind in kinds for reason in kind],
+    )
+    level = resampling.confidence_level
+    flat = [not_a_point(one, len(places), level) if one.method.startswith(SHARES) else one for one in flat]
+    width = len(FIGURES)
+    return [
+        _one(flat[at * width : (at + 1) * width], [tables[table] for table in one])
+        for at, one in enumerate(members)
+    ]
+
+
+def _spread(drawn: Array, places: Array, n_items: int) -> Array:
+    """Expand the weights of the items drawn to weights of all items."""
+    if len(places) == n_items:
+        return drawn
+    weights = np.zeros((len(drawn), n_items))
+    weights[:, places] = drawn
+    return weights
+
+
+def _none(rows: int) -> Array:
+    return np.full((rows, len(FIGURES)), np.nan)
+
+
+def _n_units(tables: Sequence[RepeatTable]) -> int:
+    return sum(int(np.count_nonzero((table.codes >= 0).sum(1) >= 2)) for table in tables)
+
+
+def _one(figures: Sequence[Estimate], tables: Sequence[RepeatTable]) -> SelfConsistency:
+    shares = np.concatenate([np.zeros(0), *(_majority_shares(table.codes) for table in tables)])
+    seen, units = np.unique(np.round(shares, 12), return_counts=True)
+    named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
+    return SelfConsistency(
+        **named,
+        majority_shares=tuple(zip(seen.tolist(), units.tolist(), strict=True)),
+        n_units=_n_units(tables),
+        n_repeats=max((int((table.codes >= 0).sum(1).max(initial=0)) for table in tables), default=0),
+    )
+
+
+def _majority_shares(codes: Array) -> Array:
+    """Return the share of the most common answer for each unit with at least two answers."""
+    kept = codes[(codes >= 0).sum(1) >= 2]
+    if not len(kept):
+        return np.zeros(0)
+    alike = np.stack([(kept == kept[:, [at]]).sum(1) * (kept[:, at] >= 0) for at in range(kept.shape[1])])
+    return np.asarray(alike.max(0) / (kept >= 0).sum(1))
+
+
+def consistency_sentence(found: SelfConsistency) -> str:
+    """Summarise how often repeated answers differ."""
+    if found.flip_rate.value is None:
+        return "Self-consistency is undefined: no question was asked twice."
+    return (
+        f"Flip rate: {said(found.flip_rate)} over {found.n_units} units with up to {found.n_repeats} answers "
+        "each. The flip rate does not show whether the answers are right."
+    )

@@ -1,0 +1,372 @@
+"""Analysis of a rubric's criteria: variation, discrimination, redundancy, and reliability of the total.
+
+References:
+    [1] F. M. Lord, M. R. Novick (1968), Statistical theories of mental test scores, ch. 15: corrected
+        item-total correlation.
+    [2] T. L. Kelley (1939), The selection of upper and lower groups for the validation of test items, Journal
+        of Educational Psychology 30, 17-24.
+    [3] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3).
+    [4] L. J. Cronbach, P. Schönemann, D. McKie (1965), Alpha coefficients for stratified-parallel tests,
+        Educational and Psychological Measurement 25, 291-312.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.item_results import (
+    CriterionAnalysis,
+    ItemAnalysis,
+    RedundantPair,
+    RubricWeights,
+    WeightSensitivity,
+    item_scores_under,
+    weights_of,
+)
+from autorubric.metrics.audit.labelled_votes import distinct_names, order_by_id
+from autorubric.metrics.audit.resampled import mean_of_defined, ratio, resampled, resampled_units
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.intervals import mean_ends, wilson
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.resampling import Resampling, Units
+from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.figures.correlation import kendall_tau_b, pearson
+from autorubric.metrics.figures.icc import cronbach_alpha
+
+_TAU = "Kendall's tau-b between scores with original and perturbed weights"
+_TIED = 1e-12
+
+
+def weight_sensitivity(
+    values: Array, weights: Array, spread: float, n_draws: int, resampling: Resampling
+) -> WeightSensitivity:
+    """Compare item scores with those under weights multiplied by e^(spread z), with z standard normal."""
+    size = values.shape[1]
+    scores = item_scores_under(values, weights, np.ones((size, 1)))[:, 0]
+    drawn = np.exp(spread * resampling.generator().standard_normal((size, n_draws)))
+    perturbed = item_scores_under(values, weights, drawn)
+    taus = np.array([_tau(scores, column).value for column in perturbed.T], dtype=float)
+    return WeightSensitivity(
+        spread=spread,
+        tau=_summary(taus, scores, resampling),
+        top_kept=_top_kept(scores, perturbed),
+        n_draws=n_draws,
+    )
+
+
+def _summary(taus: Array, scores: Array, resampling: Resampling) -> Estimate:
+    tail = (1 - resampling.confidence_level) / 2
+    method = f"{_TAU}; quantiles over random weight sets, {resampling.confidence_level:.0%}"
+    n, defined = int(np.count_nonzero(~np.isnan(scores))), taus[~np.isnan(taus)]
+    if not len(defined):
+        return Estimate.undefined("too_few_units" if n < 2 else "no_variance", n=n, method=method)
+    low, high = np.quantile(defined, (tail, 1 - tail))
+    return Estimate(float(defined.mean()), float(low), float(high), None, n, method)
+
+
+def _top_kept(scores: Array, perturbed: Array) -> Estimate:
+    there = ~np.isnan(scores)
+    if np.count_nonzero(there) < 2 or not perturbed.shape[1]:
+        return Estimate.undefined(
+            "too_few_units", n=int(np.count_nonzero(there)), method="weight sets that keep the best item"
+        )
+    first = scores[there] >= scores[there].max() - _TIED
+    still = perturbed[there] >= perturbed[there].max(0) - _TIED
+    return wilson(int((still & first[:, None]).any(0).sum()), perturbed.shape[1])
+
+
+def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
+    """Compute Kendall's tau-b between the item scores with and without one criterion."""
+    size = values.shape[1]
+    keep = np.ones((size, 2))
+    keep[criterion, 1] = 0.0
+    scores = item_scores_under(values, weights, keep)
+    return _tau(scores[:, 0], scores[:, 1])
+
+
+def _tau(scores: Array, others: Array) -> Estimate:
+    # Rounding makes scores equal that differ only by the order of summation.
+    return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)
+
+
+_STRATIFIED_ALPHA = "Cronbach's alpha, stratified by the rubric's groups"
+
+
+def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
+    """Estimate Cronbach's alpha over columns with any value; items that lack a value are excluded."""
+    answered = ~np.isnan(values).all(axis=0)
+    if interval:
+        return cronbach_alpha(values[:, answered], confidence_level=confidence_level)
+    return cronbach_alpha(values[:, answered], ci=None)
+
+
+def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resampling) -> Estimate:
+    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, where σ² are variances of sums.
+
+    The alpha of a group with one criterion is taken as 0.
+    """
+    answered = np.asarray(~np.isnan(values).all(axis=0))
+    kept = values[:, answered]
+    rows = kept[~np.isnan(kept).any(axis=1)]
+    named = [name for name, there in zip(strata, answered, strict=True) if there]
+    groups = list(dict.fromkeys(named))
+    if len(groups) < 2 or len(groups) == len(named):
+        return Estimate.undefined("not_comparable", n=len(rows), method=_STRATIFIED_ALPHA)
+    size = rows.shape[1]
+    centred = rows - rows.mean(0) if len(rows) else rows
+    products = (centred[:, :, None] * centred[:, None, :]).reshape(len(rows), size * size)
+    sums = np.column_stack([np.ones(len(rows)), centred, products])
+    members = [np.array([name == group for name in named]) for group in groups]
+
+    def compute(totals: Array) -> Array:
+        n, first = totals[:, 0], totals[:, 1 : 1 + size]
+        safe = np.maximum(n, 1.0)[:, None, None]
+        covariance = (
+            totals[:, 1 + size :].reshape(-1, size, size) - first[:, :, None] * first[:, None, :] / safe
+        )
+        unexplained = np.zeros(len(totals))
+        for member in members:
+            part = covariance[:, member][:, :, member]
+            whole, own = part.sum((1, 2)), np.trace(part, axis1=1, axis2=2)
+            m = int(member.sum())
+            # σ² (1 - α) with α = m / (m - 1) (1 - own / whole).
+            unexplained += whole if m < 2 else whole - m / (m - 1) * (whole - own)
+        return (1 - ratio(unexplained, covariance.sum((1, 2))))[:, None]
+
+    return resampled(sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance")[0]
+
+
+TAIL = 0.27
+"""Share of the items in the upper and the lower group, which is Kelley's optimum for normal scores."""
+
+FEWEST_PAIRS = 10
+"""Minimum number of common items of a redundant pair, since few items may correlate by chance."""
+
+
+def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
+    """Return the pass rate with Wilson's interval, or the mean value with a t interval."""
+    kept = values[~np.isnan(values)]
+    n_missing = len(values) - len(kept)
+    if not len(kept):
+        return Estimate.undefined("no_values", method="mean value", n_missing=n_missing)
+    if binary:
+        return wilson(int(kept.sum()), len(kept), confidence_level=confidence_level)
+    ends = mean_ends(kept, np.arange(len(kept)), confidence_level)
+    method = f"mean value; t, {confidence_level:.0%}"
+    reason = None if ends.low is not None else "too_few_units" if ends.se is None else "no_variance"
+    low, high = (
+        (None, None) if ends.low is None or ends.high is None else (max(0.0, ends.low), min(1.0, ends.high))
+    )
+    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)  # type: ignore[arg-type]
+
+
+def rest_means(values: Array) -> Array:
+    """Return the mean of each item's other criteria for each criterion, shape `(n_items, n_criteria)`."""
+    there = ~np.isnan(values)
+    filled = np.where(there, values, 0.0)
+    total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
+    return ratio(total - filled, (count - there).astype(float))
+
+
+def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
+    """Return the mean value among the best 27% of items minus that among the worst.
+
+    Items tied at the cut-off are included with equal fractional weight.
+    """
+    method = f"mean among the best {TAIL:.0%} of items - mean among the worst {TAIL:.0%}"
+    kept = ~(np.isnan(values) | np.isnan(totals))
+    n = int(np.count_nonzero(kept))
+    # Identical items form one unit with a count, because few distinct values occur.
+    alike, counts = np.unique(
+        np.column_stack([np.round(totals[kept], 12), values[kept]]), axis=0, return_counts=True
+    )
+    seen, place = np.unique(alike[:, 0], return_inverse=True)
+    place, x = place.reshape(-1), alike[:, 1]
+
+    def compute(weights: Array) -> Array:
+        tied = _by_place(weights, place, len(seen))
+        share = _edge_shares(tied)
+        mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
+        low, high = (weights * one[:, place] for one in (share, mirrored))
+        return (ratio(high @ x, high.sum(1)) - ratio(low @ x, low.sum(1)))[:, None]
+
+    units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
+    reason = "no_variance" if n else "no_values"
+    return resampled_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
+
+
+def _by_place(weights: Array, place: Array, size: int) -> Array:
+    flat = (np.arange(len(weights))[:, None] * size + place).reshape(-1)
+    counted = np.bincount(flat, weights=weights.reshape(-1), minlength=len(weights) * size)
+    return np.asarray(counted.reshape(-1, size))
+
+
+def _edge_shares(tied: Array) -> Array:
+    """Return the share of each group of tied items that lies within the first 27% of the weight."""
+    wanted = TAIL * tied.sum(1, keepdims=True)
+    before = np.cumsum(tied, axis=1) - tied
+    return np.asarray(np.clip((wanted - before) / np.where(tied > 0, tied, 1.0), 0.0, 1.0))
+
+
+def redundant_pairs(
+    values: Array, names: Sequence[str], threshold: float, confidence_level: float
+) -> tuple[RedundantPair, ...]:
+    """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
+    n, r = _correlation_matrix(values)
+    found = []
+    for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
+        correlation = pearson(values[:, a], values[:, b], confidence_level=confidence_level)
+        found.append(RedundantPair(first=names[a], second=names[b], correlation=correlation))
+    return tuple(sorted(found, key=lambda one: -abs(one.correlation.value or 0.0)))
+
+
+def _correlation_matrix(values: Array) -> tuple[Array, Array]:
+    """Return the number of common items and Pearson's r for every pair of columns; r is 0 if undefined."""
+    there = (~np.isnan(values)).astype(float)
+    # Centring keeps constant columns from varying by rounding.
+    centre = np.where(
+        there.sum(0) > 0, np.where(there > 0, values, 0.0).sum(0) / np.maximum(there.sum(0), 1), 0.0
+    )
+    x = np.where(there > 0, values - centre, 0.0)
+    n = there.T @ there
+    first, square, safe = x.T @ there, (x * x).T @ there, np.maximum(n, 1.0)
+    product = x.T @ x - first * first.T / safe
+    left, right = square - first**2 / safe, square.T - first.T**2 / safe
+    room = np.sqrt(np.maximum(left, 0.0) * np.maximum(right, 0.0))
+    return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)
+
+
+def item_analysis(
+    result: Any,
+    dataset: Any = None,
+    *,
+    rater: str = "panel",
+    redundant_from: float = 0.7,
+    spread: float = 0.25,
+    n_draws: int = 200,
+    rng: int | np.random.Generator = 0,
+) -> ItemAnalysis:
+    """Analyse a rubric's criteria: discrimination, redundancy, sensitivity to weights, and reliability.
+
+    All results use one rater's decisions as values in [0, 1]; criteria that have no values are listed in
+    `dead`. Penalty values (negative weights) are reversed to 1 - value wherever criteria are combined.
+
+    - Discrimination is the correlation between a criterion and the mean of the item's other criteria (Lord
+      and Novick 1968), and the criterion's mean among the best 27% of items minus its mean among the worst
+      27% (Kelley 1939). Items are ordered by mean value; ties at the cut-off are included in part.
+    - A pair of criteria is redundant if they have at least ten items in common and |r| is at least
+      `redundant_from`.
+    - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight
+      is multiplied by e^(spread z), where z is standard normal.
+    - Reliability is Cronbach's alpha over items that have every value, unweighted and weighted as in the
+      score, and alpha stratified by the rubric's groups (Cronbach, Schönemann and McKie 1965). Alpha is
+      undefined if fewer than two items have every value (`too_few_units`), e.g. because rubrics differ.
+
+    Scores are Σ w v / Σ positive w, with nested weights multiplied out. Gates, conditions and bonuses, which
+    weights cannot express, are ignored and reported in `notes`. If a label table has no dataset, all criteria
+    have equal weights. A mean of no values is undefined (`no_values`), a criterion that does not vary has no
+    correlation (`no_variance`), and a single criterion cannot be compared with others (`no_pairs`).
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Dataset with the rubrics; the run's own dataset by default.
+        rater: Rater whose values are used: `panel`, `truth`, or the name of a judge.
+        redundant_from: Minimum |r| of a redundant pair, in (0, 1].
+        spread: Size of the random weight changes; 0.25 changes weights by about a quarter.
+        n_draws: Number of random weight sets.
+        rng: Seed or NumPy generator for the resamples and random weights.
+
+    Raises:
+        ArgumentError: If the rater is unknown, or an option is out of range.
+    """
+    if not 0.0 < redundant_from <= 1.0:
+        raise ArgumentError(f"redundant_from must be greater than 0 and at most 1; got {redundant_from!r}")
+    if spread < 0 or n_draws < 1:
+        raise ArgumentError(f"spread must be at least 0 and n_draws at least 1; got {spread!r}, {n_draws!r}")
+    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
+    order = order_by_id(table.item_ids)
+    weights = weights_of(result, dataset, table)
+    weights = replace(weights, by_item=weights.by_item[order])
+    values = _values_of(table, _rater(table, rater))[order]
+    turned = np.where(weights.of_criterion < 0, 1 - values, values)
+    names = distinct_names(table.criteria)
+    reversal = weights.of_criterion < 0
+    criteria = _criteria(table, values, turned, weights, resampling)
+    level = resampling.confidence_level
+    return ItemAnalysis(
+        rater=rater,
+        n_items=int(np.count_nonzero(~np.isnan(values).all(axis=1))) if values.size else 0,
+        criteria=criteria,
+        redundant=redundant_pairs(turned, names, redundant_from, level),
+        threshold=float(redundant_from),
+        dead=tuple(one.name for one in criteria if one.dead is not None),
+        weights=weight_sensitivity(values, weights.by_item, float(spread), n_draws, resampling),
+        alpha=alpha_of(turned, confidence_level=level),
+        weighted_alpha=alpha_of(turned * np.abs(weights.of_criterion), confidence_level=level),
+        stratified_alpha=stratified_alpha(
+            turned, [weights.group.get(at, name) for at, name in enumerate(names)], resampling
+        ),
+        notes=_notes(weights, bool(reversal.any())),
+    )
+
+
+def _rater(table: VotesTable, name: str) -> Rater:
+    found: Rater = {"panel": PANEL, "truth": TRUTH}.get(name, ("judge", name))
+    if name not in ("panel", "truth") and found not in table.raters:
+        raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
+    return found
+
+
+def _values_of(table: VotesTable, rater: Rater) -> Array:
+    values = np.full((table.n_items, len(table.criteria)), np.nan)
+    if rater in table.raters:
+        rows = table.rows_of(rater)
+        values[table.item[rows], table.criterion[rows]] = table.value[rows]
+    return values
+
+
+def _criteria(
+    table: VotesTable, values: Array, turned: Array, weights: RubricWeights, resampling: Resampling
+) -> tuple[CriterionAnalysis, ...]:
+    level, rest, totals = resampling.confidence_level, rest_means(turned), mean_of_defined(turned)
+    found = []
+    for at, (criterion, name) in enumerate(zip(table.criteria, distinct_names(table.criteria), strict=True)):
+        found.append(
+            CriterionAnalysis(
+                name=name,
+                level=criterion.level,
+                weight=float(weights.of_criterion[at]) if weights.known else None,
+                mean=mean_of(values[:, at], level, binary=criterion.level == "binary"),
+                discrimination=pearson(rest[:, at], turned[:, at], confidence_level=level),
+                upper_lower=upper_lower(turned[:, at], totals, resampling),
+                alpha_without=alpha_of(np.delete(turned, at, axis=1), interval=False),
+                tau_without=tau_without(values, weights.by_item, at),
+                dead=_dead(values[:, at]),
+            )
+        )
+    return tuple(found)
+
+
+def _dead(values: Array) -> Reason | None:
+    kept = values[~np.isnan(values)]
+    if not len(kept):
+        return "no_values"
+    return "no_variance" if float(np.ptp(kept)) <= 1e-12 else None
+
+
+def _notes(weights: RubricWeights, turned: bool) -> tuple[str, ...]:
+    notes = []
+    if not weights.known:
+        notes.append("no rubric is available, so all criteria have the same weight")
+    if weights.simplified:
+        notes.append("gates, conditions and bonuses are ignored in the scores compared here")
+    if turned:
+        notes.append("penalties are reversed (1 - value) in correlations and alpha, but not in means")
+    return tuple(notes)

@@ -1,0 +1,232 @@
+"""Paired estimates from one set of resampled items, and the base class of audit results."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
+from autorubric.metrics.core.estimation import DEGENERATE_SHARE
+from autorubric.metrics.core.intervals import t_quantile, wilson_ends
+from autorubric.metrics.core.rater_tables import row_units
+from autorubric.metrics.core.resampling import Resampling, Units, replicates
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.support.blocks import Block, Cell, card, render_latex, render_text
+
+ComputeMany: TypeAlias = Callable[[Array], Array]
+"""A function from sums of shape `(r, d)` to statistics of shape `(r, m)`; NaN if undefined."""
+
+
+def resampled(
+    sums: Array,
+    compute: ComputeMany,
+    resampling: Resampling,
+    method: str,
+    *,
+    n: int | Sequence[int],
+    reason: Reason,
+) -> list[Estimate]:
+    """Estimate each statistic with its percentile interval over resampled items.
+
+    Args:
+        sums: Contribution of each item, shape `(n_items, d)`.
+        compute: The statistics as a function of the sums.
+        resampling: Options of the intervals.
+        method: Description of the statistics.
+        n: Number of observations for all statistics or for each.
+        reason: Reason for statistics that are undefined.
+    """
+    m = compute(np.zeros((1, sums.shape[1]))).shape[1]
+    sizes = [n] * m if isinstance(n, int) else list(n)
+    units = units_of(sums) if len(sums) else None
+    return resampled_units(units, compute, resampling, [method] * m, n=sizes, reasons=[reason] * m)
+
+
+_MERGED_UP_TO = 128
+"""Maximum number of sums per item for which identical items are merged; with more, sorting is too slow."""
+
+
+def units_of(sums: Array) -> Units:
+    """Return items as units; identical items become one unit with a count if that saves draws."""
+    if sums.shape[1] > _MERGED_UP_TO:
+        return row_units(sums, None)
+    alike, first, counts = np.unique(sums, axis=0, return_index=True, return_counts=True)
+    if 2 * len(alike) > len(sums):
+        return row_units(sums, None)
+    # First occurrence does not depend on the order of columns (judges, criteria).
+    order = np.argsort(first)
+    return Units(counts=counts[order].astype(np.int64), n=len(sums), sums=alike[order])
+
+
+def resampled_units(
+    units: Units | None,
+    compute: ComputeMany,
+    resampling: Resampling,
+    methods: Sequence[str],
+    *,
+    n: Sequence[int],
+    reasons: Sequence[Reason],
+) -> list[Estimate]:
+    """Estimate each statistic with its percentile interval over resampled units; undefined without units."""
+    about = list(zip(methods, n, reasons, strict=True))
+    if units is None:
+        return [Estimate.undefined(reason, n=size, method=method) for method, size, reason in about]
+    values = compute(units.total()[None, :])[0]
+    if units.size < 2:
+        return [
+            Estimate.undefined(reason, n=size, method=method)
+            if math.isnan(value)
+            else Estimate(float(value), n=size, method=method, reason="too_few_units")
+            for value, (method, size, reason) in zip(values, about, strict=True)
+        ]
+    drawn = replicates(units, compute, resampling.n_resamples, resampling.generator())
+    text = (
+        f"percentile bootstrap, {resampling.confidence_level:.0%}, {units.size} items, "
+        f"{resampling.n_resamples} resamples"
+    )
+    return [
+        estimate_of(float(value), drawn[:, at], resampling, f"{method}; {text}", n=size, reason=reason)
+        for at, (value, (method, size, reason)) in enumerate(zip(values, about, strict=True))
+    ]
+
+
+def estimate_of(
+    value: float, drawn: Array, resampling: Resampling, method: str, *, n: int, reason: Reason
+) -> Estimate:
+    """Return an estimate with the percentile interval of its resamples, unless they are all equal."""
+    if math.isnan(value):
+        return Estimate.undefined(reason, n=n, method=method)
+    defined = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(defined)
+    if undefined > DEGENERATE_SHARE * len(drawn):
+        return Estimate(value, n=n, method=method, reason="degenerate_resamples")
+    tail = (1 - resampling.confidence_level) / 2
+    low, high = np.quantile(defined, (tail, 1 - tail))
+    text = f"{method}; undefined resamples: {undefined}" if undefined else method
+    if is_rounding(float(high - low), max(abs(value), 1.0)):
+        # Identical items do not show how unseen items vary.
+        return Estimate(value, n=n, method=text, reason="no_variance")
+    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
+    return Estimate(value, float(low), float(high), se, n, text)
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """Return the quotient; NaN where the denominator is not positive."""
+    there = denominator > 0
+    return np.where(there, numerator / np.where(there, denominator, 1.0), np.nan)
+
+
+def mean_of_defined(values: Array, axis: int = -1) -> Array:
+    """Average the values that are not NaN; NaN if there are none."""
+    there = ~np.isnan(values)
+    return ratio(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
+
+
+def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: tuple[int, int]) -> Array:
+    """Sum values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
+    flat = np.bincount(
+        item * shape[1] + criterion,
+        weights=np.where(np.isnan(values), 0.0, values),
+        minlength=shape[0] * shape[1],
+    )
+    return flat.reshape(shape)
+
+
+def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
+    """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom.
+
+    There is no interval if all values are equal.
+    """
+    there = ~np.isnan(values)
+    kept, members = values[there], np.unique(item[there], return_inverse=True)[1].reshape(-1)
+    text = f"{method}; t interval over items, {confidence_level:.0%}"
+    if not len(kept):
+        return Estimate.undefined("no_pairs", method=text)
+    mean, effects = influences(kept, members)
+    if len(effects) < 2:
+        return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
+    se = clustered_error(effects)
+    if is_rounding(se, float(np.abs(kept).max())):
+        return Estimate(mean, n=len(kept), method=text, reason="no_variance")
+    half = t_quantile(confidence_level, len(effects) - 1) * se
+    return Estimate(mean, mean - half, mean + half, se, len(kept), text)
+
+
+def influences(values: Array, members: Codes) -> tuple[float, Array]:
+    """Return the mean and the contribution of each cluster's deviations to it, shape `(n_clusters,)`."""
+    mean = float(values.mean())
+    return mean, np.bincount(members, weights=values - mean) / len(values)
+
+
+def clustered_error(effects: Array) -> float:
+    """Return the standard error of a mean from its clusters' contributions, with factor C / (C - 1)."""
+    size = len(effects)
+    return math.sqrt(float((effects**2).sum()) * size / (size - 1))
+
+
+def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estimate:
+    """Return a share that is 0 or 1 in every resample with the score interval of one observation per unit."""
+    if share.value not in (0.0, 1.0) or n_units < 2 or share.reason != "no_variance":
+        return share
+    low, high = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))
+    return replace(
+        share, low=low, high=high, method=f"{share.method}; score interval (value 0 or 1)", reason=None
+    )
+
+
+class AuditFindings(ABC):
+    """Base class of frozen results that consist of `Estimate` objects."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def blocks(self) -> list[Block]:
+        """Return the results as blocks for a renderer."""
+
+    def summary(self) -> str:
+        """Return the results as plain text."""
+        return render_text(self.blocks())
+
+    def _repr_html_(self) -> str:
+        return card(self.blocks())
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX `tabular` environments, which require the booktabs package."""
+        return render_latex(self.blocks())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-serialisable data without NaN."""
+        found: dict[str, Any] = plain(self)
+        return found
+
+
+def plain(value: Any) -> Any:
+    """Convert dataclasses, mappings and sequences to dicts and lists, recursively."""
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+FIGURE_COLUMNS = ("estimate", "low", "high", "n", "reason")
+"""Headings of the columns that `figure_cells` fills."""
+
+
+def figure_cells(figure: Estimate) -> tuple[Cell, ...]:
+    """Return an estimate as table cells: value, low, high, n, and the reason if something is missing."""
+    return figure.value, figure.low, figure.high, figure.n, figure.reason or ""
+
+
+def said(found: Estimate) -> str:
+    """Format an estimate with its interval, if it has one."""
+    if found.low is None or found.high is None:
+        return f"{found:.3f}"
+    return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"

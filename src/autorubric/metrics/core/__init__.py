@@ -1,0 +1,1 @@
+"""What all metrics share: estimates, scales, tables of votes, resampling."""

@@ -1,0 +1,452 @@
+"""Columns with missing values, contingency tables, and proportions of correct answers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.resampling import CodedOptions, Units
+from autorubric.metrics.core.scales import (
+    MISSING,
+    Array,
+    CategoricalScale,
+    Codes,
+    Interval,
+    Scale,
+    as_sequence,
+    infer_scale,
+    is_missing,
+)
+from autorubric.support.frames import as_pandas, is_frame
+
+Rows: TypeAlias = "npt.NDArray[Any] | list[Sequence[Any]]"
+"""A 2-D array, or rows of equal length."""
+
+_PLAIN = "biufUS"
+"""Dtype kinds that are kept. Arrays of all other kinds are converted to object arrays."""
+
+
+def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows:
+    """Read the rows of a table; the column names and index of a DataFrame are dropped.
+
+    Args:
+        table: DataFrame, 2-D array, or iterable of rows.
+        what: Name of the argument, for error messages.
+        shape: Description of the expected shape, for error messages.
+
+    Raises:
+        ArgumentError: If `table` is not a table, or its rows differ in length.
+    """
+    if is_frame(table):
+        return _of_frame(as_pandas(table))
+    if isinstance(table, np.ndarray):
+        if table.ndim != 2:
+            raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
+        return _unmasked(table) if isinstance(table, np.ma.MaskedArray) else table
+    if isinstance(table, str | bytes | Mapping) or not isinstance(table, Iterable):
+        raise ArgumentError(
+            f"{what} must be a table of shape {shape} (DataFrame, array or rows); got {type(table).__name__}"
+        )
+    rows: list[Sequence[Any]] = [_row(row, what, shape) for row in table]
+    widths = sorted({len(row) for row in rows})
+    if len(widths) > 1:
+        raise ArgumentError(
+            f"all rows of {what} must have the same length, with None for gaps; got lengths {widths}"
+        )
+    return rows
+
+
+def _unmasked(table: Any) -> npt.NDArray[Any]:
+    return np.asarray(np.where(np.ma.getmaskarray(table), None, table.data.astype(object)))
+
+
+def _row(row: Any, what: str, shape: str) -> Any:
+    if isinstance(row, str | bytes | Mapping) or not isinstance(row, Iterable):
+        raise ArgumentError(f"{what} must be a table of shape {shape} with lists as rows; got row {row!r}")
+    if isinstance(row, np.ndarray) and row.ndim != 1:
+        raise ArgumentError(f"{what} must be a table of shape {shape}; got a row of shape {row.shape}")
+    return row if isinstance(row, list | tuple | np.ndarray) else list(row)
+
+
+def _of_frame(frame: Any) -> npt.NDArray[Any]:
+    """Return the values of a DataFrame. Types without a numpy dtype, such as categories, become objects."""
+    array = np.asarray(frame.to_numpy())
+    return array if array.dtype.kind in _PLAIN else np.asarray(frame.to_numpy(dtype=object))
+
+
+def numeric_column(values: Iterable[Any], what: str) -> Array:
+    """Convert the values to floats of shape `(n,)`, NaN where missing.
+
+    Raises:
+        ArgumentError: If a value is infinite or not a number.
+    """
+    column = as_sequence(values, what)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iufb":
+        numbers = column.astype(float)
+    else:
+        numbers = np.array([_number(value, what) for value in column], dtype=float)
+    if np.isinf(numbers).any():
+        raise ArgumentError(f"{what} must contain finite numbers, with None for missing values")
+    return numbers
+
+
+def _number(value: Any, what: str) -> float:
+    if is_missing(value):
+        return float("nan")
+    if isinstance(value, str | bytes):
+        raise ArgumentError(f"{what} must contain numbers, with None for missing values; got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{what} contains {value!r}, which is not a number: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPairs:
+    """The complete pairs of two columns of numbers.
+
+    Attributes:
+        truth: Values of truth, shape `(n,)`.
+        pred: Values of pred, shape `(n,)`.
+        cluster: Cluster of each pair, 0..C-1 without gaps; None if each pair is a unit.
+        n_missing: Number of incomplete pairs that were dropped.
+    """
+
+    truth: Array
+    pred: Array
+    cluster: Codes | None
+    n_missing: int
+
+    @property
+    def n(self) -> int:
+        """Number of pairs."""
+        return len(self.truth)
+
+
+def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
+    """Return the complete pairs of two columns.
+
+    Raises:
+        ArgumentError: If the lengths differ, or a value is not a number.
+    """
+    left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
+    if len(left) != len(right):
+        raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
+    both = ~(np.isnan(left) | np.isnan(right))
+    members = None if cluster is None else np.unique(cluster[both], return_inverse=True)[1].reshape(-1)
+    return NumberPairs(left[both], right[both], members, int(both.size - np.count_nonzero(both)))
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Labels encoded as positions on one scale.
+
+    Attributes:
+        codes: One array per rater, each of shape `(n,)`.
+        scale: The declared or inferred scale; None for integer codes.
+        size: Number of categories; 0 if there are no labels.
+        declared: Whether the caller declared the categories.
+    """
+
+    codes: tuple[Codes, ...]
+    scale: CategoricalScale | None
+    size: int
+    declared: bool
+
+
+def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> Coded:
+    """Encode columns of labels on one scale, declared or inferred from all columns.
+
+    Raises:
+        ArgumentError: If both scale and labels are passed, the scale has no categories, or a label is not on
+            the scale.
+    """
+    sequences = [as_sequence(column, "labels") for column in columns]
+    if labels is not None:
+        if scale is not None:
+            raise ArgumentError("pass either scale or labels, not both")
+        return Coded(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
+    if isinstance(scale, Interval):
+        raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
+    levels = [_levels(column) for column in sequences]
+    used = scale or infer_scale(label for seen, _ in levels for label in seen)
+    if used is None:
+        return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
+    codes = tuple(_place(used.encode(seen), where) for seen, where in levels)
+    return Coded(codes, used, used.size, scale is not None)
+
+
+def _levels(column: Any) -> tuple[list[Any], Codes | None]:
+    """Return the distinct labels and the index of each label; sequences are returned whole, without index."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        seen, where = _distinct(column)
+        return seen.tolist(), where
+    return list(column), None
+
+
+def _distinct(column: Any) -> tuple[Any, Codes]:
+    """Return the sorted distinct values and the index of each value, without sorting dense integers."""
+    if column.size and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
+        low = int(column.min())
+        span = int(column.max()) - low + 1
+        if span <= column.size:
+            marks = np.zeros(span, dtype=bool)
+            offsets = column.astype(np.int64, copy=False) - low
+            marks[offsets] = True
+            return np.flatnonzero(marks) + low, (np.cumsum(marks) - 1)[offsets]
+    seen, where = np.unique(column, return_inverse=True)
+    return seen, where.reshape(-1)
+
+
+def _place(codes: Codes, where: Codes | None) -> Codes:
+    return codes if where is None else codes[where]
+
+
+def _bare_codes(column: Any, size: int) -> Codes:
+    codes = np.asarray(column)
+    if codes.dtype.kind not in "iu":
+        filled = [MISSING if is_missing(code) else code for code in codes.tolist()]
+        wrong = [code for code in filled if not isinstance(code, Real) or not float(code).is_integer()]
+        if wrong:
+            raise ArgumentError(
+                f"with labels={size}, labels must be integer codes 0..{size - 1}, or -1 or None if missing; "
+                f"got {wrong[0]!r}. Use scale= for other kinds of labels"
+            )
+        codes = np.array(filled, dtype=np.int64)
+    if codes.size and (codes.min() < MISSING or codes.max() >= size):
+        wrong = codes[(codes < MISSING) | (codes >= size)][0]
+        raise ArgumentError(f"code {int(wrong)} is outside 0..{size - 1} (-1 means missing)")
+    return codes.astype(np.int64, copy=False)
+
+
+def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
+    """Return the clusters numbered from 0, shape `(n,)`.
+
+    Raises:
+        ArgumentError: If the number of ids differs from the number of units, or an id is missing.
+    """
+    if cluster is None:
+        return None
+    ids = as_sequence(cluster, "cluster")
+    if len(ids) != n:
+        raise ArgumentError(f"cluster has {len(ids)} ids for {n} units; pass one id per unit")
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        return np.unique(ids, return_inverse=True)[1].reshape(-1)
+    numbers: dict[Any, int] = {}
+    try:
+        codes = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
+    except TypeError as error:
+        raise ArgumentError(f"cluster ids must be hashable: {error}") from None
+    for one, number in numbers.items():
+        if is_missing(one):
+            raise ArgumentError(
+                f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); pass an id for "
+                "every unit, and a unique id for a unit that belongs to no cluster"
+            )
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """A K × K table with truth in the rows, and its resampling units.
+
+    Attributes:
+        units: Sampling units, whose sums are the cells of the table, row by row.
+        size: Number of categories K; 0 if there are no labels.
+        scale: The declared or inferred scale; None for integer codes and tables without a scale.
+        declared: Whether the caller declared the categories.
+        n_missing: Number of pairs dropped because a label was missing.
+    """
+
+    units: Units
+    size: int
+    scale: CategoricalScale | None
+    declared: bool
+    n_missing: int = 0
+
+    @property
+    def table(self) -> Array:
+        """Counts of the label pairs, shape `(K, K)`."""
+        return self.units.total().reshape(self.size, self.size)
+
+
+def read_pair(
+    truth: Iterable[Any] | None,
+    pred: Iterable[Any] | None,
+    table: Any,
+    scale: Scale | None,
+    options: CodedOptions,
+) -> TableInput:
+    """Return the contingency table of two raters from their labels or from counts.
+
+    Raises:
+        ArgumentError: If neither or both forms are passed, the lengths differ, or the counts are invalid.
+    """
+    if table is not None:
+        if truth is not None or pred is not None or options.cluster is not None:
+            raise ArgumentError("pass either table or both truth and pred; table cannot be used with cluster")
+        return _read_table(table, scale, options.labels)
+    if truth is None or pred is None:
+        raise ArgumentError("pass truth and pred, or table")
+    coded = encode((truth, pred), scale, options.labels)
+    left, right = coded.codes
+    if len(left) != len(right):
+        raise ArgumentError(f"truth has {len(left)} labels but pred has {len(right)}; lengths must match")
+    units, n_missing = table_units(left, right, coded.size, cluster_codes(options.cluster, len(left)))
+    return TableInput(units, coded.size, coded.scale, coded.declared, n_missing)
+
+
+def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> tuple[Units, int]:
+    """Return the units of the table of two code columns, and the number of dropped pairs."""
+    both = (left >= 0) & (right >= 0)
+    n_missing = int(both.size - np.count_nonzero(both))
+    if n_missing:
+        left, right = left[both], right[both]
+    cells = left * size + right
+    if cluster is None:
+        return Units(counts=np.bincount(cells, minlength=size * size), n=len(cells)), n_missing
+    members = np.unique(cluster[both] if n_missing else cluster, return_inverse=True)[1].reshape(-1)
+    n_clusters = int(members.max()) + 1 if members.size else 0
+    flat = np.bincount(members * size * size + cells, minlength=n_clusters * size * size)
+    sums = flat.reshape(n_clusters, size * size).astype(float)
+    return Units(
+        counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True
+    ), n_missing
+
+
+def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:
+    counts = np.asarray(table, dtype=float)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not counts.size:
+        raise ArgumentError(f"table must have shape (K, K), with truth in the rows; got {counts.shape}")
+    if not np.all(np.isfinite(counts)) or np.any(counts < 0) or np.any(counts != np.round(counts)):
+        raise ArgumentError("table must contain only non-negative integers")
+    if isinstance(scale, Interval):
+        raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
+    size = len(counts)
+    declared = labels if scale is None else scale.size
+    if declared is not None and declared != size:
+        raise ArgumentError(f"table is {size} × {size}, but the scale has {declared} categories")
+    cells = counts.reshape(-1).astype(np.int64)
+    return TableInput(Units(counts=cells, n=int(cells.sum())), size, scale, True)
+
+
+class OneAgainstRest(NamedTuple):
+    """Counts of one category against all others, as arrays of shape `(...)`."""
+
+    tp: Array
+    fp: Array
+    fn: Array
+    tn: Array
+
+
+def one_against_rest(table: Array, positive: int) -> OneAgainstRest:
+    """Count true positives, false positives, false negatives and true negatives of category `positive`."""
+    tp = table[..., positive, positive]
+    fp = table[..., :, positive].sum(-1) - tp
+    fn = table[..., positive, :].sum(-1) - tp
+    return OneAgainstRest(tp, fp, fn, table.sum((-1, -2)) - tp - fp - fn)
+
+
+def divide(numerator: Array, denominator: Array) -> Array:
+    """Divide the numerator by the denominator; NaN where the denominator is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(denominator == 0, np.nan, numerator / denominator)
+
+
+def hits(table: Array) -> Array:
+    """Compute the number of correct answers, the sum of the diagonal."""
+    return np.asarray(np.trace(table, axis1=-2, axis2=-1))
+
+
+def accuracy_of(table: Array) -> Array:
+    """Compute the accuracy, the proportion on the diagonal."""
+    return divide(hits(table), table.sum((-1, -2)))
+
+
+def precision_of(table: Array, positive: int) -> Array:
+    """Compute the precision TP / (TP + FP)."""
+    cells = one_against_rest(table, positive)
+    return divide(cells.tp, cells.tp + cells.fp)
+
+
+def recall_of(table: Array, positive: int) -> Array:
+    """Compute the recall TP / (TP + FN)."""
+    cells = one_against_rest(table, positive)
+    return divide(cells.tp, cells.tp + cells.fn)
+
+
+def specificity_of(table: Array, positive: int) -> Array:
+    """Compute the specificity TN / (TN + FP)."""
+    cells = one_against_rest(table, positive)
+    return divide(cells.tn, cells.tn + cells.fp)
+
+
+def f1_of(table: Array, positive: int) -> Array:
+    """Compute F1, 2 TP / (2 TP + FP + FN)."""
+    cells = one_against_rest(table, positive)
+    return divide(2 * cells.tp, 2 * cells.tp + cells.fp + cells.fn)
+
+
+def negative_agreement_of(table: Array, positive: int) -> Array:
+    """Compute the negative agreement 2 TN / (2 TN + FP + FN)."""
+    cells = one_against_rest(table, positive)
+    return divide(2 * cells.tn, 2 * cells.tn + cells.fp + cells.fn)
+
+
+def balanced_accuracy_of(table: Array) -> Array:
+    """Compute the mean recall over the classes that occur in the truth; NaN if there are fewer than two."""
+    support = table.sum(-1)
+    there = support != 0
+    recalls = np.where(there, divide(np.diagonal(table, axis1=-2, axis2=-1), support), 0)
+    n_classes = there.sum(-1)
+    return divide(recalls.sum(-1), np.where(n_classes < 2, 0, n_classes))
+
+
+def macro_f1_of(table: Array) -> Array:
+    """Compute the mean one-against-rest F1 over the classes that occur in the truth or the predictions."""
+    both = table.sum(-1) + table.sum(-2)
+    there = both != 0
+    scores = np.where(there, divide(2 * np.diagonal(table, axis1=-2, axis2=-1), both), 0)
+    return divide(scores.sum(-1), there.sum(-1))
+
+
+def macro_precision_of(table: Array) -> Array:
+    """Compute the mean one-against-rest precision over the classes that occur in the predictions."""
+    return _mean_share(table, table.sum(-2))
+
+
+def macro_recall_of(table: Array) -> Array:
+    """Compute the mean one-against-rest recall over the classes that occur in the truth."""
+    return _mean_share(table, table.sum(-1))
+
+
+def _mean_share(table: Array, of: Array) -> Array:
+    there = of != 0
+    shares = np.where(there, divide(np.diagonal(table, axis1=-2, axis2=-1), of), 0)
+    return divide(shares.sum(-1), there.sum(-1))
+
+
+def mcc_of(table: Array) -> Array:
+    """Compute Gorodkin's R_K; NaN if the truth or the predictions are constant."""
+    rows, columns = table.sum(-1), table.sum(-2)
+    n = rows.sum(-1)
+    covariance = n * hits(table) - (rows * columns).sum(-1)
+    spread = (n * n - (rows**2).sum(-1)) * (n * n - (columns**2).sum(-1))
+    return divide(covariance, np.sqrt(spread))
+
+
+def near(size: int, k: int) -> Array:
+    """Return a 0/1 mask of the cells of a K × K table that are at most k places off the diagonal."""
+    places = np.arange(size)
+    return np.asarray(np.abs(places[:, None] - places[None, :]) <= k, dtype=float)
+
+
+def adjacent_accuracy_of(table: Array, k: int = 1) -> Array:
+    """Compute the proportion of pairs at most k places off the diagonal."""
+    return divide((table * near(table.shape[-1], k)).sum((-1, -2)), table.sum((-1, -2)))

@@ -1,0 +1,379 @@
+"""Computation of estimates and their intervals from a metric and its sampling units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
+from autorubric.metrics.core.intervals import (
+    Ends,
+    expanded_tail,
+    logit_t_ends,
+    normal_quantile,
+    t_quantile,
+    wilson_ends,
+)
+from autorubric.metrics.core.resampling import (
+    CiMethod,
+    Compute,
+    IntervalOptions,
+    Units,
+    influence,
+    jackknife,
+    replicates,
+)
+from autorubric.metrics.core.scales import Array
+
+DEGENERATE_SHARE = 0.5
+"""Proportion of undefined resamples above which a bootstrap gives no interval."""
+
+FEWEST_CLUSTERS = 12
+"""Smallest number of clusters with which the smoothed bootstrap has a coverage of at least .93 at a
+confidence level of .95, as measured by `benchmarks.clustered_kappa`."""
+
+Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
+"""A function from (metric, units, value, confidence level) to the limits of an interval in closed form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A metric as a function of sums over units, with the settings of its intervals.
+
+    Attributes:
+        name: Display name.
+        compute: Function from sums of shape `(..., d)` to values of shape `(...)`. It returns NaN for
+            undefined values and emits no warnings.
+        reason: Function from sums to the reason why the metric is undefined.
+        bounds: Smallest and largest possible value.
+        auto: Method used for `ci="auto"`.
+        auto_clustered: Method used for `ci="auto"` if the units are clusters.
+        analytic: Function that computes the interval in closed form.
+        trials: Function from sums to the denominator of a proportion; None for other metrics.
+        on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set.
+    """
+
+    name: str
+    compute: Compute
+    reason: Callable[[Array], Reason]
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    auto: CiMethod = "smoothed"
+    auto_clustered: CiMethod = "smoothed"
+    analytic: Analytic
+    trials: Compute | None = None
+    on_table: bool = True
+
+
+def estimate(
+    figure: Figure, units: Units, options: IntervalOptions, *, n_missing: int = 0, note: str = ""
+) -> Estimate:
+    """Compute the metric over the units, with the interval requested in the options."""
+    return estimates([figure], units, options, n_missing=n_missing, notes=[note])[0]
+
+
+def estimates(
+    figures: Sequence[Figure],
+    units: Units,
+    options: IntervalOptions,
+    *,
+    n_missing: int = 0,
+    notes: Sequence[str] = (),
+) -> list[Estimate]:
+    """Compute several metrics over the same units and resamples; see `estimate`."""
+    methods = [_method(figure, units, options) for figure in figures]
+    total = units.total()[None, :]
+    values = [float(figure.compute(total)[0]) if units.n else math.nan for figure in figures]
+    drawn: dict[int, Array] = {}
+    for smooth in (True, False) if options.ci is not None and units.size > 1 else ():
+        group = [
+            at
+            for at, method in enumerate(methods)
+            if not math.isnan(values[at]) and method != "analytic" and (method == "smoothed") == smooth
+        ]
+        if group:
+            computes = [figures[at].compute for at in group]
+            rows = _replicates_of_all(units, computes, options, smooth=smooth)
+            drawn.update(zip(group, rows, strict=True))
+    return [
+        _estimate(
+            figure,
+            units,
+            options,
+            _EstimateParts(f"{figure.name}{f' ({note})' if note else ''}", method, value, drawn.get(at)),
+            n_missing,
+        )
+        for at, (figure, method, value, note) in enumerate(
+            zip(figures, methods, values, notes or [""] * len(figures), strict=True)
+        )
+    ]
+
+
+class _EstimateParts(NamedTuple):
+    """A metric whose interval is not yet computed; `drawn` contains its values in the resamples."""
+
+    name: str
+    method: CiMethod
+    value: float
+    drawn: Array | None
+
+
+def _replicates_of_all(
+    units: Units, computes: Sequence[Compute], options: IntervalOptions, *, smooth: bool
+) -> Array:
+    """Compute each metric in each resample, shape `(n_figures, n_resamples)`."""
+
+    def compute(sums: Array) -> Array:
+        return np.stack([one(sums) for one in computes], axis=-1)
+
+    return replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth).T
+
+
+def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
+    auto = figure.auto_clustered if units.clustered else figure.auto
+    method: CiMethod = auto if options.ci in ("auto", None) else options.ci
+    if method == "smoothed" and not figure.on_table:
+        raise ArgumentError(
+            f"ci='smoothed' needs a finite number of categories, unlike {figure.name}; use ci='percentile'"
+        )
+    return method
+
+
+def _estimate(
+    figure: Figure, units: Units, options: IntervalOptions, found: _EstimateParts, n_missing: int
+) -> Estimate:
+    name, method, value, _ = found
+    if math.isnan(value):
+        reason: Reason | None = figure.reason(units.total()) if units.n else "no_pairs"
+        return Estimate(None, n=units.n, method=name, reason=reason, n_missing=n_missing)
+    if options.ci is None:
+        return Estimate(value, n=units.n, method=name, n_missing=n_missing)
+    what = f"{units.size} clusters" if units.clustered else f"{units.size} units"
+    undefined = 0
+    if method == "analytic":
+        ends = figure.analytic(figure, units, value, options.confidence_level)
+        text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
+    else:
+        ends, undefined = _bootstrap(figure, units, options, found)
+        text = (
+            f"{name}; {method} bootstrap, {options.confidence_level:.0%}, {what}, "
+            f"{options.n_resamples} resamples"
+        )
+    if undefined:
+        text += f"; undefined resamples: {undefined}"
+    if method == "smoothed" and units.clustered and units.size < FEWEST_CLUSTERS:
+        text += f"; warning: with fewer than {FEWEST_CLUSTERS} clusters, coverage may be below nominal"
+    reason = None
+    if ends.low is None:
+        reason = "degenerate_resamples" if undefined else "too_few_units"
+    elif _certain(ends, value):
+        # Identical units carry no information about unobserved units.
+        ends, reason = _NOTHING, "no_variance"
+    return Estimate(value, *ends, units.n, text, reason, n_missing)
+
+
+_NOTHING = Ends(None, None, None)
+
+
+def _certain(ends: Ends, value: float) -> bool:
+    """Return whether the width of an interval is only rounding error."""
+    assert ends.low is not None and ends.high is not None
+    return is_rounding(ends.high - ends.low, max(abs(value), 1.0))
+
+
+def _bootstrap(
+    figure: Figure, units: Units, options: IntervalOptions, found: _EstimateParts
+) -> tuple[Ends, int]:
+    drawn = found.drawn
+    if drawn is None:
+        return _NOTHING, 0
+    defined = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(defined)
+    if undefined > DEGENERATE_SHARE * len(drawn):
+        return _NOTHING, undefined
+    tails = (1 - options.confidence_level) / 2
+    if found.method == "smoothed" and units.clustered:
+        tails = expanded_tail(options.confidence_level, _degrees_of_freedom(figure, units))
+    quantiles: tuple[float, float] | None = (tails, 1 - tails)
+    if found.method == "bca":
+        quantiles = bca_quantiles(defined, found.value, units, figure.compute, options.confidence_level)
+    if quantiles is None:
+        return _NOTHING, undefined
+    low, high = np.quantile(defined, quantiles)
+    if found.method == "smoothed" and units.clustered:
+        # The added cluster shifts the draws: neither limit is closer to the value than to their median.
+        shift = found.value - float(np.median(defined))
+        low = max(figure.bounds[0], low + min(shift, 0.0))
+        high = min(figure.bounds[1], high + max(shift, 0.0))
+    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
+    return Ends(float(low), float(high), se), undefined
+
+
+def _degrees_of_freedom(figure: Figure, units: Units) -> float:
+    """Compute the degrees of freedom of the variance over clusters, from 1 to C - 1.
+
+    The formula is 2C / (k - (C - 3)/(C - 1)), where k is the kurtosis of the clusters' effects [1]. It gives
+    C - 1 for normal effects, and less if a few clusters dominate. Effects without closed form have C - 1.
+
+    References:
+        [1] B. O'Neill (2014), Some useful moment results in sampling problems, The American Statistician
+            68(4), 282-296.
+    """
+    n = units.size
+    if figure.analytic is not delta:
+        return n - 1
+    effects = influence(units, figure.compute)
+    spread = float((units.counts * effects**2).sum())
+    if is_rounding(math.sqrt(spread)):
+        return n - 1
+    kurtosis = n * float((units.counts * effects**4).sum()) / spread**2
+    return min(n - 1.0, max(1.0, 2 * n / (kurtosis - (n - 3) / (n - 1))))
+
+
+def bca_quantiles(
+    drawn: Array, value: float, units: Units, compute: Compute, confidence_level: float
+) -> tuple[float, float] | None:
+    """Compute quantile levels corrected for bias and acceleration [1]; None if the jackknife is undefined.
+
+    References:
+        [1] B. Efron (1987), Better bootstrap confidence intervals, JASA 82(397), 171-185.
+    """
+    left_out = jackknife(units, compute)
+    counts = np.where(np.isnan(left_out), 0, units.counts)
+    if counts.sum() < 2:
+        return None
+    deviation = np.average(left_out[counts > 0], weights=counts[counts > 0]) - left_out[counts > 0]
+    kept = counts[counts > 0]
+    spread = float((kept * deviation**2).sum())
+    acceleration = float((kept * deviation**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    # Half of the ties count as below; otherwise an unbiased discrete metric would look biased.
+    below = (float(np.count_nonzero(drawn < value)) + 0.5 * float(np.count_nonzero(drawn == value))) / len(
+        drawn
+    )
+    bias = float(ndtri(min(max(below, 0.5 / len(drawn)), 1 - 0.5 / len(drawn))))
+    quantile = normal_quantile(confidence_level)
+    shifted = [bias + (bias + z) / (1 - acceleration * (bias + z)) for z in (-quantile, quantile)]
+    low, high = (float(ndtr(z)) for z in shifted)
+    return low, high
+
+
+def _delta_se(figure: Figure, units: Units) -> float | None:
+    n_units = units.size
+    if n_units < 2:
+        return None
+    effects = influence(units, figure.compute)
+    variance = float((units.counts * effects**2).sum())
+    return math.sqrt(variance * (n_units / (n_units - 1) if units.clustered else 1.0))
+
+
+def delta(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the large-sample interval by the delta method, truncated at the bounds.
+
+    With C clusters it uses t quantiles with C - 1 degrees of freedom. For Cohen's kappa, the variance is the
+    non-null variance of Fleiss, Cohen and Everitt (1969).
+    """
+    se = _delta_se(figure, units)
+    if se is None:
+        return _NOTHING
+    quantile = (
+        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
+    )
+    low, high = figure.bounds
+    return Ends(max(low, value - quantile * se), min(high, value + quantile * se), se)
+
+
+def proportion(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute Wilson's interval with the proportion's denominator or, with clusters, `logit_t`."""
+    if not units.clustered:
+        trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
+        low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
+        return Ends(low, high, math.sqrt(value * (1 - value) / trials))
+    return logit_t(figure, units, value, confidence_level)
+
+
+def logit_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the logit-t interval of a proportion over the two or more units in its denominator."""
+    held = units.counts
+    if figure.trials is not None and units.sums is not None:
+        held = np.where(figure.trials(units.sums) > 0, units.counts, 0)
+    size = int(held.sum())
+    if size < 2:
+        return _NOTHING
+    effects = influence(units, figure.compute)
+    se = math.sqrt(float((units.counts * effects**2).sum()) * size / (size - 1))
+    return Ends(*logit_t_ends(value, se, size, confidence_level), se)
+
+
+def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
+    """Return a function that computes intervals on Fisher's z scale from the variance of z at (value, n)."""
+
+    def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+        if units.clustered:
+            raise ArgumentError(f"{figure.name} has no analytic interval for clusters; use ci='percentile'")
+        of_z = variance(value, units.n)
+        if of_z is None:
+            return _NOTHING
+        return z_ends(value, math.sqrt(of_z), normal_quantile(confidence_level))
+
+    return ends
+
+
+def z_ends(value: float, se_z: float, quantile: float) -> Ends:
+    """Compute a correlation's interval from its standard error on Fisher's z scale; at ±1 it is a point."""
+    if is_rounding(1 - abs(value)):
+        return Ends(value, value, 0.0)
+    centre = math.atanh(value)
+    se = se_z * (1 - value * value)
+    return Ends(math.tanh(centre - quantile * se_z), math.tanh(centre + quantile * se_z), se)
+
+
+def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the interval on Fisher's z scale from the delta-method error, which accounts for clusters."""
+    se = _delta_se(figure, units)
+    if se is None:
+        return _NOTHING
+    if is_rounding(1 - abs(value)):
+        return Ends(value, value, 0.0)
+    quantile = (
+        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
+    )
+    return z_ends(value, se / (1 - value * value), quantile)
+
+
+def square(sums: Array, size: int) -> Array:
+    """Reshape sums of cells, stored row by row, to tables."""
+    return sums.reshape(*sums.shape[:-1], size, size)
+
+
+def share_figure(
+    name: str, size: int, of: Callable[[Array], Array], trials: Callable[[Array], Array], reason: Reason
+) -> Figure:
+    """Return the `Figure` of a proportion, with a Wilson interval or, for clusters, a logit-t interval."""
+    return Figure(
+        name=name,
+        compute=lambda sums: of(square(sums, size)),
+        reason=lambda sums: reason,
+        bounds=(0.0, 1.0),
+        auto="analytic",
+        auto_clustered="analytic",
+        analytic=proportion,
+        trials=lambda sums: trials(square(sums, size)),
+    )
+
+
+def smooth_figure(
+    name: str, size: int, of: Callable[[Array], Array], reason: Reason, low: float = 0.0
+) -> Figure:
+    """Return the `Figure` of a smooth function of the cells, with a smoothed bootstrap interval."""
+    return Figure(
+        name=name,
+        compute=lambda sums: of(square(sums, size)),
+        reason=lambda sums: reason,
+        bounds=(low, 1.0),
+        analytic=delta,
+    )

@@ -1,0 +1,270 @@
+"""Scores of an item from its truth, the panel and each judge, and the runs that metrics accept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, VerdictCounts
+from autorubric.datasets.item import TruthRule
+from autorubric.errors import ArgumentError
+from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.policies import CannotAssessConfig, RubricGroup
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.score import Entry, apply_conditions, entry_of, score_tree
+from autorubric.scoring.votes import Decision
+from autorubric.support.objects import Json
+
+RaterKind: TypeAlias = Literal["judge", "panel", "human", "truth"]
+Rater: TypeAlias = tuple[RaterKind, str]
+"""Kind and name. The kind is needed because a judge may be named `panel`."""
+
+PANEL: Rater = ("panel", "panel")
+TRUTH: Rater = ("truth", "truth")
+
+_SKIP = CannotAssessConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredItem:
+    """An item with its labels and reports.
+
+    Attributes:
+        root: Criteria of the item, in their groups.
+        truth: Ground-truth labels by criterion name.
+        reports: Criterion reports by criterion name.
+    """
+
+    root: RubricGroup
+    truth: Mapping[str, Answer | None]
+    reports: Mapping[str, EnsembleCriterionReport]
+
+
+def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
+    """Compute the normalised scores of the truth, the panel and each judge.
+
+    All scores use the criteria that have a label and whose dependencies all have labels. A criterion labelled
+    NA or CANNOT_ASSESS does not count in the score of the truth. A score is None if there is nothing to
+    score, for example if a judge gave no answer. The result is empty without labels.
+    """
+    answers = {name: answer for name, answer in item.truth.items() if answer is not None}
+    labelled = _grounded(item.root.leaves, answers)
+    if not labelled:
+        return {}
+    scores: dict[Rater, float | None] = {TRUTH: _truth_score(item.root, labelled, answers)}
+    reports = {c.name or "": item.reports.get(c.name or "") for c in labelled}
+    judges = dict.fromkeys(judge for report in reports.values() if report for judge in report.judge_decisions)
+    for judge in judges:
+        decisions = {name: r.judge_decisions.get(judge) if r else None for name, r in reports.items()}
+        entries = {name: _judge_entry(judge, report) for name, report in reports.items()}
+        scores["judge", judge] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+    entries = {name: _panel_entry(report) for name, report in reports.items()}
+    decisions = {name: report.decision if report else None for name, report in reports.items()}
+    scores[PANEL] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+    return scores
+
+
+def _grounded(criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]) -> list[BaseCriterion]:
+    """Return the criteria that have a label, and whose dependencies all have labels."""
+    conditions = {c.name or "": c.when.criterion for c in criteria if c.when is not None}
+
+    def has_ground(name: str) -> bool:
+        passed: set[str] = set()
+        while name in answers and name in conditions and name not in passed:
+            passed.add(name)
+            name = conditions[name]
+        return name in answers
+
+    return [c for c in criteria if has_ground(c.name or "")]
+
+
+def _truth_score(
+    root: RubricGroup, labelled: list[BaseCriterion], answers: Mapping[str, Answer]
+) -> float | None:
+    decisions = {
+        name: Decision(status="abstained" if answers[name].abstains else "answered", answer=answers[name])
+        for name in (c.name or "" for c in labelled)
+    }
+    applied = apply_conditions(labelled, decisions, _SKIP)
+    return _score(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled})
+
+
+def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
+    return score_tree(root, entries).score
+
+
+def _any_judged(entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]) -> bool:
+    """Return whether any value in the score comes from a vote and not just from unreadable replies."""
+    return any(
+        entries[name].value is not None
+        and decision is not None
+        and decision.status in ("answered", "abstained")
+        and not decision.assumed
+        for name, decision in decisions.items()
+    )
+
+
+def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
+    return Entry.of(report.score_value, report.decision) if report else Entry(None, None)
+
+
+def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
+    """Return a judge's entry in its own score; without a decision, the panel's entry without a value."""
+    own = report.judge_decisions.get(judge) if report else None
+    if own is None:
+        return _panel_entry(report)._replace(value=None)
+    return Entry.of(_judge_value(own, report), own)
+
+
+def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> float | None:
+    """Return the value of a judge's decision in its own score.
+
+    The value of an abstention depends on the grader's policy; it is taken from the panel if the panel also
+    abstained, otherwise it is None.
+    """
+    if report is None or decision.status == "answered":
+        return decision.value
+    return report.score_value if decision.status == report.status == "abstained" else None
+
+
+def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+    """Return the tree with leaves of these names replaced; criteria with new names are added to the root."""
+    leaves = {leaf.name or "": leaf for leaf in root.leaves}
+    if all(leaves.get(name) is criterion for name, criterion in criteria.items()):
+        return root
+    placed = _replaced(root, criteria)
+    homeless = [criterion for name, criterion in criteria.items() if name not in leaves]
+    return RubricGroup(root.name, (*placed.criteria, *homeless))
+
+
+def _replaced(group: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+    members = [
+        _replaced(one, criteria) if isinstance(one, RubricGroup) else criteria.get(one.name or "", one)
+        for one in group.criteria
+    ]
+    return RubricGroup(group.name, tuple(members), group.weight)
+
+
+class IdentifiedItem(Protocol):
+    """An item with an optional id and a submission."""
+
+    @property
+    def id(self) -> str | None:
+        """Id of the item; None if its position serves as the id."""
+        ...
+
+    @property
+    def submission(self) -> Json:
+        """Submission that was graded."""
+        ...
+
+
+class SupportsGradedItem(Protocol):
+    """The grading result of an item."""
+
+    @property
+    def item_idx(self) -> int:
+        """Position of the item in the graded dataset."""
+        ...
+
+    @property
+    def item(self) -> IdentifiedItem:
+        """Item that was graded."""
+        ...
+
+    @property
+    def report(self) -> EnsembleEvaluationReport | None:
+        """Report on the item; None if grading raised an error."""
+        ...
+
+
+@runtime_checkable
+class SupportsGradedRun(Protocol):
+    """A run with one result per item."""
+
+    @property
+    def item_results(self) -> Sequence[SupportsGradedItem]:
+        """Results of the graded items."""
+        ...
+
+
+@runtime_checkable
+class LabelledDataset(Protocol):
+    """A dataset with rubrics and labels."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """Items of the dataset, in order."""
+        ...
+
+    def item_id(self, i: int, /) -> str:
+        """Return the id of item `i`."""
+        ...
+
+    def get_item_rubric(self, i: int, /) -> Rubric:
+        """Return the rubric of item `i`."""
+        ...
+
+    def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
+        """Return the labels of item `i` by criterion name; None if it has no labels."""
+        ...
+
+    def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
+        """Return the ratings of item `i` by rater and criterion name."""
+        ...
+
+
+@runtime_checkable
+class RuledDataset(LabelledDataset, Protocol):
+    """A dataset that combines the labels of several raters by a truth rule."""
+
+    def with_truth(self, rule: TruthRule, /) -> LabelledDataset:
+        """Return a copy of the dataset that combines labels by `rule`."""
+        ...
+
+
+def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
+    """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None.
+
+    Raises:
+        ArgumentError: If the dataset does not support truth rules, or the rule is unknown.
+    """
+    if rule is None:
+        return dataset
+    if not isinstance(dataset, RuledDataset):
+        raise ArgumentError(
+            f"truth={rule!r} needs a RubricDataset; {type(dataset).__name__} has no with_truth method"
+        )
+    return dataset.with_truth(rule)
+
+
+@runtime_checkable
+class OwnedRun(SupportsGradedRun, Protocol):
+    """A run with a reference to the dataset that it graded."""
+
+    @property
+    def dataset(self) -> LabelledDataset:
+        """Dataset that was graded."""
+        ...
+
+
+@runtime_checkable
+class CountedRun(OwnedRun, Protocol):
+    """A run with counts of its verdicts."""
+
+    @property
+    def verdicts(self) -> VerdictCounts:
+        """Verdict counts over all items."""
+        ...
+
+
+@runtime_checkable
+class FingerprintedRun(OwnedRun, Protocol):
+    """A run that records the settings, other than items and rubric, on which its decisions depend."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, Json]:
+        """Judges by id, prompts, sampling, few-shot examples, checks, aggregation and judge weights."""
+        ...

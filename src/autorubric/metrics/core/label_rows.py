@@ -1,0 +1,394 @@
+"""Long tables of labels with one row per label, and the scales on which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, get_args
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Level, Submission, VoteStatus
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater
+from autorubric.metrics.core.scales import Binary, Interval, Scale, infer_scale, is_missing
+from autorubric.metrics.core.votes_table import Cell, MeasuredCriterion, TableRows
+from autorubric.support.frames import as_pandas, is_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+LabelTable: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
+"""Rows with `item_id, criterion, rater, label` (or `value`), and optionally `rater_kind` (or `rater_type`:
+human, judge or llm, panel, truth), `sample`, `order` and `status`."""
+
+_KINDS: Mapping[str, str] = {
+    "human": "human", "judge": "judge", "llm": "judge", "panel": "panel", "truth": "truth", "gold": "truth",
+}  # fmt: skip
+NEEDED = ("item_id", "criterion", "rater")
+"""Required columns of a long table."""
+
+_READ = (
+    *NEEDED, "label", "value", "rater_kind", "rater_type", "sample", "order", "number", "status",
+)  # fmt: skip
+
+
+class LabelRow(NamedTuple):
+    """A row of a label table.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Rater who gave the label.
+        sample: Index of the rater's pass; None for a decision, or if the table does not specify it.
+        order: Order in which the candidates were shown.
+        label: Raw label from the table.
+        number: The label as a number, if the table has a separate column for it.
+        status: Status of the vote; None if the table does not specify it.
+    """
+
+    item_id: str
+    criterion: str
+    rater: Rater
+    sample: int | None
+    order: str | None
+    label: Any
+    number: float | None
+    status: str | None
+
+
+def label_rows(table: Any) -> list[LabelRow]:
+    """Read the rows of a long table.
+
+    Raises:
+        ArgumentError: If `table` is not a table, lacks a column, or has an unknown kind of rater or status.
+    """
+    table = as_pandas(table)
+    if is_frame(table) and (rows := _frame_rows(table)) is not None:
+        return rows
+    return [_row(number, row) for number, row in enumerate(_mappings(table))]
+
+
+def _frame_rows(frame: Any) -> list[LabelRow] | None:
+    """Read a DataFrame by column, parsing each distinct value once; None if it must be read by row."""
+    names = list(frame.columns)
+    if not {*NEEDED}.issubset(names) or len(set(names)) != len(names) or not {"label", "value"} & set(names):
+        return None
+    columns = {name: frame[name].tolist() for name in names if name in _READ}
+    nothing = [None] * len(frame)
+    kinds = columns.get("rater_kind", columns.get("rater_type", nothing))
+    labels = columns["label" if "label" in columns else "value"]
+    try:
+        numbers = list(
+            zip(
+                _each(labels, is_missing),
+                columns.get("number", nothing),
+                columns.get("value", nothing),
+                strict=True,
+            )
+        )
+        return list(
+            map(
+                LabelRow,
+                _each(columns["item_id"], _name),
+                _each(columns["criterion"], _name),
+                _each(list(zip(columns["rater"], kinds, strict=True)), _named_rater),
+                _each(columns.get("sample", nothing), lambda sample: _whole(0, sample)),
+                _each(columns.get("order", nothing), lambda order: None if is_missing(order) else str(order)),
+                _each(labels, lambda label: None if is_missing(label) or label == "" else label),
+                nothing if "label" not in columns else _each(numbers, lambda given: _number(*given)),
+                _each(columns.get("status", nothing), lambda status: _status(0, status)),
+            )
+        )
+    except (ArgumentError, TypeError, ValueError):
+        # Reading by row reports where an error is, and also accepts values that cannot be hashed.
+        return None
+
+
+def _each(column: list[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """Apply `read` to each value, calling it once per distinct type and value."""
+    known: dict[Any, Any] = {}
+    found = []
+    for value in column:
+        key = (value.__class__, value)
+        if key not in known:
+            known[key] = read(value)
+        found.append(known[key])
+    return found
+
+
+def _name(value: Any) -> str:
+    if is_missing(value):
+        raise ValueError("no name")
+    return str(value)
+
+
+def _named_rater(given: tuple[Any, Any]) -> Rater:
+    return _rater(0, _name(given[0]), given[1])
+
+
+def _mappings(table: Any) -> Iterator[Mapping[str, Any]]:
+    records = getattr(table, "to_dict", None)
+    rows = records("records") if callable(records) and hasattr(table, "columns") else table
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise ArgumentError(
+            "result must be an EvalResult or a table of labels (a DataFrame or rows with item_id, criterion, "
+            f"rater and label); got {type(table).__name__}"
+        )
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ArgumentError(
+                f"row {number} of the label table must be a mapping with item_id, criterion, rater and "
+                f"label; got {type(row).__name__}"
+            )
+        yield row
+
+
+def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
+    missing = [name for name in NEEDED if is_missing(row.get(name))]
+    if not ("label" in row or "value" in row):
+        missing.append("label")
+    if missing:
+        raise ArgumentError(
+            f"row {number} of the label table has no {', '.join(missing)}; columns: {list(row)!r}. "
+            "Required columns: item_id, criterion, rater and label (or value)"
+        )
+    label = row["label"] if "label" in row else row["value"]
+    return LabelRow(
+        item_id=str(row["item_id"]),
+        criterion=str(row["criterion"]),
+        rater=_rater(number, str(row["rater"]), row.get("rater_kind", row.get("rater_type"))),
+        sample=_whole(number, row.get("sample")),
+        order=None if is_missing(row.get("order")) else str(row["order"]),
+        label=None if is_missing(label) or label == "" else label,
+        number=_number(is_missing(label), row.get("number"), row.get("value")) if "label" in row else None,
+        status=_status(number, row.get("status")),
+    )
+
+
+def _number(unlabelled: bool, number: Any, value: Any) -> float | None:
+    """Return the row's number or, if it has neither a label nor a number, its value in [0, 1]."""
+    for given in (number, value) if unlabelled else (number,):
+        if not is_missing(given):
+            return float(given)
+    return None
+
+
+def _status(number: int, status: Any) -> str | None:
+    if is_missing(status):
+        return None
+    if status not in (*get_args(VoteStatus), "not_applicable"):
+        raise ArgumentError(f"row {number} of the label table has an unknown status {status!r}")
+    return str(status)
+
+
+def _rater(number: int, name: str, given: Any) -> Rater:
+    if is_missing(given) or given == "":
+        return {"truth": TRUTH, "panel": PANEL}.get(name, ("judge", name))
+    match _KINDS.get(str(given).lower()):
+        case "human":
+            return ("human", name)
+        case "judge":
+            return ("judge", name)
+        case "panel":
+            return PANEL
+        case "truth":
+            return TRUTH
+        case _:
+            raise ArgumentError(
+                f"row {number} of the label table: rater kind must be one of {list(_KINDS)}; got {given!r}"
+            )
+
+
+def _whole(number: int, sample: Any) -> int | None:
+    if is_missing(sample) or sample == "":
+        return None
+    try:
+        return int(sample)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"row {number} of the label table: sample must be an integer; got {sample!r}"
+        ) from None
+
+
+NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
+"""Upper-case labels that are not answers (unless they are on the scale), with the status of their votes."""
+
+ABSTENTION = "CANNOT_ASSESS"
+"""Label of abstentions that count as a category."""
+
+
+class Home(Protocol):
+    """A criterion of an item, with methods that parse labels and add answers to the table."""
+
+    @property
+    def level(self) -> Level: ...
+    def read(self, rows: TableRows, row: LabelRow) -> Answer | None: ...
+    def declared(self) -> Sequence[Answer]: ...
+    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None: ...
+
+
+class At(NamedTuple):
+    item: int
+    rater: Rater
+    sample: int
+    order: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _OnCriterion:
+    criterion: BaseCriterion
+
+    @property
+    def level(self) -> Level:
+        return self.criterion.level
+
+    def read(self, rows: TableRows, row: LabelRow) -> Answer | None:
+        raw = row.number if row.number is not None and self.level == "interval" else row.label
+        try:
+            return rows.parse(self.criterion, raw)
+        except ReplyError as error:
+            raise ArgumentError(f"item {row.item_id!r}, rater {row.rater[1]!r}: {error}") from None
+
+    def declared(self) -> Sequence[Answer]:
+        return self.criterion.answers()
+
+    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
+        rows.add(cell.item, self.criterion, cell.rater, answer, status, sample=cell.sample, order=cell.order)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnScale:
+    measured: MeasuredCriterion
+    scale: Scale
+
+    @property
+    def level(self) -> Level:
+        return self.measured.level
+
+    def read(self, rows: TableRows, row: LabelRow) -> Answer | None:
+        try:
+            if not isinstance(self.scale, Interval):
+                code = self.scale.code(row.label)
+                return abstention(row.label) if code < 0 else self.measured.answers[code]
+            number = float(row.label if row.number is None else row.number)
+            return Answer(code=number, value=_on_unit(number, self.scale), label=str(row.label))
+        except (ArgumentError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"item {row.item_id!r}, criterion {row.criterion!r}, rater {row.rater[1]!r}: {error}"
+            ) from None
+
+    def declared(self) -> Sequence[Answer]:
+        return self.measured.answers
+
+    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
+        place = rows.place_of(self.measured)
+        code = -1 if answer is None or answer.index is None else answer.index
+        rows.add_answer(Cell(cell.item, place, cell.rater, cell.sample, cell.order), answer, status, code)
+
+
+def _on_unit(number: float, scale: Interval) -> float | None:
+    span = scale.span
+    return None if span is None or scale.low is None else (number - scale.low) / span
+
+
+def homes_on_scales(
+    rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
+) -> tuple[dict[tuple[str, str], Home], tuple[str, ...]]:
+    """Return the `Home` of each row's criterion, and notes on inferred scales."""
+    labels: dict[str, list[Any]] = {}
+    for row in rows:
+        answers = labels.setdefault(row.criterion, [])
+        if row.status in (None, "answered"):
+            answers.append(row.label if row.number is None or row.label is not None else row.number)
+    homes: dict[str, Home] = {}
+    inferred: dict[str, list[str]] = {}
+    for name, seen in labels.items():
+        scale = scales.get(name) if isinstance(scales, Mapping) else scales
+        if scale is None:
+            scale = _inferred(seen)
+            if not isinstance(scale, Binary | None):
+                inferred.setdefault(repr(scale), []).append(name)
+        if scale is not None:
+            homes[name] = _OnScale(_measured(name, scale), scale)
+    if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
+        raise ArgumentError(f"unknown criteria {unknown!r} in scales; the table has {list(labels)!r}")
+    placed = {(row.item_id, row.criterion): homes[row.criterion] for row in rows if row.criterion in homes}
+    return placed, tuple(_note(scale, names) for scale, names in inferred.items())
+
+
+_MOST_CATEGORIES = 20
+
+
+def _inferred(labels: Sequence[Any]) -> Scale | None:
+    """Infer the scale from the labels: an `Interval` for non-integers or many distinct numbers."""
+    answers = [label for label in labels if not is_no_answer(label) and not is_missing(label)]
+    numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
+    if answers and len(numbers) == len(answers):
+        whole = all(float(one).is_integer() for one in numbers)
+        if not whole or len(set(numbers)) > _MOST_CATEGORIES:
+            return Interval()
+    return infer_scale(answers)
+
+
+def _note(scale: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        f"the scale of {', '.join(names[:3])}{more} was inferred from the observed labels as {scale}; unused "
+        "options and the order are unknown. Pass scales= to declare them"
+    )
+
+
+def is_no_answer(label: Any) -> bool:
+    return isinstance(label, str) and label.strip().upper() in NO_ANSWER
+
+
+def abstention(label: Any) -> Answer:
+    """Return an abstention with the rater's label: CANNOT_ASSESS if it is that or None, otherwise NA."""
+    said = None if label is None else str(label)
+    cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
+    return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
+
+
+def _measured(name: str, scale: Scale) -> MeasuredCriterion:
+    if isinstance(scale, Interval):
+        return MeasuredCriterion(name, "interval", ())
+    level: Level = {"Binary": "binary", "Nominal": "nominal"}.get(type(scale).__name__, "ordinal")  # type: ignore[assignment]
+    places = scale.positions
+    values: list[float | None] = [None] * scale.size
+    if places is not None and scale.size > 1:
+        values = [float((place - places.min()) / (places.max() - places.min())) for place in places]
+    answers = (
+        Answer(code=label, value=value, label=str(label), index=index)
+        for index, (label, value) in enumerate(zip(scale.labels, values, strict=True))
+    )
+    return MeasuredCriterion(name, level, tuple(answers))
+
+
+def homes_of(
+    dataset: LabelledDataset, ids: Sequence[str]
+) -> tuple[dict[tuple[str, str], Home], list[LabelRow]]:
+    """Return the criteria of each item, and the dataset's labels and ratings as rows."""
+    homes: dict[tuple[str, str], Home] = {}
+    rows: list[LabelRow] = []
+    for i, item_id in enumerate(ids):
+        submission = Submission.parse(dataset.items[i].submission)
+        for criterion in dataset.get_item_rubric(i):
+            homes[item_id, criterion.name or ""] = _OnCriterion(criterion.facing(submission))
+        said = [(TRUTH, dataset.item_truth(i) or {})]
+        said += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
+        for rater, labels in said:
+            rows += [LabelRow(item_id, n, rater, None, None, raw, None, None) for n, raw in labels.items()]
+    return homes, rows
+
+
+Homes: TypeAlias = Mapping[tuple[str, str], Home]
+"""A mapping from (item id, criterion name) to `Home`."""
+
+
+def declared_answer(home: Home, label: Any) -> Answer | None:
+    """Return the declared answer with this label, ignoring case; None if no answer matches."""
+    if not isinstance(label, str):
+        return None
+    folded = label.strip().casefold()
+    return next((one for one in home.declared() if (one.label or "").strip().casefold() == folded), None)

@@ -1,0 +1,309 @@
+"""Conversion of runs and label tables to the votes table, from which all metrics are computed."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, get_args
+
+from autorubric.criteria.values import Answer, Level
+from autorubric.datasets.item import TruthRule, truth_answer, truth_number
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.item_scores import (
+    PANEL,
+    TRUTH,
+    LabelledDataset,
+    OwnedRun,
+    Rater,
+    SupportsGradedRun,
+    with_truth_rule,
+)
+from autorubric.metrics.core.label_rows import (
+    NO_ANSWER,
+    At,
+    Home,
+    Homes,
+    LabelRow,
+    abstention,
+    declared_answer,
+    homes_of,
+    homes_on_scales,
+    is_no_answer,
+    label_rows,
+)
+from autorubric.metrics.core.read_votes import read_votes
+from autorubric.metrics.core.scales import Scale
+from autorubric.metrics.core.votes_table import DECIDED, TableRows, VotesTable
+
+
+def table_of(
+    result: Any,
+    dataset: LabelledDataset | None = None,
+    *,
+    scales: Scale | Mapping[str, Scale] | None = None,
+    truth: TruthRule | None = None,
+) -> VotesTable:
+    """Return the votes table of a run or of a long table of labels.
+
+    Three kinds of rows are added to a long table if they are missing: the truth (the dataset's labels, or
+    people's labels combined by `truth`), the decision of each judge over its samples, and the joint decision
+    of all judges. A decision is the most frequent answer, the category nearest to the mean on an ordinal
+    scale, or the mean on an interval scale. A tie gives no decision. Labels NA and CANNOT_ASSESS that are not
+    on the scale are abstentions, and INVALID is a failure.
+
+    Args:
+        result: An `EvalResult`, or a label table (see `LabelTable`).
+        dataset: Dataset with texts, rubrics and labels. None uses a run's dataset; optional for label tables.
+        scales: Scales of a long table without a dataset: one for all criteria, or a mapping by criterion
+            name. Missing scales are inferred from the observed labels.
+        truth: Rule that combines several people's labels into one; see `TruthRule`. None uses the median on
+            ordinal scales, the mean of numbers, and otherwise the mode.
+
+    Raises:
+        ArgumentError: If `result` is neither a run nor a label table, a label is not on its scale, rows and
+            dataset do not match, or the rule needs an order or values that a scale does not have.
+    """
+    if isinstance(result, VotesTable):
+        return result
+    if truth is not None and truth not in get_args(TruthRule):
+        raise ArgumentError(f"truth must be one of {list(get_args(TruthRule))}; got {truth!r}")
+    if isinstance(result, SupportsGradedRun):
+        if scales is not None:
+            raise ArgumentError("the criteria of a run define the scales; omit scales")
+        return read_votes(result, with_truth_rule(dataset_of(result, dataset), truth))
+    rows = label_rows(result)
+    if dataset is None:
+        homes, notes = homes_on_scales(rows, scales)
+        return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), truth, notes)
+    if scales is not None:
+        raise ArgumentError("the criteria of the dataset define the scales; omit scales")
+    dataset = with_truth_rule(_checked(dataset), truth)
+    ids = [dataset.item_id(i) for i in range(len(dataset.items))]
+    homes, labels = homes_of(dataset, ids)
+    _demand_known(rows, homes, ids)
+    given = {(row.item_id, row.criterion) for row in rows if row.rater == TRUTH}
+    return _assemble([*rows, *(row for row in labels if row[:2] not in given)], homes, ids, truth)
+
+
+def dataset_of(result: SupportsGradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
+    """Return the dataset that has a run's labels: `dataset` if set, otherwise the run's own dataset.
+
+    Raises:
+        ArgumentError: If `dataset` is not a dataset, or the run does not contain its dataset.
+    """
+    if dataset is not None:
+        return _checked(dataset)
+    if not isinstance(result, OwnedRun):
+        raise ArgumentError("the run does not contain its dataset; pass dataset")
+    return result.dataset
+
+
+def _checked(dataset: Any) -> LabelledDataset:
+    if not isinstance(dataset, LabelledDataset):
+        raise ArgumentError(
+            "dataset must be a RubricDataset, for example from RubricDataset.from_file, or None; "
+            f"got {type(dataset).__name__} {dataset!r:.60}"
+        )
+    return dataset
+
+
+def _demand_known(
+    rows: Iterable[LabelRow], homes: Mapping[tuple[str, str], Home], ids: Sequence[str]
+) -> None:
+    known = set(ids)
+    for row in rows:
+        if row.item_id not in known:
+            raise ArgumentError(
+                f"item {row.item_id!r} of the table is not in the dataset, which has {list(ids[:3])!r} …"
+            )
+        if (row.item_id, row.criterion) not in homes:
+            names = [name for item_id, name in homes if item_id == row.item_id]
+            raise ArgumentError(
+                f"item {row.item_id!r} has no criterion {row.criterion!r}; available: {names!r}"
+            )
+
+
+_Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
+"""One rater's labels on a criterion of an item: rows with their parsed answers and statuses."""
+
+
+def _assemble(
+    rows: Sequence[LabelRow],
+    homes: Homes,
+    ids: Sequence[str],
+    truth: TruthRule | None,
+    notes: tuple[str, ...] = (),
+) -> VotesTable:
+    built = TableRows()
+    reader = _LabelReader(built, truth)
+    said: dict[tuple[str, str], dict[Rater, _Said]] = {}
+    for row in rows:
+        at = row[:2]
+        home = homes.get(at)
+        if home is None or (row.label is None and row.number is None and row.status is None):
+            continue
+        by_rater = said.get(at)
+        if by_rater is None:
+            by_rater = said[at] = {}
+        by_rater.setdefault(row.rater, []).append((row, *reader.read(home, row)))
+    places = {item_id: i for i, item_id in enumerate(ids)}
+    for (item_id, name), by_rater in said.items():
+        _add_cell(reader, homes[item_id, name], places[item_id], by_rater)
+    return built.table(tuple(ids), scores={}, notes=notes)
+
+
+_LOOKED_UP = frozenset({str, int, float, bool, type(None)})
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelReader:
+    """A reader that parses labels and combines answers, with a cache for each."""
+
+    built: TableRows
+    rule: TruthRule | None
+    labels: dict[Any, tuple[Answer | None, str]] = field(default_factory=dict)
+    decisions: dict[Any, tuple[Any, tuple[Answer | None, str]]] = field(default_factory=dict)
+
+    def read(self, home: Home, row: LabelRow) -> tuple[Answer | None, str]:
+        """Return the answer of a row and its status."""
+        if row.label.__class__ not in _LOOKED_UP:
+            return _read(home, self.built, row)
+        key = (id(home), row.label.__class__, row.label, row.number, row.status)
+        found = self.labels.get(key)
+        if found is None:
+            found = self.labels[key] = _read(home, self.built, row)
+        return found
+
+    def decide(self, home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
+        """Return the decision over a judge's samples or over several judges; `undecided` in a tie."""
+        return self._looked_up(home, said, None, lambda: _decision(home, said))
+
+    def truth(
+        self, home: Home, said: Sequence[tuple[Answer | None, str]], name: str
+    ) -> tuple[Answer | None, str]:
+        """Return the combined label of several people; `undecided` in a tie."""
+        return self._looked_up(home, said, name, lambda: _truth(home, said, self.rule, name))
+
+    def _looked_up(
+        self,
+        home: Home,
+        said: Sequence[tuple[Answer | None, str]],
+        name: str | None,
+        decide: Callable[[], tuple[Answer | None, str]],
+    ) -> tuple[Answer | None, str]:
+        if len(said) == 1:
+            return said[0]
+        if home.level == "interval":
+            return decide()
+        key = (id(home), name, *((id(answer), status) for answer, status in said))
+        if key not in self.decisions:
+            # Answers are kept next to their decision, or new objects could reuse their ids.
+            self.decisions[key] = (tuple(said), decide())
+        return self.decisions[key][1]
+
+
+def _read(home: Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, str]:
+    if row.status is not None and row.status not in ("answered", "abstained"):
+        return None, row.status
+    option = declared_answer(home, row.label)
+    if row.status == "abstained":
+        return option if option is not None and option.na else abstention(row.label), "abstained"
+    if option is None and is_no_answer(row.label):
+        became = NO_ANSWER[row.label.strip().upper()]
+        return (abstention(row.label) if became == "abstained" else None), became
+    answer = home.read(built, row)
+    return answer, "abstained" if answer is not None and answer.abstains else "answered"
+
+
+def _add_cell(reader: _LabelReader, home: Home, item: int, by_rater: Mapping[Rater, _Said]) -> None:
+    """Add all raters' labels on a criterion of an item, and the decisions that follow from them."""
+    built = reader.built
+    decided: dict[Rater, tuple[Answer | None, str]] = {}
+    for rater, said in by_rater.items():
+        if len(said) > 1:
+            _refuse_repeats(rater, said)
+        decisions = [entry for entry in said if entry[0].sample is None]
+        if rater[0] == "judge":
+            for row, answer, status in said:
+                if row.sample is not None or len(decisions) == len(said):
+                    home.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
+        chosen = decisions or said
+        decided[rater] = reader.decide(home, [(a, s) for _, a, s in chosen])
+    people = [found for (kind, _), found in decided.items() if kind == "human"]
+    judges = [found for (kind, _), found in decided.items() if kind == "judge"]
+    if TRUTH not in decided and people:
+        decided[TRUTH] = reader.truth(home, people, next(iter(by_rater.values()))[0][0].criterion)
+    if PANEL not in decided and judges:
+        decided[PANEL] = reader.decide(home, judges)
+    for rater, (answer, status) in decided.items():
+        # A tie among people does not give a label.
+        if status != "undecided" or rater != TRUTH:
+            home.add(built, At(item, rater, DECIDED), answer, status)
+
+
+def _refuse_repeats(rater: Rater, said: _Said) -> None:
+    times = Counter((row.sample, row.order) for row, _, _ in said)
+    repeated = next((at for at, count in times.items() if count > 1), None)
+    if repeated is not None:
+        row = said[0][0]
+        raise ArgumentError(
+            f"rater {rater[1]!r} has several labels for criterion {row.criterion!r} of item {row.item_id!r} "
+            f"in sample {repeated[0]!r}; number repeated passes in a 'sample' column"
+        )
+
+
+def _truth(
+    home: Home, said: Sequence[tuple[Answer | None, str]], rule: TruthRule | None, name: str
+) -> tuple[Answer | None, str]:
+    """Return the combined label of several people; `undecided` in a tie."""
+    votes = [answer for answer, _ in said if answer is not None and not answer.cannot_assess]
+    if not votes:
+        return _decision(home, said)
+    numbers = [
+        one.code for one in votes if isinstance(one.code, int | float) and not isinstance(one.code, bool)
+    ]
+    if home.level == "interval" and len(numbers) == len(votes):
+        number = truth_number(numbers, rule)
+        values = [answer.value for answer in votes if answer.value is not None]
+        if number is None:
+            return None, "undecided"
+        value = truth_number(values, rule) if len(values) == len(votes) else None
+        return Answer(code=number, value=value, label=str(number)), "answered"
+    level: Level = "nominal" if home.level == "interval" else home.level
+    chosen = truth_answer(votes, level, home.declared(), rule, name)
+    if chosen is None:
+        return None, "undecided"
+    return chosen, "abstained" if chosen.abstains else "answered"
+
+
+def _decision(home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
+    """Return the decision over several answers; `undecided` in a tie."""
+    answers = [answer for answer, status in said if status == "answered" and answer is not None]
+    if not answers:
+        statuses = [status for _, status in said]
+        lead = "abstained" if "abstained" in statuses else statuses[0]
+        return next(entry for entry in said if entry[1] == lead)
+    chosen = _together(home, answers)
+    return (None, "undecided") if chosen is None else (chosen, "answered")
+
+
+def _together(home: Home, answers: Sequence[Answer]) -> Answer | None:
+    if home.level == "interval" and all(isinstance(answer.code, int | float) for answer in answers):
+        values = [answer.value for answer in answers if answer.value is not None]
+        mean = statistics.fmean(answer.code for answer in answers)
+        return Answer(code=mean, value=statistics.fmean(values) if values else None, label=str(mean))
+    if home.level == "ordinal" and all(answer.value is not None for answer in answers):
+        mean = statistics.fmean(answer.value for answer in answers if answer.value is not None)
+        away = sorted(
+            (abs((one.value or 0.0) - mean), i)
+            for i, one in enumerate(home.declared())
+            if one.value is not None
+        )
+        tied = len(away) > 1 and away[1][0] - away[0][0] <= 1e-12
+        return None if tied else home.declared()[away[0][1]]
+    counts = Counter(repr(answer.code) for answer in answers).most_common(2)
+    if len(counts) == 2 and counts[0][1] == counts[1][1]:
+        return None
+    return next(answer for answer in answers if repr(answer.code) == counts[0][0])

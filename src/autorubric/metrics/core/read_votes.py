@@ -1,0 +1,376 @@
+"""Reports and labels as a votes table, and as one column per rater over cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.item_scores import (
+    PANEL,
+    TRUTH,
+    LabelledDataset,
+    Rater,
+    ScoredItem,
+    SupportsGradedRun,
+    item_scores,
+    regrouped,
+)
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.core.votes_table import (
+    ABSENT,
+    ABSTAINED,
+    ANSWERED,
+    UNDECIDED,
+    MeasuredCriterion,
+    Outcome,
+    TableRows,
+    VotesTable,
+)
+from autorubric.scoring.policies import RubricGroup
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.votes import Decision
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
+    """Return the votes table of a run together with the labels of its dataset.
+
+    Raises:
+        ArgumentError: If a graded item's id is not in the dataset or occurs twice in the run, or if its
+            submission differs from the dataset's.
+    """
+    reports = _reports_by_item(result, dataset)
+    rows = TableRows()
+    scored = [_read_item(i, reports.get(i), dataset, rows, i in reports) for i in range(len(dataset.items))]
+    return rows.table(
+        tuple(dataset.item_id(i) for i in range(len(dataset.items))), scores=_score_columns(scored)
+    )
+
+
+def votes_table(result: SupportsGradedRun, dataset: LabelledDataset) -> pd.DataFrame:
+    """Return the votes table as a DataFrame with one row per vote, decision, human rating or label.
+
+    Rows that have a `sample` are votes; the other rows are decisions, ratings and labels.
+    """
+    return read_votes(result, dataset).to_frame()
+
+
+def _reports_by_item(
+    result: SupportsGradedRun, dataset: LabelledDataset
+) -> dict[int, EnsembleEvaluationReport | None]:
+    """Return the reports keyed by the item's position in the dataset. Items are matched by id."""
+    places = {dataset.item_id(i): i for i in range(len(dataset.items))}
+    reports: dict[int, EnsembleEvaluationReport | None] = {}
+    for one in result.item_results:
+        item_id = one.item.id or str(one.item_idx)
+        place = places.get(item_id)
+        if place is None:
+            raise ArgumentError(
+                f"item {item_id!r} of the run is not in the dataset; pass the dataset that was graded"
+            )
+        if place in reports:
+            raise ArgumentError(f"the run has two results for item {item_id!r}")
+        texts = (one.item.submission, dataset.items[place].submission)
+        if None not in texts and texts[0] != texts[1]:
+            raise ArgumentError(
+                f"the submission of item {item_id!r} in the dataset differs from the one graded; pass the "
+                "dataset that was graded"
+            )
+        reports[place] = one.report
+    return reports
+
+
+def _read_item(
+    i: int, report: EnsembleEvaluationReport | None, dataset: LabelledDataset, rows: TableRows, graded: bool
+) -> Mapping[Rater, float | None]:
+    by_name = {one.name: one for one in report.report} if report is not None else {}
+    root = _root_of(i, dataset, by_name)
+    submission = Submission.parse(dataset.items[i].submission)
+    leaves = root.leaves if root is not None else ()
+    criteria = {criterion.name or "": criterion.facing(submission) for criterion in leaves}
+    for criterion in criteria.values():
+        # Criteria are registered in rubric order, regardless of the order in which answers are read.
+        for one in (criterion, *criterion.part_fields.values()):
+            rows.place(one)
+    truth = {
+        name: rows.parse(criteria[name], raw)
+        for name, raw in (dataset.item_truth(i) or {}).items()
+        if name in criteria
+    }
+    for name, criterion in criteria.items():
+        if truth.get(name) is not None:
+            rows.add(i, criterion, TRUTH, truth[name], _label_status(truth[name]))
+        if name in by_name:
+            _read_criterion(i, criterion, by_name[name], rows)
+        elif graded:
+            # Grading raised an error, or the report lacks the criterion: it should have been judged.
+            rows.add(i, criterion, PANEL, None, "failed" if report is None else "not_asked")
+    for rater, labels in dataset.item_ratings(i).items():
+        for name, raw in labels.items():
+            if name in criteria and (answer := rows.parse(criteria[name], raw)) is not None:
+                rows.add(i, criteria[name], ("human", rater), answer, _label_status(answer))
+    return item_scores(ScoredItem(root, truth, by_name)) if root is not None else {}
+
+
+def _root_of(
+    i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
+) -> RubricGroup | None:
+    """Return the item's criteria in the dataset's groups; None if there are no criteria.
+
+    Graded criteria are taken from the reports, and all others from the dataset.
+    """
+    graded = {name: report.criterion for name, report in by_name.items()}
+    try:
+        return regrouped(dataset.get_item_rubric(i).root, graded)
+    except ArgumentError:
+        return RubricGroup("", tuple(graded.values())) if graded else None
+
+
+def _label_status(answer: Answer | None) -> str:
+    return "abstained" if answer is not None and answer.abstains else "answered"
+
+
+def _read_criterion(
+    i: int, criterion: BaseCriterion, report: EnsembleCriterionReport, rows: TableRows
+) -> None:
+    for vote in report.votes:
+        rows.add_vote(i, criterion, vote)
+    for judge, decision in report.judge_decisions.items():
+        rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
+    rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
+    if report.decision.tie:
+        rows.mark_tie(i, criterion)
+
+
+def _decision_status(decision: Decision) -> str:
+    return "failed" if decision.assumed or decision.swayed else decision.status
+
+
+def _score_columns(scored: Sequence[Mapping[Rater, float | None]]) -> dict[Rater, Array]:
+    raters = dict.fromkeys(rater for scores in scored for rater in scores)
+    return {
+        rater: np.array([np.nan if (s := scores.get(rater)) is None else s for scores in scored], dtype=float)
+        for rater in raters
+    }
+
+
+CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
+NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The treatment of abstentions.
+
+    Attributes:
+        cannot_assess: Whether CANNOT_ASSESS is excluded, counts as the worst answer or is its own category.
+        na: Whether NA options are excluded, count as the worst answer or are their own category.
+    """
+
+    cannot_assess: CannotAssessMode = "exclude"
+    na: NaMode = "exclude"
+
+    @property
+    def has_category(self) -> bool:
+        """Whether any kind of abstention is a category."""
+        return "as_category" in (self.cannot_assess, self.na)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One rater's answers over the cells, as arrays of shape `(n_cells,)`.
+
+    Attributes:
+        status: Position of the vote's status in `STATUSES`.
+        code: Position of the answer among the criterion's categories, not counting NA options. Abstentions
+            that count as a category have the position after the last one; -1 means no answer.
+        value: Value of the answer in [0, 1]; NaN if it has no value.
+        number: The answer in its own units if it is a number; otherwise NaN.
+    """
+
+    status: Codes
+    code: Codes
+    value: Array
+    number: Array
+
+    def take(self, cells: slice) -> Column:
+        """Return the column restricted to a slice of the cells."""
+        return Column(self.status[cells], self.code[cells], self.value[cells], self.number[cells])
+
+    @property
+    def answered(self) -> Array:
+        """Mask of the cells with an answer that counts, shape `(n_cells,)`."""
+        return (self.code >= 0) | ~np.isnan(self.value) | ~np.isnan(self.number)
+
+    def only(self, which: Array) -> Column:
+        """Return the column with all cells outside the mask `which`, of shape `(n_cells,)`, emptied."""
+        return Column(
+            np.where(which, self.status, ABSENT),
+            np.where(which, self.code, -1),
+            np.where(which, self.value, np.nan),
+            np.where(which, self.number, np.nan),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """All cells, sorted by criterion and item.
+
+    Attributes:
+        criteria: Criteria in the order of their cells.
+        spans: Slice of the cells of each criterion.
+        item: Position of each cell's item, shape `(n_cells,)`.
+        n_items: Number of items in the dataset.
+        truth: Ground-truth labels.
+        raters: Decisions of the panel and of each judge, by rater.
+        scores: Item scores by rater; see `VotesTable`.
+        outcomes: Outcomes of comparisons, by position of the criterion; see `VotesTable`.
+        positions: By rater, the samples in which a judge answered in two orders of the candidates, shape
+            `(n_samples, 3)`: position of the criterion, position of the item, and 1 if both answers agree.
+        tied: Mask of the cells on which the judges' votes tie, whether or not the panel gives an answer;
+            shape `(n_cells,)`.
+    """
+
+    criteria: tuple[MeasuredCriterion, ...]
+    spans: tuple[slice, ...]
+    item: Codes
+    n_items: int
+    truth: Column
+    raters: dict[Rater, Column]
+    scores: dict[Rater, Array]
+    outcomes: Mapping[int, tuple[Outcome, ...]]
+    positions: dict[Rater, Codes]
+    tied: Array
+
+    def size(self, place: int, modes: Modes) -> int:
+        """Return the number of codes at `place`: categories (plus one if abstentions count), or outcomes."""
+        if self.criteria[place].level == "ranking":
+            return len(self.outcomes.get(place, ()))
+        n_categories = len(self.criteria[place].categories)
+        return n_categories + modes.has_category if n_categories else 0
+
+
+def cells_of(table: VotesTable, modes: Modes) -> Cells:
+    """Return the decisions and labels of a votes table by cell, with abstentions treated as in `modes`."""
+    keys = table.criterion * table.n_items + table.item
+    rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
+    seen, places = _number([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
+    where = dict(zip(rows, places, strict=True))
+    criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
+    ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
+    spans = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
+
+    def column(rater: Rater) -> Column:
+        none = np.zeros(0, dtype=np.int64)
+        return _column(table, rows.get(rater, none), where.get(rater, none), spans, modes)
+
+    judges: list[Rater] = [("judge", judge) for judge in table.judges]
+    panel = column(PANEL)
+    tied_keys = table.tied[:, 1] * table.n_items + table.tied[:, 0]
+    return Cells(
+        criteria=table.criteria,
+        spans=spans,
+        item=item,
+        n_items=table.n_items,
+        truth=column(TRUTH),
+        raters={PANEL: panel, **{rater: column(rater) for rater in judges}},
+        scores={TRUTH: np.full(table.n_items, np.nan), **table.scores},
+        outcomes=table.outcomes,
+        positions=_positions(table),
+        tied=np.isin(seen, tied_keys) | (panel.status == UNDECIDED),
+    )
+
+
+def _positions(table: VotesTable) -> dict[Rater, Codes]:
+    """Return `Cells.positions`; the panel has the samples of all judges."""
+    found: dict[Rater, list[tuple[int, int, int]]] = {rater: [] for rater in (PANEL, *table.raters)}
+    first: dict[tuple[int, int, int, int], tuple[str, int]] = {}
+    ranked = [place for place, criterion in enumerate(table.criteria) if criterion.level == "ranking"]
+    answered = np.isin(table.criterion, ranked) & (table.status == ANSWERED)
+    for row in np.flatnonzero(answered) if ranked else ():
+        if table.order[row] is None:
+            continue
+        place, who = int(table.criterion[row]), int(table.rater[row])
+        key = (int(table.item[row]), place, who, int(table.sample[row]))
+        order, code = first.setdefault(key, (table.order[row], int(table.code[row])))
+        if order != table.order[row]:
+            sample = (place, int(table.item[row]), int(code == table.code[row]))
+            found[table.raters[who]].append(sample)
+            found[PANEL].append(sample)
+    return {rater: np.array(mine, dtype=np.int64).reshape(-1, 3) for rater, mine in found.items()}
+
+
+_MARKED_UP_TO = 50_000_000
+
+
+def _number(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
+    """Return the sorted distinct keys below `size`, and the index of each key among them.
+
+    If the keys are dense, marking them is cheaper than sorting.
+    """
+    if size > _MARKED_UP_TO:
+        seen = np.unique(np.concatenate(keys))
+        return seen, [np.searchsorted(seen, one) for one in keys]
+    marks = np.zeros(size, dtype=bool)
+    for one in keys:
+        marks[one] = True
+    places = np.cumsum(marks) - 1
+    return np.flatnonzero(marks), [places[one] for one in keys]
+
+
+def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice], modes: Modes) -> Column:
+    """Return a rater's answers by cell: `rows` of the table go to the cells `where`."""
+    n = spans[-1].stop if spans else 0
+    status, code = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    value, number = np.full(n, np.nan), np.full(n, np.nan)
+    na = np.zeros(n, dtype=bool)
+    status[where] = table.status[rows]
+    code[where], value[where], number[where] = table.code[rows], table.value[rows], table.number[rows]
+    na[where] = table.na[rows]
+    both_modes: tuple[tuple[bool, CannotAssessMode | NaMode], ...] = (
+        (True, modes.na),
+        (False, modes.cannot_assess),
+    )
+    counted = [(is_na, mode) for is_na, mode in both_modes if mode != "exclude"]
+    for measured, mine in zip(table.criteria, spans, strict=True):
+        code[mine] = _categories(measured, code[mine])
+        for is_na, mode in counted:
+            abstained = (status[mine] == ABSTAINED) & (na[mine] == is_na)
+            _count_abstentions(measured, mode, abstained, code[mine], value[mine])
+    return Column(status, code, value, number)
+
+
+def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
+    """Convert positions among all declared answers to positions among the categories."""
+    if measured.level == "ranking" or measured.answers == measured.categories != ():
+        return code
+    places, count = [], 0
+    for answer in measured.answers:
+        places.append(-1 if answer.na else count)
+        count += not answer.na
+    return np.array([*places, -1], dtype=np.int64)[code]
+
+
+def _count_abstentions(
+    measured: MeasuredCriterion, mode: CannotAssessMode | NaMode, which: Array, code: Codes, value: Array
+) -> None:
+    """Write the codes and values that abstentions count as into views of the columns."""
+    categories = measured.categories
+    if not categories:
+        return
+    if mode == "as_category":
+        code[which] = len(categories)
+        return
+    worst = min(range(len(categories)), key=lambda i: categories[i].value or 0.0)
+    code[which] = worst
+    if (lowest := categories[worst].value) is not None:
+        value[which] = lowest

@@ -1,0 +1,256 @@
+"""Options of intervals, and resampling of units. Since metrics are functions of sums, a resample
+takes a single matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias, TypedDict, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.scales import Array, Codes
+
+Compute: TypeAlias = Callable[[Array], Array]
+"""A function that maps sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
+
+_CHUNK_CELLS = 4_000_000
+_INDEX_DRAW_FROM = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """The units that are drawn with replacement: cells of a table, items or clusters.
+
+    Equal units are stored once with their count. A metric receives the rows of `sums` added up over the drawn
+    units or, if it is computed from ranks, how often each observation was drawn.
+
+    Attributes:
+        counts: Number of equal units of each kind, shape `(u,)`.
+        n: Total number of observations in all units.
+        sums: Contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j.
+        gather: Unit of each observation, shape `(n,)`; only for metrics that need weights per observation.
+        clustered: Whether a unit may contain several observations.
+        pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`.
+            Kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
+            likely.
+    """
+
+    counts: Codes
+    n: int
+    sums: Array | None = None
+    gather: Codes | None = None
+    clustered: bool = False
+    pseudo: Array | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return int(self.counts.sum())
+
+    def aggregate(self, weights: Array) -> Array:
+        """Compute the sums of resamples, shape `(r, d)`, from draw counts of shape `(r, u)`."""
+        if self.gather is not None:
+            return weights[..., self.gather]
+        return weights if self.sums is None else weights @ self.sums
+
+    def total(self) -> Array:
+        """Compute the sums over all units, shape `(d,)`."""
+        if self.sums is not None and self.gather is None:
+            # einsum, because starting the threads of a matrix product would cost more than this small sum.
+            return np.asarray(np.einsum("u,ud->d", self.counts, self.sums))
+        return self.aggregate(self.counts.astype(float))
+
+
+def replicates(
+    units: Units, compute: Compute, n_resamples: int, rng: np.random.Generator, *, smooth: bool = False
+) -> Array:
+    """Compute the metric in each resample, shape `(n_resamples,)`, NaN where undefined.
+
+    Args:
+        units: Units to draw.
+        compute: Function that computes the metric from sums.
+        n_resamples: Number of resamples.
+        rng: Random generator.
+        smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
+            from `Units.pseudo`. With clusters, it has as many observations as the average cluster.
+    """
+    values = [
+        compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
+        for rows in _chunks(n_resamples, max(len(units.counts), _width(units)))
+    ]
+    return np.concatenate(values)
+
+
+def _width(units: Units) -> int:
+    if units.gather is not None:
+        return len(units.gather)
+    return len(units.counts) if units.sums is None else units.sums.shape[1]
+
+
+def _chunks(rows: int, width: int) -> Iterator[int]:
+    step = max(1, _CHUNK_CELLS // max(width, 1))
+    for start in range(0, rows, step):
+        yield min(step, rows - start)
+
+
+def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generator) -> Array:
+    """Draw how often each distinct unit occurs in `n_drawn` draws, shape `(rows, u)`."""
+    u, total = len(counts), int(counts.sum())
+    if u >= _INDEX_DRAW_FROM and total <= 2 * u:
+        # A multinomial draw needs one binomial per distinct unit; if most are distinct, indices are cheaper.
+        drawn = rng.integers(0, total, size=(rows, n_drawn))
+        if (counts != 1).any():
+            drawn = np.repeat(np.arange(u), counts)[drawn]
+        drawn += np.arange(rows)[:, None] * u
+        return np.bincount(drawn.reshape(-1), minlength=rows * u).reshape(rows, u).astype(float)
+    return rng.multinomial(n_drawn, counts / total, size=rows).astype(float)
+
+
+def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
+    return units.aggregate(draw_weights(units.counts, units.size, rows, rng))
+
+
+def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
+    total = units.size
+    if units.sums is None and units.pseudo is None:
+        cells = len(units.counts)
+        return rng.multinomial(total, (units.counts + 1.0 / cells) / (total + 1), size=rows).astype(float)
+    weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
+    observations = units.n / total if units.clustered else 1.0
+    n_extra, weights = np.rint(weights[:, -1] * observations).astype(np.int64), weights[:, :-1]
+    if units.pseudo is not None:
+        possible = np.flatnonzero(units.pseudo)
+        chances = units.pseudo[possible]
+        weights[:, possible] += rng.multinomial(n_extra, chances / chances.sum())
+        return units.aggregate(weights)
+    assert units.sums is not None
+    cells = units.sums.shape[1]
+    return np.asarray(weights @ units.sums + rng.multinomial(n_extra, np.full(cells, 1.0 / cells)))
+
+
+def influence(units: Units, compute: Compute) -> Array:
+    """Compute the first-order effect of each unit on the metric, shape `(u,)`.
+
+    The gradient at the totals is computed by a complex step and is exact up to rounding [1]. Scaling all sums
+    does not change a metric, so the effects sum to zero (Euler). Units with `gather` are not supported.
+
+    References:
+        [1] W. Squire, G. Trapp (1998), Using complex variables to estimate derivatives of real functions,
+            SIAM Review 40(1), 110-112.
+    """
+    total = units.total()
+    step = 1e-30 * max(float(np.abs(total).max()), 1.0)
+    occupied = np.flatnonzero(total)
+    moved = np.repeat(total[None, :].astype(complex), len(occupied), axis=0)
+    moved[np.arange(len(occupied)), occupied] += 1j * step
+    gradient = np.zeros(len(total))
+    gradient[occupied] = compute(moved).imag / step
+    return gradient if units.sums is None else np.asarray(units.sums @ gradient)
+
+
+def jackknife(units: Units, compute: Compute) -> Array:
+    """Compute the metric after removing one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
+    values = []
+    start = 0
+    for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):
+        left = np.repeat(units.counts[None, :].astype(float), rows, axis=0)
+        which = np.arange(start, start + rows)
+        left[np.arange(rows), which] -= np.minimum(units.counts[which], 1)
+        values.append(compute(units.aggregate(left)))
+        start += rows
+    return np.concatenate(values)
+
+
+CiMethod: TypeAlias = Literal["auto", "analytic", "percentile", "bca", "smoothed"]
+
+
+class ResamplingArguments(TypedDict, total=False):
+    """Keyword arguments of metrics whose intervals are computed by resampling.
+
+    Attributes:
+        confidence_level: Confidence level of the interval, in (0, 1).
+        n_resamples: Number of bootstrap resamples.
+        rng: Seed or numpy random generator for the resampling.
+    """
+
+    confidence_level: float
+    n_resamples: int
+    rng: int | np.random.Generator
+
+
+class IntervalArguments(ResamplingArguments, total=False):
+    """Keyword arguments of all metrics, which select the interval method, the clusters and the resampling.
+
+    Attributes:
+        cluster: Cluster id of each unit, such as its prompt. Units of a cluster are resampled together.
+        ci: Method used to compute the interval; None computes no interval.
+    """
+
+    cluster: Iterable[Any] | None
+    ci: CiMethod | None
+
+
+class CodedArguments(IntervalArguments, total=False):
+    """Keyword arguments of all metrics of categorical labels.
+
+    Attributes:
+        labels: Number of categories K if the labels are already integer codes 0..K-1, where -1 means missing.
+    """
+
+    labels: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resampling:
+    """Validated resampling arguments; see `ResamplingArguments` for the attributes."""
+
+    confidence_level: float = 0.95
+    n_resamples: int = 1000
+    rng: int | np.random.Generator = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.confidence_level < 1.0:
+            raise ArgumentError(f"confidence_level must be between 0 and 1; got {self.confidence_level!r}")
+        if self.n_resamples < 1:
+            raise ArgumentError(f"n_resamples must be a positive integer; got {self.n_resamples!r}")
+        is_seed = isinstance(self.rng, int | np.integer) and not isinstance(self.rng, bool) and self.rng >= 0
+        if not is_seed and not isinstance(self.rng, np.random.Generator):
+            raise ArgumentError(f"rng must be a non-negative integer or a numpy Generator; got {self.rng!r}")
+
+    def generator(self) -> np.random.Generator:
+        """Return the random generator. The same seed always gives the same draws."""
+        return np.random.default_rng(self.rng)
+
+    def fixed(self) -> Self:
+        """Return a copy with a fixed seed, so that all metrics computed with it use the same draws."""
+        if isinstance(self.rng, np.random.Generator):
+            return replace(self, rng=int(self.rng.integers(2**31)))
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalOptions(Resampling):
+    """Validated interval arguments; see `IntervalArguments` for the attributes."""
+
+    cluster: Iterable[Any] | None = None
+    ci: CiMethod | None = "auto"
+
+    def __post_init__(self) -> None:
+        # super() does not work here, because `slots=True` replaces the class with a new one.
+        Resampling.__post_init__(self)
+        if self.ci is not None and self.ci not in get_args(CiMethod):
+            raise ArgumentError(f"ci must be one of {list(get_args(CiMethod))} or None; got {self.ci!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodedOptions(IntervalOptions):
+    """Validated arguments of metrics of categorical labels; see `CodedArguments` for the attributes."""
+
+    labels: int | None = None
+
+    def __post_init__(self) -> None:
+        IntervalOptions.__post_init__(self)
+        if self.labels is not None and self.labels < 1:
+            raise ArgumentError(f"labels must be the number of categories, at least 1; got {self.labels!r}")

@@ -1,0 +1,376 @@
+"""Scales, which declare the possible answers, and agreement weights between their categories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.errors import ArgumentError
+from autorubric.support.frames import is_frame
+
+Codes: TypeAlias = npt.NDArray[np.int64]
+"""Category codes: positions on a scale, starting from 0. -1 means missing."""
+
+Array: TypeAlias = npt.NDArray[Any]
+"""An array of real numbers, or of complex numbers if a metric is differentiated by a complex step."""
+
+MISSING = -1
+
+_BINARY_WORDS: Mapping[str, int] = {
+    "MET": 1, "YES": 1, "TRUE": 1, "PASS": 1, "1": 1,
+    "UNMET": 0, "NO": 0, "FALSE": 0, "FAIL": 0, "0": 0,
+    "CANNOT_ASSESS": MISSING,
+}  # fmt: skip
+
+
+class ScaledCriterion(Protocol):
+    """A criterion from which a scale can be constructed."""
+
+    @property
+    def level(self) -> str: ...
+    def answers(self) -> Iterable[Any]: ...
+    def answer_at(self, value: float, /) -> Any: ...
+
+
+def is_missing(label: object) -> bool:
+    """Return whether a label is missing: None, NaN, or pandas' NA or NaT."""
+    if label is None or (isinstance(label, float) and math.isnan(label)):
+        return True
+    if isinstance(label, np.floating):
+        return bool(np.isnan(label))
+    return type(label).__name__ in ("NAType", "NaTType")
+
+
+def _key(label: object) -> object:
+    """Convert a numpy scalar to a Python object, so that `np.int64(1)` and `1` are equal dictionary keys."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+class _Categorical:
+    """A scale of categories in a declared order."""
+
+    labels: tuple[Any, ...]
+    na: tuple[Any, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of declared categories."""
+        return len(self.labels)
+
+    @property
+    def positions(self) -> npt.NDArray[np.float64] | None:
+        """Numeric value of each category, shape `(K,)`; None if the scale does not define distances."""
+        return None
+
+    @cached_property
+    def _codes(self) -> dict[object, int]:
+        return {_key(label): code for code, label in enumerate(self.labels)}
+
+    def code(self, label: object) -> int:
+        """Return the position of the label on the scale, or -1 if it is missing.
+
+        Raises:
+            ArgumentError: If the label is not on the scale.
+        """
+        if is_missing(label):
+            return MISSING
+        try:
+            code = self._codes.get(_key(label))
+            if code is None and _key(label) in self.na:
+                return MISSING
+            return self._codes[_key(label)] if code is None else code
+        except (KeyError, TypeError):
+            raise ArgumentError(
+                f"label {label!r} is not on the scale {self}, whose labels are {list(self.labels)!r}"
+            ) from None
+
+    def encode(self, labels: Iterable[object]) -> Codes:
+        """Return the position of each label on the scale, shape `(n,)`, with -1 for missing labels."""
+        seen: dict[object, int] = {}
+        codes = []
+        for label in labels:
+            key = (type(label), label) if isinstance(label, str | bool | int) else None
+            code = seen.get(key) if key is not None else None
+            if code is None:
+                code = self.code(label)
+                if key is not None:
+                    seen[key] = code
+            codes.append(code)
+        return np.array(codes, dtype=np.int64)
+
+
+def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
+    if not isinstance(labels, Iterable):
+        hint = f"range({labels})" if isinstance(labels, int) else "['low', 'high']"
+        raise ArgumentError(f"{what} needs a list of all categories, such as {hint}; got {labels!r}")
+    declared = tuple(_key(label) for label in labels)
+    if not declared:
+        raise ArgumentError(f"{what} needs at least one label")
+    if len(set(declared)) != len(declared) or any(is_missing(label) for label in declared):
+        raise ArgumentError(f"the labels of {what} must be distinct and not missing; got {list(declared)!r}")
+    return declared
+
+
+@dataclass(frozen=True)
+class Binary(_Categorical):
+    """Scale with two categories, `UNMET` (0) and `MET` (1).
+
+    Accepts bool, 0 and 1, and the words met, yes, true, pass and their opposites in any letter case.
+    `CANNOT_ASSESS` counts as missing.
+    """
+
+    @property
+    def labels(self) -> tuple[str, str]:  # type: ignore[override]
+        """The labels `UNMET` and `MET`, in this order."""
+        return ("UNMET", "MET")
+
+    @property
+    def positions(self) -> npt.NDArray[np.float64]:
+        """Numeric values of UNMET and MET: 0 and 1."""
+        return np.array([0.0, 1.0])
+
+    def code(self, label: object) -> int:
+        """Return 0 for UNMET, 1 for MET, or -1 if the label is missing."""
+        if is_missing(label):
+            return MISSING
+        plain = _key(label)
+        if isinstance(plain, str) and plain.strip().upper() in _BINARY_WORDS:
+            return _BINARY_WORDS[plain.strip().upper()]
+        if isinstance(plain, bool | int | float) and plain in (0, 1):
+            return int(plain)
+        raise ArgumentError(
+            f"label {label!r} is not on the scale Binary(); use True/False, 1/0 or 'MET'/'UNMET'"
+        )
+
+    @staticmethod
+    def reads(labels: Iterable[object]) -> bool:
+        """Return whether all labels are valid on a binary scale."""
+        scale = Binary()
+        try:
+            return all(scale.code(label) is not None for label in labels)
+        except ArgumentError:
+            return False
+
+
+@dataclass(frozen=True)
+class Nominal(_Categorical):
+    """Scale with unordered categories.
+
+    Attributes:
+        labels: All categories, including those that do not occur in the data.
+        na: Labels that mean "not applicable" and count as missing.
+    """
+
+    labels: tuple[Any, ...]
+    na: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+
+    def __init__(self, labels: Iterable[Any], *, na: Iterable[Any] = ()) -> None:
+        object.__setattr__(self, "labels", _declared(labels, "Nominal"))
+        object.__setattr__(self, "na", tuple(_key(label) for label in na))
+
+
+@dataclass(frozen=True)
+class Ordinal(_Categorical):
+    """Scale with ordered categories.
+
+    Attributes:
+        labels: All categories from lowest to highest, including those that do not occur in the data.
+        values: Numeric value of each category; None uses 0, 1, 2, …
+        na: Labels that mean "not applicable" and count as missing.
+    """
+
+    labels: tuple[Any, ...]
+    values: tuple[float, ...] | None = None
+    na: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+
+    def __init__(
+        self, labels: Iterable[Any], values: Iterable[float] | None = None, *, na: Iterable[Any] = ()
+    ) -> None:
+        object.__setattr__(self, "labels", _declared(labels, "Ordinal"))
+        object.__setattr__(self, "na", tuple(_key(label) for label in na))
+        numbers = None if values is None else tuple(float(value) for value in values)
+        if numbers is not None and not (
+            len(numbers) == len(self.labels) and all(map(math.isfinite, numbers))
+        ):
+            raise ArgumentError(
+                f"Ordinal needs one finite value for each of its {len(self.labels)} labels; got the values "
+                f"{list(numbers)!r}"
+            )
+        object.__setattr__(self, "values", numbers)
+
+    @property
+    def positions(self) -> npt.NDArray[np.float64]:
+        """Numeric values of the categories; their positions if no values are declared."""
+        return np.arange(self.size, dtype=float) if self.values is None else np.array(self.values)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Scale of numbers whose differences are meaningful.
+
+    Attributes:
+        low: Smallest possible number; None if there is no lower bound.
+        high: Largest possible number; None if there is no upper bound.
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ArgumentError(f"low must be less than high in Interval({self.low!r}, {self.high!r})")
+
+    @property
+    def span(self) -> float | None:
+        """Distance between the bounds; None if either bound is missing."""
+        return None if self.low is None or self.high is None else self.high - self.low
+
+    def check(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Check that all values are on the scale and return them unchanged.
+
+        Raises:
+            ArgumentError: If a value is not on the scale.
+        """
+        below = values < (-math.inf if self.low is None else self.low)
+        outside = values[below | (values > (math.inf if self.high is None else self.high))]
+        if outside.size:
+            raise ArgumentError(f"value {float(outside[0])!r} is not on the scale {self}")
+        return values
+
+
+CategoricalScale: TypeAlias = Binary | Nominal | Ordinal
+Scale: TypeAlias = Binary | Nominal | Ordinal | Interval
+
+
+def scale_of(criterion: ScaledCriterion) -> Scale:
+    """Return the scale of a criterion's answers. NA options and CANNOT_ASSESS count as missing.
+
+    Raises:
+        ArgumentError: If the criterion is a ranking or free text, because such answers have no scale.
+    """
+    if criterion.level == "binary":
+        return Binary()
+    answers = [answer for answer in criterion.answers() if not answer.na]
+    na = [*(answer.label for answer in criterion.answers() if answer.na), "CANNOT_ASSESS"]
+    if criterion.level == "interval":
+        return _interval_of(criterion)
+    if criterion.level == "nominal":
+        return Nominal((answer.label for answer in answers), na=na)
+    if criterion.level == "ordinal":
+        values = [answer.value for answer in answers]
+        return Ordinal(
+            (answer.label for answer in answers),
+            None if any(value is None for value in values) else cast("list[float]", values),
+            na=na,
+        )
+    raise ArgumentError(f"answers to criteria of level {criterion.level!r} have no scale")
+
+
+def _interval_of(criterion: ScaledCriterion) -> Interval:
+    """Return a scale from the smallest to the largest answer; unbounded unless both are numbers."""
+    low, high = (criterion.answer_at(place).code for place in (0.0, 1.0))
+    single = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
+    return Interval(low, high) if single else Interval()
+
+
+def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:
+    """Return the labels as a 1-D sequence.
+
+    Raises:
+        ArgumentError: If `labels` is not iterable, is a string, mapping or DataFrame, or is not 1-D.
+    """
+    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+        raise ArgumentError(f"{what} must be a sequence of labels; got {labels!r}")
+    if is_frame(labels):
+        columns = list(getattr(labels, "columns", ()))
+        raise ArgumentError(f"{what} must be a single column, not a DataFrame; its columns are {columns!r}")
+    if isinstance(labels, np.ndarray):
+        if labels.ndim != 1:
+            raise ArgumentError(f"{what} must be one-dimensional; got shape {labels.shape}")
+        if isinstance(labels, np.ma.MaskedArray):
+            masks = np.ma.getmaskarray(labels).tolist()
+            return [None if mask else label for label, mask in zip(labels.data.tolist(), masks, strict=True)]
+        return labels
+    return labels if isinstance(labels, list | tuple) else list(labels)
+
+
+def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
+    """Infer the scale of labels that have no declared scale; None if there are no labels.
+
+    The scale is binary if `Binary` accepts all labels, ordinal with the labels as values if all are numbers,
+    and otherwise nominal with the sorted labels.
+
+    Raises:
+        ArgumentError: If the labels are not hashable.
+    """
+    try:
+        seen = {_key(label) for label in labels if not is_missing(label)}
+    except TypeError as error:
+        raise ArgumentError(f"labels must be hashable: {error}") from None
+    if not seen:
+        return None
+    if Binary.reads(seen):
+        return Binary()
+    if all(isinstance(label, int | float) for label in seen):
+        ordered = sorted(cast("set[float]", seen))
+        return Ordinal(ordered, values=ordered)
+    try:
+        return Nominal(sorted(cast("set[Any]", seen)))
+    except TypeError:
+        return Nominal(sorted(seen, key=lambda label: (type(label).__name__, str(label))))
+
+
+Weights: TypeAlias = Literal["linear", "quadratic"] | Sequence[Sequence[float]] | Array | None
+
+
+def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -> Array:
+    """Return agreement weights of shape `(K, K)`: linear [1], quadratic [2], or the matrix that was passed.
+
+    Linear weights are 1 - |v_i - v_j| / range, and quadratic weights are 1 - (v_i - v_j)² / range², where v
+    are the values of the scale's categories or, if there are none, their positions.
+
+    Raises:
+        ArgumentError: If the scale has no order, or the matrix is not a K × K agreement matrix.
+
+    References:
+        [1] D. V. Cicchetti, T. Allison (1971), A new procedure for assessing reliability of scoring EEG
+            sleep recordings, American Journal of EEG Technology 11, 101-109.
+        [2] J. L. Fleiss, J. Cohen (1973), The equivalence of weighted kappa and the intraclass correlation
+            coefficient as measures of reliability, Educational and Psychological Measurement 33, 613-619.
+    """
+    if weights is None:
+        return np.eye(size)
+    if not isinstance(weights, str):
+        return _checked(weights, size)
+    if weights not in ("linear", "quadratic"):
+        raise ArgumentError(f"weights must be 'linear', 'quadratic', a K × K matrix or None; got {weights!r}")
+    if isinstance(scale, Nominal):
+        raise ArgumentError(
+            f"weights={weights!r} need ordered categories, but {scale} has no order; pass Ordinal(labels) or "
+            "a K × K matrix"
+        )
+    positions = np.arange(size, dtype=float) if scale is None else scale.positions
+    assert positions is not None
+    span = float(np.ptp(positions)) if size else 0.0
+    distance = np.abs(positions[:, None] - positions[None, :]) / (span or 1.0)
+    return np.asarray(1.0 - (distance if weights == "linear" else distance**2))
+
+
+def _checked(weights: Any, size: int) -> Array:
+    matrix = np.asarray(weights, dtype=float)
+    if matrix.shape != (size, size):
+        raise ArgumentError(f"weights must be a K × K matrix with K = {size}; got shape {matrix.shape}")
+    if not (np.all((matrix >= 0) & (matrix <= 1)) and np.all(np.diag(matrix) == 1)):
+        raise ArgumentError("weights must be 1 on the diagonal and between 0 and 1 elsewhere")
+    return matrix
+
+
+def describe(weights: Weights) -> str:
+    """Describe the weights in words, for the `method` of an estimate."""
+    return "" if weights is None else f"{weights} weights" if isinstance(weights, str) else "given weights"

@@ -1,0 +1,406 @@
+"""The votes table: reports and labels as one long table, from which all metrics of a run are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Level
+from autorubric.metrics.core.item_scores import Rater
+from autorubric.metrics.core.scales import Array
+from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import Json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable", "undecided")
+"""Statuses of a vote or decision. `absent` means that the table has no row for the item and criterion;
+`undecided` means that the answers in a label table are tied."""
+
+ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE, UNDECIDED = range(len(STATUSES))
+
+DECIDED = -1
+"""Value of `sample` in rows that are decisions or labels instead of single votes."""
+
+
+Outcome: TypeAlias = tuple[int, ...]
+"""Number of candidates ranked above each declared candidate: `(0, 1)` if the first of two is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCriterion:
+    """A criterion as used by the metrics. Criteria of different items with the same name and scale are equal.
+
+    Attributes:
+        name: Name of the criterion.
+        level: Measurement level of the answers.
+        answers: Declared answers, in order; empty if the possible answers cannot be listed.
+    """
+
+    name: str
+    level: Level
+    answers: tuple[Answer, ...]
+
+    @property
+    def categories(self) -> tuple[Answer, ...]:
+        """Declared answers that are not NA options."""
+        return tuple(answer for answer in self.answers if not answer.na)
+
+
+@dataclass(frozen=True, slots=True)
+class VotesTable:
+    """A long table of votes, decisions and labels, stored as columns of equal length.
+
+    Attributes:
+        criteria: All criteria, in order of appearance.
+        raters: All raters, in order of appearance. A rater is a pair of kind and name.
+        item_ids: Ids of the dataset's items, by position.
+        item: Position of the item in the dataset.
+        criterion: Position of the criterion in `criteria`.
+        rater: Position of the rater in `raters`.
+        sample: Sample index of a vote; -1 for decisions and labels.
+        order: Order in which the candidates were shown, for votes on comparisons; otherwise None.
+        code: Position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if
+            the answer has no position.
+        label: Answer in words; None if there is no answer.
+        value: Answer in [0, 1]; NaN if the answer has no value.
+        number: Answer in its own units if it is a number; otherwise NaN.
+        na: Whether the answer is an NA option.
+        status: Position of the status in `STATUSES`. Answers that only replace unreadable replies are failed.
+        scores: Item scores without the length penalty by rater, shape `(n_items,)`, NaN where missing.
+        outcomes: Outcomes of comparisons by position of the criterion. An outcome is the number of candidates
+            ranked above each declared candidate, regardless of the candidates' names.
+        notes: Notes for the user on how the table was read.
+        tied: Item and criterion of the answers that the panel of a run gave despite tied votes, shape
+            `(n, 2)`.
+    """
+
+    criteria: tuple[MeasuredCriterion, ...]
+    raters: tuple[Rater, ...]
+    item_ids: tuple[str, ...]
+    item: Array
+    criterion: Array
+    rater: Array
+    sample: Array
+    order: Array
+    code: Array
+    label: Array
+    value: Array
+    number: Array
+    na: Array
+    status: Array
+    scores: Mapping[Rater, Array]
+    outcomes: Mapping[int, tuple[Outcome, ...]]
+    notes: tuple[str, ...] = ()
+    tied: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the dataset."""
+        return len(self.item_ids)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Ids of the judges, in order of appearance."""
+        return tuple(name for kind, name in self.raters if kind == "judge")
+
+    @property
+    def n_tied_labels(self) -> int:
+        """Number of cells that at least two people labelled but that have no ground truth because of a tie.
+
+        Under the strict majority rule, this includes cells in which no label has more than half of the votes.
+        """
+        people = [at for at, (kind, _) in enumerate(self.raters) if kind == "human"]
+        voted = (self.status == ANSWERED) | ((self.status == ABSTAINED) & self.na)
+        theirs = np.isin(self.rater, people) & (self.sample == DECIDED) & voted
+        keys = self.criterion * max(self.n_items, 1) + self.item
+        cells, n = np.unique(keys[theirs], return_counts=True)
+        truth = [at for at, one in enumerate(self.raters) if one[0] == "truth"]
+        return int(np.count_nonzero(~np.isin(cells[n > 1], keys[np.isin(self.rater, truth)])))
+
+    @property
+    def n_people(self) -> int:
+        """Number of people who labelled items."""
+        return sum(kind == "human" for kind, _ in self.raters)
+
+    def rows_of(self, rater: Rater) -> Array:
+        """Return the row positions of one rater's decisions or labels, without single votes."""
+        return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a DataFrame, in which an absent `sample` or `code` is a missing value."""
+        import pandas as pd  # imported here so that pandas is loaded only when needed
+
+        def named(names: Sequence[str], places: Array) -> Array:
+            return np.array([*names, None], dtype=object)[places]
+
+        def nullable(places: Array) -> Any:
+            return pd.array([None if place < 0 else place for place in places.tolist()], dtype="Int64")
+
+        return pd.DataFrame(
+            {
+                "item": self.item,
+                "item_id": named(self.item_ids, self.item),
+                "criterion": named([criterion.name for criterion in self.criteria], self.criterion),
+                "rater": named([name for _, name in self.raters], self.rater),
+                "rater_kind": named([kind for kind, _ in self.raters], self.rater),
+                "sample": nullable(self.sample),
+                "order": self.order,
+                "code": nullable(self.code),
+                "label": self.label,
+                "value": self.value,
+                "number": self.number,
+                "status": named(STATUSES, self.status),
+            }
+        )
+
+
+_NAN = float("nan")
+_COLUMNS: dict[str, type] = {
+    "item": np.int64,
+    "criterion": np.int64,
+    "rater": np.int64,
+    "sample": np.int64,
+    "order": object,
+    "code": np.int64,
+    "label": object,
+    "value": float,
+    "number": float,
+    "na": bool,
+    "status": np.int64,
+}
+_STATUS = {name: place for place, name in enumerate(STATUSES)}
+
+
+class Cell(NamedTuple):
+    """Key of a row in the votes table.
+
+    Attributes:
+        item: Position of the item.
+        criterion: Position of the criterion.
+        rater: Rater who gave the answer.
+        sample: Sample index of a vote; `DECIDED` for decisions and labels.
+        order: Order in which the candidates were shown, for votes on comparisons; otherwise None.
+    """
+
+    item: int
+    criterion: int
+    rater: Rater
+    sample: int = DECIDED
+    order: str | None = None
+
+
+@dataclass(slots=True)
+class TableRows:
+    """A builder that collects the rows of a votes table."""
+
+    criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
+    known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
+    raters: dict[Rater, int] = field(default_factory=dict)
+    measured: dict[int, tuple[MeasuredCriterion, int]] = field(default_factory=dict)
+    said: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(default_factory=dict)
+    read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
+    tied: list[tuple[int, int]] = field(default_factory=list)
+
+    def place(self, criterion: BaseCriterion) -> int:
+        """Return the position of the criterion in the table, adding it if necessary."""
+        found = self.known.get(id(criterion))
+        if found is None:
+            # Comparisons of different candidates are one criterion: outcomes do not name candidates.
+            declared = () if criterion.level == "ranking" else criterion.answers()
+            plain = tuple(_bare(answer) for answer in declared)
+            measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
+            # The criterion is stored, because another object could reuse its id if it were deleted.
+            found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
+            self.known[id(criterion)] = found
+        return found[1]
+
+    def place_of(self, measured: MeasuredCriterion) -> int:
+        """Return the position of a criterion that does not come from a rubric, adding it if necessary."""
+        found = self.measured.get(id(measured))
+        if found is None:
+            found = (measured, self.criteria.setdefault(measured, len(self.criteria)))
+            self.measured[id(measured)] = found
+        return found[1]
+
+    def number(self, rater: Rater) -> int:
+        """Return the position of the rater in the table, adding the rater if necessary."""
+        return self.raters.setdefault(rater, len(self.raters))
+
+    def mark_tie(self, item: int, criterion: BaseCriterion) -> None:
+        """Record that the panel answered a criterion, and each of its parts, despite a tie."""
+        for one in (criterion, *criterion.part_fields.values()):
+            self.tied.append((item, self.place(one)))
+
+    def code(self, criterion: BaseCriterion, answer: Answer) -> int:
+        """Return the position of the answer in the declared answers or, for a comparison, of its outcome."""
+        standing = criterion.standing(answer)
+        if standing:
+            known = self.outcomes.setdefault(self.place(criterion), {})
+            above = tuple(sum(other > own for other in standing) for own in standing)
+            return known.setdefault(above, len(known))
+        return -1 if answer.index is None or answer.cannot_assess else answer.index
+
+    def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
+        """Parse a label into an answer. Results are cached because labels repeat."""
+        if criterion.level == "ranking" or not isinstance(raw, str | int | float | bool):
+            return criterion.parse_truth(raw)
+        key = (self.place(criterion), (type(raw), raw))
+        if key not in self.read:
+            self.read[key] = criterion.parse_truth(raw)
+        return self.read[key]
+
+    def add(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        *,
+        sample: int = DECIDED,
+        order: str | None = None,
+    ) -> None:
+        """Add a decision or a label and its answers to the parts of the criterion."""
+        self._add_row(item, criterion, rater, answer, status, sample, order)
+        self.add_parts(item, criterion, rater, answer, status, sample=sample)
+
+    def add_parts(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        *,
+        sample: int = DECIDED,
+    ) -> None:
+        """Add an answer's values on the parts of its criterion, if the criterion has parts."""
+        for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
+            if said is not None or answer is None:
+                self._add_row(item, part, rater, said, status, sample)
+
+    def _add_row(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        sample: int,
+        order: str | None = None,
+    ) -> None:
+        given = answer is not None and status in ("answered", "abstained")
+        code = self.code(criterion, answer) if given and answer is not None else -1
+        self.add_answer(Cell(item, self.place(criterion), rater, sample, order), answer, status, code)
+
+    def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
+        """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
+        at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
+        if answer is not None and answer.index is None:
+            self.rows.append((*at, *_said(answer, status, code)))
+            return
+        key = (id(answer), status, code)
+        said = self.said.get(key)
+        if said is None:
+            # The answer is stored, because another object could reuse its id if it were deleted.
+            said = self.said[key] = (answer, _said(answer, status, code))
+        self.rows.append((*at, *said[1]))
+
+    def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
+        """Add a single vote and its answers to the parts of the criterion."""
+        rater: Rater = ("judge", vote.judge_id)
+        if criterion.level == "ranking":
+            order = None if vote.order is None else ", ".join(vote.order)
+            answer = criterion.parse_truth(vote.answer)
+            self._add_row(item, criterion, rater, answer, vote.status, vote.sample, order)
+            return
+        answered = vote.status == "answered"
+        code = vote.selected_index if vote.selected_index is not None else -1
+        if vote.verdict is not None:
+            code = {"UNMET": 0, "MET": 1}.get(str(vote.verdict), -1)
+        given = vote.status in ("answered", "abstained")
+        label = vote.selected_label or (None if vote.answer is None else str(vote.answer))
+        self.rows.append(
+            (
+                item,
+                self.place(criterion),
+                self.number(rater),
+                vote.sample,
+                None,
+                code if given else -1,
+                label if given else None,
+                _NAN if vote.value is None or not answered else vote.value,
+                _as_number(vote.answer) if answered else _NAN,
+                vote.na,
+                _STATUS[vote.status],
+            )
+        )
+        if criterion.part_fields:
+            answer = criterion.parse_truth(vote.answer)
+            self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
+
+    def table(
+        self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()
+    ) -> VotesTable:
+        """Convert the rows to a votes table."""
+        columns: list[Iterable[Any]] = list(zip(*self.rows, strict=True)) or [()] * len(_COLUMNS)
+        arrays: dict[str, Array] = {
+            name: np.array(column, dtype=kind)
+            for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
+        }
+        return VotesTable(
+            criteria=tuple(self.criteria),
+            raters=tuple(self.raters),
+            item_ids=item_ids,
+            scores=scores,
+            notes=notes,
+            outcomes={place: tuple(known) for place, known in self.outcomes.items()},
+            tied=np.array(self.tied, dtype=np.int64).reshape(-1, 2),
+            **arrays,
+        )
+
+
+def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
+    """Return the columns of a row that describe the answer."""
+    became = _STATUS[status]
+    if answer is None or status not in ("answered", "abstained"):
+        return (-1, None, _NAN, _NAN, False, became)
+    value = _NAN if answer.value is None or status != "answered" else answer.value
+    number = _as_number(answer.code) if status == "answered" else _NAN
+    return (code, _words(answer), value, number, answer.na, became)
+
+
+def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:
+    """Return an answer's values on each part. An abstention abstains on all parts."""
+    if answer is None or answer.abstains:
+        return (answer,) * len(criterion.part_fields)
+    return criterion.part_answers(answer)
+
+
+def _bare(answer: Answer) -> Answer:
+    """Return a copy of a declared answer with only the fields that distinguish scales."""
+    return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
+
+
+def _as_number(code: Json) -> float:
+    return float(code) if isinstance(code, int | float) and not isinstance(code, bool) else _NAN
+
+
+def _words(answer: Answer) -> str | None:
+    if answer.label is not None:
+        return answer.label
+    if answer.cannot_assess:
+        return "CANNOT_ASSESS"
+    return None if answer.code is None else str(answer.code)

@@ -1,0 +1,317 @@
+"""The alternative annotator test, which decides whether a judge may replace a human annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+from scipy.special import stdtr
+from scipy.stats import false_discovery_control
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
+from autorubric.metrics.core.estimation import Figure, estimate
+from autorubric.metrics.core.intervals import mean_ends
+from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
+from autorubric.metrics.core.rater_tables import no_analytic, row_units
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.correction.arguments import (
+    answer_or_none,
+    ends_text,
+    figure_text,
+    finite_number,
+    labels_of,
+    read_annotators,
+)
+from autorubric.metrics.correction.strata import share_estimate
+from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock, p_cell, render_text
+
+AltScore: TypeAlias = Literal["accuracy", "rmse"]
+
+AltAbstain: TypeAlias = Literal["exclude", "as_category"]
+"""Treatment of NA and CANNOT_ASSESS."""
+
+LEAST_ITEMS = 30
+"""Minimum number of items for an annotator to be tested."""
+
+FALSE_DISCOVERY_RATE = 0.05
+PASS_AT = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorTest:
+    """A test of the judge against one annotator, with the other annotators as reference.
+
+    Attributes:
+        name: Name of the annotator.
+        n: Number of items that this annotator, the judge and at least one other annotator labelled.
+        advantage: Fraction of items on which the judge is at least as close to the others as this annotator
+            is (ρ_f).
+        human_advantage: The same fraction with judge and annotator swapped (ρ_h). Ties count for both.
+        p_value: One-sided p-value for the null hypothesis ρ_h - ρ_f ≥ ε; None if not tested.
+        adjusted_p: p-value adjusted by the Benjamini-Yekutieli procedure.
+        wins: Whether the judge wins against the annotator; None if the annotator was not tested.
+        reason: Reason why the annotator was not tested; None if tested.
+        t_test: The t test with its statistic and degrees of freedom; None if the annotator was not tested, or
+            if the differences between judge and annotator do not vary.
+    """
+
+    name: str
+    n: int
+    advantage: Estimate
+    human_advantage: Estimate
+    p_value: float | None
+    adjusted_p: float | None
+    wins: bool | None
+    reason: Reason | None
+    t_test: TestStatistic | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AltTestResult:
+    """The result of an alternative annotator test.
+
+    Attributes:
+        winning_rate: Fraction of the tested annotators that the judge wins against (ω).
+        advantage: Mean of ρ_f over the tested annotators (ρ): the probability that the judge is at least as
+            good as a randomly chosen annotator.
+        passed: Whether ω is at least 0.5; None if no annotator could be tested.
+        per_annotator: Result for each annotator, including those with too few items to be tested.
+        epsilon: Margin granted to the judge because it costs less than an annotator.
+        score: Metric of closeness to the other annotators: `accuracy` or `rmse`.
+        n_items: Number of items, equal to the number of rows of `humans`.
+        abstain: Whether abstentions were excluded or treated as a category.
+    """
+
+    winning_rate: Estimate
+    advantage: Estimate
+    passed: bool | None
+    per_annotator: Mapping[str, AnnotatorTest]
+    epsilon: float
+    score: AltScore
+    n_items: int
+    abstain: AltAbstain = "exclude"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-serialisable data without NaN."""
+        return asdict(self)
+
+    def blocks(self) -> list[Block]:
+        """Return content blocks: a sentence with the outcome and a table of the tests by annotator."""
+        rows: list[tuple[Cell, ...]] = [
+            (
+                one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
+                one.human_advantage.value, p_cell(one.adjusted_p), one.wins, one.reason or "",
+            )
+            for one in self.per_annotator.values()
+        ]  # fmt: skip
+        columns = (
+            "annotator", "n", "judge at least as close", "interval", "annotator at least as close", "p (BY)",
+            "judge wins", "reason",
+        )  # fmt: skip
+        table = TableBlock(title="Against each annotator", columns=columns, rows=tuple(rows))
+        return [TextBlock(title="Alternative annotator test", text=self._sentence()), table]
+
+    def summary(self) -> str:
+        """Return the outcome and the tests as plain text."""
+        return render_text(self.blocks())
+
+    def _sentence(self) -> str:
+        if self.passed is None:
+            return f"No annotator could be tested: each needs {LEAST_ITEMS} items that others also labelled."
+        tested = [one for one in self.per_annotator.values() if one.wins is not None]
+        won = sum(bool(one.wins) for one in tested)
+        outcome = "may" if self.passed else "cannot"
+        return (
+            f"The judge {outcome} replace an annotator: it wins against {won} of {len(tested)} "
+            f"(at least half are needed; epsilon {self.epsilon:g}), advantage {figure_text(self.advantage)}."
+        )
+
+
+def alt_test(
+    judge: Iterable[Any],
+    humans: Any,
+    *,
+    epsilon: float = 0.2,
+    score: AltScore = "accuracy",
+    abstain: AltAbstain = "exclude",
+    **interval: Unpack[IntervalArguments],
+) -> AltTestResult:
+    """Run the alternative annotator test, which decides whether a judge may replace an annotator [1].
+
+    Each annotator j is held out in turn. On the items that j labelled, the judge and j are scored against the
+    other annotators of the item, by the proportion that agrees or by the negative root mean square distance.
+    W_f is 1 if the judge scores at least as well as j, and W_h is 1 if j scores at least as well as the
+    judge, so ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test finds
+    `mean d < ε` at a false discovery rate of 0.05 over all annotators (Benjamini and Yekutieli [2]). The
+    winning rate ω is the fraction of annotators that the judge wins against; the test is passed if ω is at
+    least 0.5. The advantage ρ is the mean of W_f, averaged over annotators.
+
+    An annotator with fewer than 30 items is not tested (`too_few_units`). If no annotator can be tested, all
+    results are None. If d does not vary, the t statistic is undefined, and p is 0 if d < ε and 1 otherwise.
+
+    Args:
+        judge: The judge's labels. None, NaN, NA, CANNOT_ASSESS and INVALID count as missing (see `abstain`).
+        humans: Annotators' labels, shape `(n_items, n_annotators)`, with the same values counting as missing.
+            DataFrame columns name the annotators.
+        epsilon: Margin granted to the judge: about 0.2 for expert annotators, 0.15 for skilled ones and 0.1
+            for a crowd [1].
+        score: `"accuracy"` for categories, `"rmse"` for numbers.
+        abstain: `"exclude"` treats NA and CANNOT_ASSESS as missing. `"as_category"` treats both as one
+            additional category, so that two NA answers agree; it is not available for numbers.
+        **interval: See `IntervalArguments`. With `cluster`, the test uses cluster sums. The interval for ρ
+            resamples items or clusters.
+
+    Raises:
+        ArgumentError: If lengths differ, there are fewer than two annotators, or an option is invalid.
+
+    References:
+        [1] N. Calderon, R. Reichart, R. Dror (2025), The alternative annotator test for LLM-as-a-judge,
+            arXiv:2501.10970.
+        [2] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
+            under dependency, Annals of Statistics 29(4), 1165-1188.
+    """
+    if score not in get_args(AltScore):
+        raise ArgumentError(f"score must be one of {list(get_args(AltScore))}; got {score!r}")
+    if abstain not in get_args(AltAbstain):
+        raise ArgumentError(f"abstain must be one of {list(get_args(AltAbstain))}; got {abstain!r}")
+    if abstain == "as_category" and score == "rmse":
+        raise ArgumentError(
+            "abstain='as_category' cannot be combined with score='rmse': numbers have no categories"
+        )
+    if not 0 <= finite_number(epsilon, "epsilon", "from 0 to 1") <= 1:
+        raise ArgumentError(f"epsilon must be between 0 and 1; got {epsilon!r}")
+    options = IntervalOptions(**interval)
+    people = read_annotators(humans)
+    judged = list(labels_of(judge, "judge"))
+    if len(judged) != people.n_items:
+        raise ArgumentError(
+            f"judge has {len(judged)} labels but humans has {people.n_items} rows; pass one label per row"
+        )
+    read = answer_or_none if abstain == "exclude" else _answer_or_abstention
+    columns = [[read(label) for label in column] for column in (judged, *people.columns)]
+    table = _numbers(columns, score)
+    cluster = cluster_codes(options.cluster, people.n_items)
+    wins = [_compare(table, j, score) for j in range(1, len(table))]
+    tests = [_test(name, one, cluster, epsilon) for name, one in zip(people.names, wins, strict=True)]
+    tests = _adjusted(tests)
+    tested = [j for j, one in enumerate(tests) if one.p_value is not None]
+    won = sum(bool(tests[j].wins) for j in tested)
+    name = f"winning rate (alt-test, epsilon {epsilon:g})"
+    rate = Estimate.undefined("too_few_units", method=name)
+    if tested:
+        rate = Estimate(won / len(tested), n=len(tested), method=name)
+    return AltTestResult(
+        winning_rate=rate,
+        advantage=_advantage([wins[j] for j in tested], cluster, options),
+        passed=rate.value >= PASS_AT if rate.value is not None else None,
+        per_annotator={one.name: one for one in tests},
+        epsilon=epsilon,
+        score=score,
+        n_items=people.n_items,
+        abstain=abstain,
+    )
+
+
+def _answer_or_abstention(label: Any) -> Any:
+    """Return the label, one common label for all abstentions, or None for missing answers and failures."""
+    said = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
+    return ABSTENTION if said == "abstained" else answer_or_none(label)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wins:
+    """W_f and W_h of each item, shape `(n_items,)`; 0 for items that are not in `there`."""
+
+    judge: Array
+    human: Array
+    there: Array
+
+
+def _numbers(columns: list[list[Any]], score: AltScore) -> Array:
+    """Return annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing."""
+    if score == "rmse":
+        return np.array([numeric_column(column, "an annotator's column") for column in columns])
+    codes = np.array(encode(columns, None, None).codes, dtype=float)
+    return np.where(codes < 0, np.nan, codes)
+
+
+def _compare(table: Array, j: int, score: AltScore) -> _Wins:
+    others = np.delete(table, [0, j], axis=0)
+    n_others = np.count_nonzero(~np.isnan(others), axis=0)
+    there = (n_others > 0) & ~np.isnan(table[0]) & ~np.isnan(table[j])
+    far = [_distance(row, others, score) for row in (table[0], table[j])]
+    # Both distances are sums over the same annotators, so tied ones differ by rounding only.
+    room = 1e-9 * np.maximum(1.0, np.maximum(*far))
+    judge, human = far[0] <= far[1] + room, far[1] <= far[0] + room
+    return _Wins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
+
+
+def _distance(row: Array, others: Array, score: AltScore) -> Array:
+    apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
+    return np.asarray(np.nansum(apart.astype(float), axis=0))
+
+
+def _test(name: str, wins: _Wins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
+    n = int(np.count_nonzero(wins.there))
+    judge, human = wins.judge[wins.there], wins.human[wins.there]
+    members = None if cluster is None else cluster[wins.there]
+    enough = n >= LEAST_ITEMS
+    p_value, t_test = _t_test(human - judge, members, epsilon) if enough else (None, None)
+    return AnnotatorTest(
+        name=name,
+        n=n,
+        advantage=share_estimate("advantage of the judge", judge, members, 0.95),
+        human_advantage=share_estimate("advantage of the annotator", human, members, 0.95),
+        p_value=p_value,
+        adjusted_p=None,
+        wins=None,
+        reason=None if enough else "too_few_units",
+        t_test=t_test,
+    )
+
+
+def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
+    """Return the one-sided p-value, and the t test if the differences vary."""
+    own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
+    mean = float(differences.mean())
+    se = mean_ends(differences, own.reshape(-1), 0.95).se
+    if np.ptp(differences) == 0 or not se:
+        return float(mean >= epsilon), None
+    df, t = int(own.max()), (mean - epsilon) / se
+    p = float(stdtr(df, t))
+    return p, TestStatistic(name="t", value=t, df=df, p_value=p)
+
+
+def _adjusted(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
+    p_values = [one.p_value for one in tests if one.p_value is not None]
+    adjusted = iter(false_discovery_control(p_values, method="by").tolist() if p_values else [])
+    found = []
+    for one in tests:
+        p = None if one.p_value is None else float(next(adjusted))
+        wins = None if p is None else p <= FALSE_DISCOVERY_RATE
+        fields = {name: getattr(one, name) for name in one.__dataclass_fields__}
+        found.append(AnnotatorTest(**fields | {"adjusted_p": p, "wins": wins}))
+    return found
+
+
+def _advantage(wins: list[_Wins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
+    name = "advantage (alt-test)"
+    if not wins:
+        return Estimate.undefined("too_few_units", method=name)
+    rows = np.column_stack([column for one in wins for column in (one.judge, one.there.astype(float))])
+    figure = Figure(
+        name=name,
+        compute=lambda sums: divide(sums[..., 0::2], sums[..., 1::2]).mean(-1),
+        reason=lambda sums: "too_few_units",
+        bounds=(0.0, 1.0),
+        auto="percentile",
+        auto_clustered="percentile",
+        analytic=no_analytic,
+        on_table=False,
+    )
+    return estimate(figure, row_units(rows, cluster), options)

@@ -1,0 +1,210 @@
+"""Arguments and formats that corrected metrics share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import read_rows
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.label_rows import NO_ANSWER
+from autorubric.metrics.core.scales import Binary, Codes, as_sequence
+from autorubric.support.blocks import Cell, TableBlock
+from autorubric.support.frames import is_frame
+
+CorrectionCi: TypeAlias = Literal["auto", "analytic", "percentile", "bootstrap-t"]
+CorrectionMethod: TypeAlias = Literal["rogan-gladen", "ppi++"]
+Sampled: TypeAlias = Literal["random", "chosen"]
+
+PPI_LABELS = 50
+"""Minimum number of labelled units for the normal interval of ppi++ to have sufficient coverage."""
+
+MOST_UNDEFINED = 0.1
+"""Maximum proportion of undefined resamples that an interval may ignore without bias."""
+
+
+class CorrectionArguments(TypedDict, total=False):
+    """Keyword arguments of all corrected metrics.
+
+    Attributes:
+        ci: Method of the interval. `"auto"` and `"analytic"` use a closed form, `"percentile"` is a bootstrap
+            that resamples test items and labelled items, `"bootstrap-t"` is the studentised bootstrap for
+            ppi++, and None computes no interval.
+        confidence_level: Confidence level of the interval, in (0, 1).
+        n_resamples: Number of bootstrap resamples.
+        rng: Seed or NumPy generator of the resampling.
+        lam: λ of ppi++, in [0, 1]: 0 relies on the labels only, 1 is prediction-powered inference as first
+            published, and None tunes λ to minimise the variance.
+    """
+
+    ci: CorrectionCi | None
+    confidence_level: float
+    n_resamples: int
+    rng: int | np.random.Generator
+    lam: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionOptions:
+    """Validated interval arguments with the attributes of `CorrectionArguments`."""
+
+    ci: CorrectionCi | None = "auto"
+    confidence_level: float = 0.95
+    n_resamples: int = 1000
+    rng: int | np.random.Generator = 0
+    lam: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.ci is not None and self.ci not in get_args(CorrectionCi):
+            raise ArgumentError(f"ci must be one of {list(get_args(CorrectionCi))} or None; got {self.ci!r}")
+        if self.lam is not None and not 0 <= finite_number(self.lam, "lam", "from 0 to 1 (or None)") <= 1:
+            raise ArgumentError(f"lam must be from 0 to 1, or None to tune it; got {self.lam!r}")
+        check_draws(self.confidence_level, self.n_resamples, self.rng)
+
+    def generator(self) -> np.random.Generator:
+        """Return the random generator; the same seed gives the same draws."""
+        return np.random.default_rng(self.rng)
+
+
+def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
+    """Check the method and the kind of sampling, and that they can be combined.
+
+    Raises:
+        ArgumentError: If either is unknown, or they cannot be combined.
+    """
+    if method not in get_args(CorrectionMethod):
+        raise ArgumentError(f"method must be one of {list(get_args(CorrectionMethod))}; got {method!r}")
+    if sampled not in get_args(Sampled):
+        raise ArgumentError(f"sampled must be one of {list(get_args(Sampled))}; got {sampled!r}")
+    if method == "ppi++" and sampled == "chosen":
+        raise ArgumentError(
+            "method='ppi++' cannot be combined with sampled='chosen': ppi++ treats the labelled items as a "
+            "random sample of the items under test, so hand-picked items would bias the rate by an unknown "
+            "amount; use method='rogan-gladen', which only requires items picked by their true label, or "
+            "label a random sample"
+        )
+    if method == "rogan-gladen" and options.lam is not None:
+        raise ArgumentError(f"lam applies only to method='ppi++'; got lam={options.lam!r}")
+    if method == "rogan-gladen" and options.ci == "bootstrap-t":
+        raise ArgumentError("ci='bootstrap-t' requires method='ppi++'; use 'analytic' or 'percentile'")
+
+
+def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:
+    """Check the confidence level and the number of resamples, and return the random generator.
+
+    Raises:
+        ArgumentError: If an argument is invalid.
+    """
+    if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
+        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
+    if not isinstance(n_resamples, Integral) or int(n_resamples) < 1:
+        raise ArgumentError(f"n_resamples must be a positive integer; got {n_resamples!r}")
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"rng must be a non-negative seed or a NumPy Generator; got {rng!r}") from error
+
+
+def finite_number(given: object, what: str, meaning: str) -> float:
+    """Return the argument as a float.
+
+    Raises:
+        ArgumentError: If the argument is not a finite number.
+    """
+    if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
+        raise ArgumentError(f"{what} must be a finite number, {meaning}; got {given!r}")
+    return float(given)
+
+
+def labels_of(given: Iterable[Any], what: str) -> Any:
+    """Return the labels as a 1-D sequence.
+
+    Raises:
+        ArgumentError: If the argument is not a sequence of labels.
+    """
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
+    return as_sequence(given, what)
+
+
+def binary_codes(column: Iterable[Any], what: str) -> Codes:
+    """Encode binary verdicts as 0 and 1, and NA, CANNOT_ASSESS, INVALID and missing ones as -1; shape `(n,)`.
+
+    Raises:
+        ArgumentError: If a verdict is not binary.
+    """
+    labels = labels_of(column, what)
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        levels, where = np.unique(labels, return_inverse=True)
+        coded = Binary().encode([answer_or_none(level) for level in levels.tolist()])
+        return coded[where.reshape(-1)] if len(labels) else np.zeros(0, np.int64)
+    return Binary().encode([answer_or_none(label) for label in labels])
+
+
+def answer_or_none(label: Any) -> Any:
+    """Return the label, or None for NA, CANNOT_ASSESS and INVALID, which mean that there is no answer."""
+    return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label
+
+
+def ends_text(low: float | None, high: float | None) -> str:
+    """Format an interval; return an empty string if there is none."""
+    return "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+
+
+def figure_text(found: Estimate) -> str:
+    """Format an estimate with its interval, or the reason why it is undefined."""
+    if found.value is None:
+        return f"undefined ({found.reason})"
+    return f"{found.value:.3f} {ends_text(found.low, found.high)}".rstrip()
+
+
+def figures_table(figures: Mapping[str, Estimate], title: str = "") -> TableBlock:
+    """Return a table of named estimates with interval, n, and the reason if something is missing."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.value, ends_text(one.low, one.high), one.n, one.reason or "")
+        for name, one in figures.items()
+    ]
+    return TableBlock(
+        title=title, columns=("figure", "estimate", "interval", "n", "reason"), rows=tuple(rows)
+    )
+
+
+class Annotators(NamedTuple):
+    """The annotators and their annotations.
+
+    Attributes:
+        names: Column names of a DataFrame, otherwise `"0"`, `"1"`, …
+        columns: One list of `n_items` annotations per annotator.
+        n_items: Number of rows.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[list[Any], ...]
+    n_items: int
+
+
+def read_annotators(humans: Any) -> Annotators:
+    """Read the columns of an items × annotators table; None and NaN are missing.
+
+    Raises:
+        ArgumentError: If `humans` is not a table or has fewer than two annotators.
+    """
+    rows = read_rows(humans, "humans", "(n_items, n_annotators)")
+    listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]
+    n_annotators = len(listed[0]) if listed else 0
+    if listed and n_annotators < 2:
+        raise ArgumentError(
+            f"humans must have at least two annotators, so that they can be compared; got {n_annotators}"
+        )
+    names = [str(name) for name in (humans.columns if is_frame(humans) else range(n_annotators))]
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"the columns of humans must have unique names; got {names!r}")
+    return Annotators(
+        tuple(names), tuple([row[j] for row in listed] for j in range(n_annotators)), len(listed)
+    )

@@ -1,0 +1,261 @@
+"""The human ceiling: how well people agree with each other, which limits what to expect of a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, numeric_column
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import DEGENERATE_SHARE
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
+from autorubric.metrics.correction.arguments import Annotators, figure_text, figures_table, read_annotators
+from autorubric.metrics.figures.specs import SPECS, MetricSpec, spec
+from autorubric.support.blocks import Block, TextBlock, render_text
+
+Statistic: TypeAlias = str | Callable[..., Any]
+"""Name of a two-rater metric, or a function of (rest, person) that returns a number or an `Estimate`."""
+
+_SHORT = {"kappa": "cohen_kappa"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HumanCeiling(Estimate):
+    """The agreement between each annotator and the others.
+
+    As an `Estimate`, it is the mean metric over annotators, with an interval from resampled items.
+
+    Attributes:
+        per_human: Metric of each annotator against the others, by name.
+        stat: Name of the metric.
+        n_tied: Number of (annotator, item) pairs excluded because the other annotators were tied.
+    """
+
+    per_human: Mapping[str, Estimate]
+    stat: str
+    n_tied: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-serialisable data without NaN."""
+        plain: dict[str, Any] = dict(Estimate.to_dict(self))
+        return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
+
+    def blocks(self) -> list[Block]:
+        """Return content blocks: a sentence with the mean, and a table of each annotator's metric."""
+        text = f"Each annotator against the others: mean {self.stat} {figure_text(self)}."
+        if self.n_tied:
+            text += f" Labels excluded because the other annotators were tied: {self.n_tied}."
+        return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Annotators")]
+
+    def summary(self) -> str:
+        """Return the mean and each annotator's metric as plain text."""
+        return render_text(self.blocks())
+
+
+@dataclass(frozen=True, slots=True)
+class _Against:
+    """One person's annotations and those of the rest, as labels or numbers."""
+
+    rest: Array
+    person: Array
+    there: Array
+    tied: int
+
+
+def human_ceiling(
+    humans: Any,
+    *,
+    stat: Statistic = "kappa",
+    scale: Scale | None = None,
+    **interval: Unpack[IntervalArguments],
+) -> HumanCeiling:
+    """Compute a metric of each annotator against the others, and its mean over annotators.
+
+    Categorical metrics compare an annotator with the majority of the item's other annotations, and numeric
+    metrics with their mean. If the majority is tied, the item is excluded for that annotator and counted in
+    `n_tied`. With two annotators, each is compared with the other. With three, an item is used for an
+    annotator only if the other two agree, which makes that annotator look better.
+
+    An item is used if at least two annotators labelled it. If there are no such items, the metric is
+    undefined (`no_pairs`).
+
+    Args:
+        humans: Annotations, shape `(n_items, n_annotators)`; None is missing. DataFrame columns name the
+            annotators.
+        stat: Name of a two-rater metric (`"kappa"`, `"accuracy"`, `"pearson"`, `"mae"`, …), or a function of
+            two arrays without missing values, (others, annotator), that returns a number or an `Estimate`.
+            The arrays contain numbers if `scale` is an `Interval`, and labels otherwise.
+        scale: Scale of the annotations; None uses the observed labels.
+        **interval: See `IntervalArguments`. Each annotator has the metric's own interval; the interval of the
+            mean is a percentile bootstrap over items or clusters.
+
+    Raises:
+        ArgumentError: If the metric is unknown, there are fewer than two annotators, or a label is outside
+            the scale.
+    """
+    options = IntervalOptions(**interval)
+    people = read_annotators(humans)
+    cluster = cluster_codes(options.cluster, people.n_items)
+    known = spec(_SHORT.get(stat, stat)) if isinstance(stat, str) else None
+    if known is not None and known.needs not in ("labels", "numbers"):
+        pairs = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
+        raise ArgumentError(f"stat must be a two-rater metric, one of {pairs}, or a function; got {stat!r}")
+    of_numbers = known.needs == "numbers" if known is not None else isinstance(scale, Interval)
+    name = known.name if known is not None else getattr(stat, "__name__", "statistic")
+    if of_numbers:
+        pairs_of, figure = _number_pairs(people), _figure_of_numbers(known, stat)
+    else:
+        coded = encode(people.columns, scale, None)
+        pairs_of, figure = _label_pairs(people, coded), _figure_of_labels(known, stat, coded)
+    single = {
+        who: _single(one, figure, options, cluster, name)
+        for who, one in zip(people.names, pairs_of, strict=True)
+    }
+    mean = _mean(list(single.values()), pairs_of, figure, cluster, options, name)
+    figures: dict[str, Any] = dict(Estimate.to_dict(mean))
+    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs_of))
+
+
+_Figure: TypeAlias = Callable[..., Estimate]
+"""A function of (rest, person, interval arguments) that returns an estimate."""
+
+
+def _number_pairs(people: Annotators) -> list[_Against]:
+    table = np.array([numeric_column(column, "a person's column") for column in people.columns])
+    found = []
+    for j in range(len(table)):
+        others = np.delete(table, j, axis=0)
+        n_others = np.count_nonzero(~np.isnan(others), axis=0)
+        rest = np.nansum(others, axis=0) / np.maximum(n_others, 1)
+        found.append(_Against(rest, table[j], (n_others > 0) & ~np.isnan(table[j]), 0))
+    return found
+
+
+def _label_pairs(people: Annotators, coded: Coded) -> list[_Against]:
+    codes = np.array(coded.codes).reshape(len(people.columns), people.n_items)
+    counts = (codes[:, :, None] == np.arange(coded.size)).astype(np.int64)
+    total = counts.sum(axis=0)
+    found = []
+    for j in range(len(codes)):
+        others = total - counts[j]
+        if not coded.size:
+            found.append(_Against(codes[j], codes[j], np.zeros(people.n_items, dtype=bool), 0))
+            continue
+        most = others.max(axis=1, keepdims=True)
+        both = (most[:, 0] > 0) & (codes[j] >= 0)
+        tied = both & (np.count_nonzero(others == most, axis=1) > 1)
+        found.append(_Against(others.argmax(axis=1), codes[j], both & ~tied, int(tied.sum())))
+    return found
+
+
+def _figure_of_numbers(known: MetricSpec | None, stat: Statistic) -> _Figure:
+    def figure(rest: Array, person: Array, **interval: Any) -> Estimate:
+        if known is not None:
+            return known.function(rest, person, **interval)
+        return _as_estimate(stat, rest, person)
+
+    return figure
+
+
+def _figure_of_labels(known: MetricSpec | None, stat: Statistic, coded: Coded) -> _Figure:
+    labels = np.array(coded.scale.labels if coded.scale is not None else [], dtype=object)
+
+    def figure(rest: Codes, person: Codes, **interval: Any) -> Estimate:
+        if known is None:
+            return _as_estimate(stat, labels[rest], labels[person])
+        if interval.get("cluster") is not None or known.name == "adjacent_accuracy":
+            return known.function(labels[rest], labels[person], scale=coded.scale, **interval)
+        interval.pop("cluster", None)
+        flat = np.bincount(rest * coded.size + person, minlength=coded.size**2)
+        return known.function(table=flat.reshape(coded.size, coded.size), scale=coded.scale, **interval)
+
+    return figure
+
+
+def _as_estimate(stat: Statistic, rest: Array, person: Array) -> Estimate:
+    assert callable(stat)
+    found = stat(rest, person)
+    if isinstance(found, Estimate):
+        return found
+    method = getattr(stat, "__name__", "statistic")
+    if found is None or not np.isfinite(float(found)):
+        return Estimate.undefined("no_variance", n=len(rest), method=method)
+    return Estimate(float(found), n=len(rest), method=method)
+
+
+def _single(
+    one: _Against, figure: _Figure, options: IntervalOptions, cluster: Codes | None, name: str
+) -> Estimate:
+    if not one.there.any():
+        return Estimate.undefined("no_pairs", method=f"{name} against the others")
+    return figure(
+        one.rest[one.there],
+        one.person[one.there],
+        cluster=None if cluster is None else cluster[one.there],
+        ci=options.ci,
+        confidence_level=options.confidence_level,
+        n_resamples=options.n_resamples,
+        rng=options.rng,
+    )
+
+
+def _mean(
+    single: list[Estimate],
+    pairs: list[_Against],
+    figure: _Figure,
+    cluster: Codes | None,
+    options: IntervalOptions,
+    name: str,
+) -> Estimate:
+    defined = [one.value for one in single if one.value is not None]
+    n = int(np.count_nonzero(np.any([one.there for one in pairs], axis=0))) if pairs else 0
+    method = f"{name} against the other annotators, mean over {len(defined)} of {len(single)} annotators"
+    if not defined:
+        reason: Reason = single[0].reason or "no_pairs" if single else "no_pairs"
+        return Estimate.undefined(reason, n=n, method=method)
+    value = float(np.mean(defined))
+    if options.ci is None:
+        return Estimate(value, n=n, method=method)
+    members = _members(pairs, cluster)
+    n_units = len(members)
+    about = f"{options.confidence_level:.0%}, {n_units} {'items' if cluster is None else 'clusters'}"
+    method += f"; percentile bootstrap, {about}, {options.n_resamples} resamples"
+    if n_units < 2:
+        return Estimate(value, n=n, method=method, reason="too_few_units")
+    drawn = np.array(list(_resampled(pairs, figure, members, options)))
+    kept = drawn[~np.isnan(drawn)]
+    if len(drawn) - len(kept) > DEGENERATE_SHARE * len(drawn):
+        return Estimate(value, n=n, method=method, reason="degenerate_resamples")
+    tail = (1 - options.confidence_level) / 2
+    low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))
+    return Estimate(value, low, high, float(kept.std(ddof=1)) if len(kept) > 1 else None, n, method)
+
+
+def _members(pairs: list[_Against], cluster: Codes | None) -> list[Array]:
+    """Return the items of each unit to resample; items without a pair are in no unit."""
+    used = np.flatnonzero(np.any([one.there for one in pairs], axis=0))
+    if cluster is None:
+        return list(used[:, None])
+    return [used[cluster[used] == c] for c in np.unique(cluster[used])]
+
+
+def _resampled(
+    pairs: list[_Against], figure: _Figure, members: list[Array], options: IntervalOptions
+) -> Iterable[float]:
+    rng = options.generator()
+    plain = np.concatenate(members) if all(len(m) == 1 for m in members) else None
+    for _ in range(options.n_resamples):
+        units = rng.integers(0, len(members), size=len(members))
+        index = plain[units] if plain is not None else np.concatenate([members[u] for u in units])
+        values = []
+        for one in pairs:
+            kept = index[one.there[index]]
+            value = figure(one.rest[kept], one.person[kept], ci=None).value if len(kept) else None
+            if value is not None:
+                values.append(value)
+        yield float(np.mean(values)) if values else float("nan")

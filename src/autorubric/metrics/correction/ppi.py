@@ -1,0 +1,228 @@
+"""Prediction-powered means, which combine a few labels with many verdicts of the judge."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.intervals import Ends, logit_t_ends, normal_quantile, t_quantile, wilson_ends
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.correction.arguments import MOST_UNDEFINED, PPI_LABELS, CorrectionOptions
+from autorubric.metrics.correction.strata import Strata, Stratum, strata_of
+
+WIDTH = 5
+
+
+class Tuned(NamedTuple):
+    """A prediction-powered mean, its λ and its variance, shape `(...)`; NaN with fewer than two units."""
+
+    value: Array
+    lam: Array
+    variance: Array
+
+
+def units_of(
+    truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
+) -> Strata:
+    """Build units from labelled pairs and from the judge's values on the items under test."""
+    labelled = np.column_stack([np.ones(len(truth)), truth, judged])
+    tests = np.column_stack([np.ones(len(tested)), tested])
+    return strata_of(labelled, tests, label_cluster, test_cluster)
+
+
+_CELLS = np.array([[1.0, y, f, 0.0, 0.0] for y in (0.0, 1.0) for f in (0.0, 1.0)])
+
+
+def smoothed(units: Strata) -> Strata:
+    """Return the units plus one labelled item, split equally over the cells of the label × verdict table.
+
+    Labels and verdicts must be 0 or 1 and without clusters.
+    """
+    parts = []
+    for part in units.parts:
+        if part.labelled:
+            alike = (part.rows[None, :, :] == _CELLS[:, None, :]).all(-1)
+            part = Stratum(_CELLS, alike @ part.counts + 0.25, True, False)
+        parts.append(part)
+    return Strata(tuple(parts), units.clustered_tests, units.clustered_labels)
+
+
+def smoothed_by() -> Array:
+    """Return the amounts that `smoothed` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
+    squares = (_CELLS[:, :, None] * _CELLS[:, None, :]).reshape(len(_CELLS), -1)
+    return np.asarray(np.concatenate([_CELLS, squares], axis=1).sum(axis=0) / 4)
+
+
+def tuned_mean(
+    sums: Array, squares: Array, n_labelled: int, n_tested: int, fixed: float | None = None
+) -> Tuned:
+    """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless it is fixed.
+
+    The tuned λ is cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), clipped to [0, 1]. The variance of the mean is λ²
+    var(f_U)/N + var(Y - λ f_L)/n; with clusters, each variance is that of sums over clusters.
+
+    Args:
+        sums: Sums of the rows, shape `(..., 5)`.
+        squares: Sums of their outer products, shape `(..., 5, 5)`.
+        n_labelled: Number of units with labels.
+        n_tested: Number of units with items under test.
+        fixed: Value of λ; None tunes it, and 1 yields the estimate of Angelopoulos et al. (2023).
+    """
+    n, n_tests = sums[..., 0], sums[..., 3]
+    y, f, g = divide(sums[..., 1], n), divide(sums[..., 2], n), divide(sums[..., 4], n_tests)
+    zero = np.zeros_like(n)
+    of_y = np.stack([-y, zero + 1, zero, zero, zero], axis=-1) / n[..., None]
+    of_f = np.stack([-f, zero, zero + 1, zero, zero], axis=-1) / n[..., None]
+    of_g = np.stack([zero, zero, zero, -g, zero + 1], axis=-1) / n_tests[..., None]
+    both = divide(sums[..., 2] + sums[..., 4], n + n_tests)
+    pooled = np.stack([-both, zero, zero + 1, -both, zero + 1], axis=-1)
+    n_units = n_labelled + n_tested
+    spread = _form(pooled, squares, pooled) / (n + n_tests) * n_units / max(n_units - 1, 1)
+    least = divide(n * _form(of_y, squares, of_f), (1 + n / n_tests) * np.where(spread > 1e-15, spread, 0.0))
+    tuned = np.clip(np.nan_to_num(least, nan=0.0), 0.0, 1.0)
+    lam = tuned if fixed is None else np.full_like(tuned, fixed)
+    rectified = (of_y - lam[..., None] * of_f) * _factor(n_labelled)
+    effect = rectified + lam[..., None] * of_g * _factor(n_tested)
+    return Tuned(lam * g + y - lam * f, lam, np.maximum(_form(effect, squares, effect), 0.0))
+
+
+def _form(left: Array, squares: Array, right: Array) -> Array:
+    return np.asarray(np.einsum("...i,...ij,...j->...", left, squares, right))
+
+
+def _factor(n_units: int) -> float:
+    return (n_units / (n_units - 1)) ** 0.5 if n_units > 1 else 1.0
+
+
+_NOTHING = Ends(None, None, None)
+_EDGE = 1e-3
+
+
+class Powered(NamedTuple):
+    """A prediction-powered mean and its λ, which shows how much it relies on the judge."""
+
+    mean: Estimate
+    lam: float | None
+
+
+def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name: str) -> Powered:
+    """Estimate a prediction-powered mean and its λ.
+
+    The mean is undefined with fewer than 50 labelled units, unless the interval is bootstrap-t.
+
+    Args:
+        units: Units as returned by `_ppi.units_of`.
+        options: Method and confidence level of the interval.
+        share: Whether labels are 0 and 1, so that the mean and its interval are those of a proportion.
+        name: Description of the metric.
+    """
+    text = f"{name} (ppi++)"
+    total = units.total() if units.parts else np.zeros(WIDTH)
+    n = int(total[3])
+    if not n:
+        return Powered(Estimate.undefined("no_values", method=text), None)
+    if units.n_labelled < 2 or (units.n_labelled < PPI_LABELS and options.ci != "bootstrap-t"):
+        return Powered(Estimate.undefined("too_few_labels", n=n, method=text), None)
+    tuned = tuned_mean(total, units.square(), units.n_labelled, units.n_tested, options.lam)
+    mean, lam = float(tuned.value), float(tuned.lam)
+    value = min(max(mean, 0.0), 1.0) if share else mean
+    if options.ci is None:
+        return Powered(Estimate(value, n=n, method=text), lam)
+    ends, how = _ends(units, options, share=share)
+    text += f"; {how}, {options.confidence_level:.0%}, {units.describe()}"
+    if ends.low is None or ends.high is None:
+        return Powered(Estimate(value, n=n, method=text, reason="too_few_units"), lam)
+    low, high = (min(max(end, 0.0), 1.0) if share else end for end in (ends.low, ends.high))
+    return Powered(Estimate(value, min(low, value), max(high, value), ends.se, n, text), lam)
+
+
+def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[Ends, str]:
+    resampled = f", {options.n_resamples} resamples"
+    if options.ci == "percentile":
+        return _percentile(units, options), "percentile bootstrap" + resampled
+    if share and not units.clustered:
+        # Identical labels show no spread and few labels too little; adding 1/4 per cell compensates for this.
+        table = smoothed(units)
+        if options.ci == "bootstrap-t":
+            return _score_t(table, options), "bootstrap-t, 1/4 added to each table cell" + resampled
+        quantile = t_quantile(options.confidence_level, units.n_labelled - 1)
+        return _score(table, quantile, quantile, options.lam), "score interval, 1/4 added to each table cell"
+    if options.ci == "bootstrap-t":
+        return _bootstrap_t(units, options), "bootstrap-t" + resampled
+    df = units.n_labelled - 1 if units.df is None else units.df
+    if df < 1:
+        return _NOTHING, "t"
+    mean, se = _moments(units, options.lam)
+    if share:
+        return Ends(
+            *logit_t_ends(min(max(mean, 0.0), 1.0), se, df + 1, options.confidence_level), se
+        ), "logit-t"
+    half = t_quantile(options.confidence_level, df) * se
+    return Ends(mean - half, mean + half, se), "t"
+
+
+def _moments(units: Strata, fixed: float | None) -> tuple[float, float]:
+    tuned = tuned_mean(units.total(), units.square(), units.n_labelled, units.n_tested, fixed)
+    return float(tuned.value), math.sqrt(float(tuned.variance))
+
+
+def _score(table: Strata, below: float, above: float, fixed: float | None) -> Ends:
+    """Return the score interval for the item count that yields the variance, with one quantile per side."""
+    mean, se = _moments(table, fixed)
+    share = min(max(mean, _EDGE), 1 - _EDGE)
+    effective = share * (1 - share) / (se * se)
+    return Ends(wilson_ends(share, effective, below)[0], wilson_ends(share, effective, above)[1], se)
+
+
+def _score_t(table: Strata, options: CorrectionOptions) -> Ends:
+    """Return the score interval with quantiles of the resampled statistic, but at least normal quantiles.
+
+    Without that limit, it covers 72 to 89% at 20 to 50 labels and a pass rate of 0.9.
+    """
+    added = smoothed_by()
+    values, errors = _drawn(table, options, added).T
+    mean = min(max(_moments(table, options.lam)[0], _EDGE), 1 - _EDGE)
+    values = np.clip(values, _EDGE, 1 - _EDGE)
+    effective = values * (1 - values) / np.maximum(errors, 1e-9) ** 2
+    scores = (values - mean) * np.sqrt(effective / (mean * (1 - mean)))
+    tail = (1 - options.confidence_level) / 2
+    lower, upper = np.quantile(scores, (tail, 1 - tail))
+    least = normal_quantile(options.confidence_level)
+    return _score(table, max(float(upper), least), max(-float(lower), least), options.lam)
+
+
+def _percentile(units: Strata, options: CorrectionOptions) -> Ends:
+    values = _drawn(units, options)[:, 0]
+    tail = (1 - options.confidence_level) / 2
+    low, high = np.quantile(values, (tail, 1 - tail))
+    return Ends(float(low), float(high), float(values.std(ddof=1)) if len(values) > 1 else None)
+
+
+def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
+    """Return the interval from studentised resamples, excluding resamples without spread."""
+    values, errors = _drawn(units, options).T
+    spread = errors > 1e-12
+    if np.count_nonzero(~spread) > MOST_UNDEFINED * len(values):
+        return _NOTHING
+    mean, se = _moments(units, options.lam)
+    tail = (1 - options.confidence_level) / 2
+    lower, upper = np.quantile((values[spread] - mean) / errors[spread], (tail, 1 - tail))
+    return Ends(mean - float(upper) * se, mean - float(lower) * se, se)
+
+
+def _drawn(units: Strata, options: CorrectionOptions, added: Array | float = 0.0) -> Array:
+    """Return the mean and standard error of each resample, shape `(n_resamples, 2)`.
+
+    λ is tuned again in each resample unless it is fixed.
+    """
+    found = []
+    for drawn in units.draws(options.n_resamples, options.generator(), squares=True):
+        sums = drawn + added
+        squares = sums[:, WIDTH:].reshape(-1, WIDTH, WIDTH)
+        tuned = tuned_mean(sums[:, :WIDTH], squares, units.n_labelled, units.n_tested, options.lam)
+        found.append(np.column_stack([tuned.value, np.sqrt(tuned.variance)]))
+    return np.concatenate(found)

@@ -1,0 +1,345 @@
+"""Pass rates corrected for the errors of an imperfect judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.intervals import Ends, normal_quantile, t_quantile
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.correction import ppi
+from autorubric.metrics.correction.arguments import (
+    CorrectionArguments,
+    CorrectionMethod,
+    CorrectionOptions,
+    Sampled,
+    binary_codes,
+    check_method,
+    figure_text,
+    figures_table,
+)
+from autorubric.metrics.correction.ppi import ppi_estimate
+from autorubric.metrics.correction.strata import (
+    Strata,
+    joint_clusters,
+    percentile_ends,
+    share_estimate,
+    strata_of,
+)
+from autorubric.support.blocks import Block, ScalarBlock, TextBlock, render_text
+
+_ADDED = 2.0
+
+
+def units_of(
+    truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
+) -> Strata:
+    """Build units from labelled pairs and test verdicts, which are 0 or 1."""
+    labelled = np.column_stack([truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)])
+    tests = np.column_stack([np.ones(len(tested)), tested])
+    return strata_of(labelled, tests, label_cluster, test_cluster)
+
+
+def rate_of(sums: Array) -> Array:
+    """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1].
+
+    The result is NaN if one class has no label, or if se + sp <= 1.
+    """
+    passed, hits, failed, rejections, n, positive = (sums[..., j] for j in range(6))
+    p, se, sp = divide(positive, n), divide(hits, passed), divide(rejections, failed)
+    room = se + sp - 1
+    with np.errstate(invalid="ignore"):
+        informative = np.where(room > 1e-12, room, 0.0)
+    return np.clip(divide(p + sp - 1, informative), 0.0, 1.0)
+
+
+def analytic_ends(units: Strata, confidence_level: float) -> Ends:
+    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025).
+
+    With one cluster, there is no interval. With several, each proportion uses its effective number of items,
+    the covariances of the proportions are added to the variance, and a t quantile replaces the normal one,
+    with the smaller number of clusters minus 1 as degrees of freedom.
+    """
+    df = units.df
+    if df is not None and df < 1:
+        return Ends(None, None, None)
+    q = normal_quantile(confidence_level) if df is None else t_quantile(confidence_level, df)
+    sizes, shares, between = _shares(units)
+    (n_p, n_se, n_sp), (p, se, sp) = sizes, shares
+    # Agresti–Coull for the test items; one success and one failure more for each calibration share.
+    n_p, p = n_p + q * q, (n_p * p + q * q / 2) / (n_p + q * q)
+    se, sp = ((size * share + 1) / (size + _ADDED) for size, share in ((n_se, se), (n_sp, sp)))
+    n_se, n_sp = n_se + _ADDED, n_sp + _ADDED
+    room = se + sp - 1
+    if room <= 0:
+        return Ends(None, None, None)
+    rate = min(max((p + sp - 1) / room, 0.0), 1.0)
+    of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
+    slopes = np.array([1.0, -rate, 1 - rate])
+    variance = p * (1 - p) / n_p + rate**2 * of_se + (1 - rate) ** 2 * of_sp
+    variance += float(slopes @ between @ slopes)
+    se_rate = math.sqrt(max(variance, 0.0)) / room
+    centre = rate + 2 * q * q * (rate * of_se - (1 - rate) * of_sp)
+    return Ends(max(0.0, centre - q * se_rate), min(1.0, centre + q * se_rate), se_rate)
+
+
+def _shares(units: Strata) -> tuple[list[float], list[float], Array]:
+    """Return sizes, values and covariances of the raw pass rate, sensitivity and specificity.
+
+    The sizes are effective numbers of items.
+    """
+    total, square = units.total(), units.square()
+    places = ((4, 5), (0, 1), (2, 3))
+    shares = [float(total[hit] / total[of]) for of, hit in places]
+    if not units.clustered:
+        return [float(total[of]) for of, _ in places], shares, np.zeros((3, 3))
+    effects = np.zeros((3, len(total)))
+    factors = [_factor(units.n_tested), *[_factor(units.n_labelled)] * 2]
+    for row, ((of, hit), share, factor) in enumerate(zip(places, shares, factors, strict=True)):
+        effects[row, [hit, of]] = np.array([1.0, -share]) * factor / total[of]
+    covariance = effects @ square @ effects.T
+    clustered = (units.clustered_tests, units.clustered_labels, units.clustered_labels)
+    sizes = []
+    for (of, _), share, variance, grouped in zip(
+        places, shares, np.diagonal(covariance), clustered, strict=True
+    ):
+        holding = sum(int(part.counts[part.rows[:, of] > 0].sum()) for part in units.parts)
+        size = float(total[of])
+        if grouped:
+            spread = share * (1 - share)
+            size = min(size, spread / float(variance)) if spread > 0 and variance > 0 else float(holding)
+        sizes.append(size)
+    return sizes, shares, covariance - np.diag(np.diagonal(covariance))
+
+
+def _factor(n_units: int) -> float:
+    return math.sqrt(n_units / (n_units - 1)) if n_units > 1 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CorrectedRate(Estimate):
+    """A pass rate corrected for the judge's errors, with the rates used for the correction.
+
+    As an `Estimate`, it is the corrected rate. If the rate cannot be corrected, `value` is None and `reason`
+    states why. `n` is the number of items under test that have a verdict, and `n_missing` is the number of
+    items (under test or labelled) that were excluded because a verdict or label was missing.
+
+    Attributes:
+        raw: The judge's own pass rate on the items under test.
+        sensitivity: Fraction of the labelled passes that the judge passes.
+        specificity: Fraction of the labelled failures that the judge fails.
+        labelled_only: Pass rate of the labels alone; undefined if the labelled items were hand-picked.
+        lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, where 0 uses only the labels.
+            None for other methods.
+        correction: Correction method.
+        sampled: How the labelled items were selected.
+        n_calibration: Number of labelled items that have a verdict.
+    """
+
+    raw: Estimate
+    sensitivity: Estimate
+    specificity: Estimate
+    labelled_only: Estimate
+    lam: float | None
+    correction: CorrectionMethod
+    sampled: Sampled
+    n_calibration: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-serialisable data without NaN."""
+        plain: dict[str, Any] = dict(Estimate.to_dict(self))
+        return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
+
+    def blocks(self) -> list[Block]:
+        """Return content blocks: a sentence with the rate, and the figures behind it."""
+        raw = figure_text(self.raw)
+        text = f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
+        if self.value is not None:
+            without = "" if self.low is not None or not self.reason else f" ({self.reason})"
+            text = f"Corrected with {self.correction}, the pass rate is {figure_text(self)}{without}; "
+            text += f"the judge's own rate is {raw}."
+        figures = {"corrected": self, "judged": self.raw, "labels only": self.labelled_only}
+        figures |= {"sensitivity": self.sensitivity, "specificity": self.specificity}
+        counts = (("labelled items", self.n_calibration), ("excluded", self.n_missing), ("lambda", self.lam))
+        return [
+            TextBlock(title="Corrected rate", text=text),
+            figures_table(figures),
+            ScalarBlock(figures=counts if self.lam is not None else counts[:2]),
+        ]
+
+    def summary(self) -> str:
+        """Return the rate and the figures as plain text."""
+        return render_text(self.blocks())
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    tested: Array
+    truth: Array
+    judged: Array
+    test_cluster: Codes | None
+    label_cluster: Codes | None
+    n_missing: int
+
+
+def corrected_rate(
+    judge: Iterable[Any],
+    calib_truth: Iterable[Any],
+    calib_judge: Iterable[Any],
+    *,
+    method: CorrectionMethod = "rogan-gladen",
+    sampled: Sampled = "random",
+    cluster: Iterable[Any] | None = None,
+    calib_cluster: Iterable[Any] | None = None,
+    **interval: Unpack[CorrectionArguments],
+) -> CorrectedRate:
+    """Correct a pass rate for the judge's errors, as estimated from labelled items.
+
+    Let p be the judge's pass rate, and let se and sp be its sensitivity and specificity on labelled items:
+
+    - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, clipped to [0, 1]. It is valid even if labelled
+      items pass more or less often than the items under test, as long as the judge makes the same errors on
+      both. The interval is Lang and Reiczigel's [2], also used by Lee et al. [3]; it accounts for the
+      sampling errors of p, se and sp.
+    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, where f_U and f_L are the judge's verdicts on the items
+      under test and on the labelled items, Y are the labels, and λ is `lam` or, by default, `cov(Y, f_L) /
+      ((1 + n/N) var(f))` clipped to [0, 1]. `lam=1` is prediction-powered inference as first published [5].
+      The interval is narrower, but valid only if the labelled items are a random sample of the items under
+      test. It is the score interval for the number of items that yields the same variance, with 1/4 added to
+      each table cell (or, with clusters, a logit-t interval).
+
+    The corrected rate is undefined if there is no verdict (`no_values`); with rogan-gladen, also if there is
+    no labelled pass or no labelled failure (`too_few_labels`) or se + sp <= 1 (`uninformative_judge`); and
+    with ppi++, also with fewer than 50 labelled units, or 2 with `ci="bootstrap-t"` (`too_few_labels`).
+
+    Args:
+        judge: The judge's binary verdicts on the items under test, preferably not including the labelled
+            items. None, NaN, NA, CANNOT_ASSESS and INVALID count as missing, here and in the labels.
+        calib_truth: True verdicts on the labelled items.
+        calib_judge: The judge's verdicts on the labelled items.
+        method: Correction method.
+        sampled: `"random"` if the labelled items are a random sample of the items under test; `"chosen"` if
+            they were picked by hand, which ppi++ cannot correct for. Never pick items based on the judge's
+            verdict.
+        cluster: Cluster id of each item under test, such as a prompt or document.
+        calib_cluster: Cluster id of each labelled item; ids shared with `cluster` denote the same cluster.
+        **interval: See `CorrectionArguments`.
+
+    Raises:
+        ArgumentError: If lengths differ, a verdict is not binary, an option is invalid, or ppi++ is used with
+            hand-picked items.
+
+    References:
+        [1] W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test,
+            American Journal of Epidemiology 107(1), 71-76.
+        [2] Z. Lang, J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for estimated
+            sensitivity and specificity, Preventive Veterinary Medicine 113(1), 13-22.
+        [3] C. Lee et al. (2025), How to correctly report LLM-as-a-judge evaluations, arXiv:2511.21140.
+        [4] A. N. Angelopoulos, J. C. Duchi, T. Zrnic (2023), PPI++: efficient prediction-powered inference,
+            arXiv:2311.01453.
+        [5] A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan, T. Zrnic (2023), Prediction-powered
+            inference, Science 382(6671), 669-674.
+    """
+    options = CorrectionOptions(**interval)
+    check_method(method, sampled, options)
+    seen = _read(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    if method == "ppi++":
+        units = ppi.units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
+        rate, lam = ppi_estimate(units, options, share=True, name="corrected rate")
+    else:
+        rate, lam = _rogan_gladen(seen, options), None
+    level = options.confidence_level
+    right = seen.truth == seen.judged
+    if sampled == "chosen":
+        alone = Estimate.undefined("not_comparable", n=len(seen.truth), method="rate of chosen items")
+    else:
+        alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
+    return CorrectedRate(
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        se=rate.se,
+        n=len(seen.tested),
+        method=rate.method,
+        reason=rate.reason,
+        n_missing=seen.n_missing,
+        raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
+        sensitivity=_given("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
+        specificity=_given("specificity", right, seen.truth == 0, seen.label_cluster, level),
+        labelled_only=alone,
+        lam=lam,
+        correction=method,
+        sampled=sampled,
+        n_calibration=len(seen.truth),
+    )
+
+
+def _given(name: str, right: Array, which: Array, cluster: Codes | None, level: float) -> Estimate:
+    members = None if cluster is None else cluster[which]
+    absent: Reason = "no_positive_in_truth" if name == "sensitivity" else "no_negative_in_truth"
+    return share_estimate(name, right[which].astype(float), members, level, absent)
+
+
+def _read(
+    judge: Iterable[Any],
+    calib_truth: Iterable[Any],
+    calib_judge: Iterable[Any],
+    cluster: Iterable[Any] | None,
+    calib_cluster: Iterable[Any] | None,
+) -> _Verdicts:
+    tested, truth, judged = (
+        binary_codes(column, what)
+        for column, what in ((judge, "judge"), (calib_truth, "calib_truth"), (calib_judge, "calib_judge"))
+    )
+    if len(truth) != len(judged):
+        raise ArgumentError(
+            f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; lengths must match"
+        )
+    labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
+    there, both = tested >= 0, (truth >= 0) & (judged >= 0)
+    left_out = len(tested) - int(there.sum()) + len(truth) - int(both.sum())
+    return _Verdicts(
+        tested[there].astype(float),
+        truth[both].astype(float),
+        judged[both].astype(float),
+        None if tests is None else tests[there],
+        None if labels is None else labels[both],
+        left_out,
+    )
+
+
+def _rogan_gladen(seen: _Verdicts, options: CorrectionOptions) -> Estimate:
+    name = "corrected rate (rogan-gladen)"
+    if not len(seen.tested):
+        return Estimate.undefined("no_values", method=name)
+    n = len(seen.tested)
+    if not 0 < seen.truth.sum() < len(seen.truth):
+        return Estimate.undefined("too_few_labels", n=n, method=name)
+    units = units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
+    value = float(rate_of(units.total()))
+    if np.isnan(value):
+        return Estimate.undefined("uninformative_judge", n=n, method=name)
+    if options.ci is None:
+        return Estimate(value, n=n, method=name)
+    about = f"{options.confidence_level:.0%}, {units.describe()}"
+    if options.ci == "percentile":
+        ends, undefined = percentile_ends(units, rate_of, options)
+        reason: Reason = "degenerate_resamples" if undefined else "too_few_units"
+        text = f"{name}; percentile bootstrap, {about}, {options.n_resamples} resamples"
+        text += f"; undefined resamples: {undefined}" if undefined else ""
+    else:
+        ends, reason = analytic_ends(units, options.confidence_level), "too_few_units"
+        text = f"{name}; Lang and Reiczigel, {about}"
+        if units.df is None or units.df > 0:
+            reason = "uninformative_judge"
+    if ends.low is None or ends.high is None:
+        return Estimate(value, n=n, method=text, reason=reason)
+    held = Ends(min(ends.low, value), max(ends.high, value), ends.se)
+    return Estimate(value, *held, n, text)

@@ -1,0 +1,497 @@
+"""The mean score of a run, corrected for the judges' errors on each criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.intervals import expanded_tail
+from autorubric.metrics.core.item_scores import FingerprintedRun, LabelledDataset, SupportsGradedRun
+from autorubric.metrics.core.label_table import dataset_of
+from autorubric.metrics.core.scales import Array
+from autorubric.metrics.correction import ppi
+from autorubric.metrics.correction.arguments import (
+    MOST_UNDEFINED,
+    CorrectionArguments,
+    CorrectionMethod,
+    CorrectionOptions,
+    Sampled,
+    check_method,
+    ends_text,
+    figure_text,
+    figures_table,
+)
+from autorubric.metrics.correction.ppi import ppi_estimate
+from autorubric.metrics.correction.score_columns import (
+    Measured,
+    ScoredRun,
+    ScorePart,
+    criterion_facts,
+    draws,
+    joined,
+    part_of,
+    read_item_scores,
+    read_scores,
+    refusal,
+)
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, render_text
+
+CorrectedOn: TypeAlias = Literal["criteria", "items"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedCriterion:
+    """The corrected mean value of one criterion.
+
+    Attributes:
+        value: Mean value in [0, 1]; for a binary criterion, the pass rate.
+        raw: The judges' own mean value.
+        distribution: Corrected proportion of each answer, by label; None for ppi++ or if undefined.
+        lam: λ of ppi++; None for other methods.
+        n: Number of judged items.
+        n_calibration: Number of items that are both judged and labelled.
+        reason: Reason why there is no corrected value; None if there is one.
+    """
+
+    value: Estimate
+    raw: Estimate
+    distribution: Mapping[str, float] | None
+    lam: float | None
+    n: int
+    n_calibration: int
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedScore:
+    """The corrected mean score of a run.
+
+    Attributes:
+        score: Corrected mean of normalised scores before clamping and length penalty; it can be below 0 with
+            penalties and above 1 with bonuses. With `on="items"`, it is clamped to [0, 1].
+        raw: The same mean computed from the judges' decisions.
+        labelled_only: The same mean from the labels alone; undefined unless every criterion has labels.
+        per_criterion: Corrected criteria by name; empty with `on="items"`.
+        method: Correction method.
+        on: Whether criteria or item scores were corrected.
+        n_items: Number of judged items.
+        n_labelled: Number of judged items that have labels.
+        n_clamped: Number of items whose weighted sum is outside [0, 1]. If there are any, the mean of the
+            clamped scores differs from `score`.
+        n_incomplete: Number of items judged on only some of the criteria. Their scores have smaller
+            denominators, which a sum over criteria does not reproduce.
+        n_unjudged: Number of items excluded because they have no decision (e.g. all verdicts were lost).
+        n_labelled_unjudged: Number of excluded items that have labels, including items of the calibration
+            run.
+        bends: Features that make the score nonlinear: groups, gates, conditions. Like `n_clamped` and
+            `n_incomplete`, they apply only to `on="criteria"`.
+        reason: Reason why there is no corrected score; None if there is one.
+    """
+
+    score: Estimate
+    raw: Estimate
+    labelled_only: Estimate
+    per_criterion: Mapping[str, CorrectedCriterion]
+    method: CorrectionMethod
+    on: CorrectedOn
+    n_items: int
+    n_labelled: int
+    n_clamped: int = 0
+    n_incomplete: int = 0
+    n_unjudged: int = 0
+    n_labelled_unjudged: int = 0
+    bends: tuple[str, ...] = ()
+    reason: Reason | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-serialisable data without NaN."""
+        return {**asdict(self), "bends": list(self.bends)}
+
+    def blocks(self) -> list[Block]:
+        """Return content blocks: a sentence with the score, its figures and a table of the criteria."""
+        counts: tuple[tuple[str, Cell], ...] = (
+            ("items", self.n_items),
+            ("labelled items", self.n_labelled),
+            ("items excluded because they have no decision", self.n_unjudged),
+            ("labelled items excluded because they have no decision", self.n_labelled_unjudged),
+        )
+        if self.on == "criteria":
+            counts += (
+                ("items with a clamped score", self.n_clamped),
+                ("items with abstentions", self.n_incomplete),
+                ("nonlinear parts", ", ".join(self.bends) or "none"),
+            )
+        figures = {"corrected": self.score, "judged": self.raw, "labels only": self.labelled_only}
+        blocks: list[Block] = [
+            TextBlock(title="Corrected score", text=self._sentence()),
+            figures_table(figures, "Mean score" + (" before clamping" if self.on == "criteria" else "")),
+            ScalarBlock(figures=counts),
+        ]
+        return [*blocks, self._criteria()] if self.per_criterion else blocks
+
+    def summary(self) -> str:
+        """Return the score and the criteria as plain text."""
+        return render_text(self.blocks())
+
+    def _sentence(self) -> str:
+        judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
+        if self.score.value is None:
+            text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
+            if self.reason != "too_few_labels":
+                return text
+            return f"{text} Label more items, or pass a labelled run of the same judges as calibration."
+        without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
+        return (
+            f"Corrected with {self.method}, the mean score is {figure_text(self.score)}{without}; the "
+            f"judges' own mean is {judged}."
+        )
+
+    def _criteria(self) -> TableBlock:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name, one.raw.value, one.value.value, ends_text(one.value.low, one.value.high), one.n,
+                one.n_calibration, one.value.reason or "",
+            )
+            for name, one in self.per_criterion.items()
+        ]  # fmt: skip
+        columns = ("criterion", "judged", "corrected", "interval", "n", "labelled", "reason")
+        return TableBlock(title="Mean value of each criterion", columns=columns, rows=tuple(rows))
+
+
+_BY_NAME = {"judges": "judge", "checks": "check"}
+
+
+def demand_same_judges(result: SupportsGradedRun, calibration: object) -> FingerprintedRun:
+    """Check that both runs were judged in the same way, and return the calibration run.
+
+    Raises:
+        ArgumentError: If either is not a run with a fingerprint, or they differ in judges, prompts, sampling,
+            vote combination or criteria. The message names every difference.
+    """
+    for name, run in (("result", result), ("calibration", calibration)):
+        if not isinstance(run, FingerprintedRun):
+            raise ArgumentError(
+                f"{name} must be an EvalResult, as returned by evaluate or EvalResult.from_experiment; "
+                f"got {type(run).__name__}"
+            )
+    assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
+    differences = [
+        *_judging(result.fingerprint, calibration.fingerprint),
+        *_guidelines(_rubrics_of(result), _rubrics_of(calibration)),
+        *_criteria(_criteria_of(result), _criteria_of(calibration)),
+    ]
+    if differences:
+        raise ArgumentError(
+            f"calibration was not judged in the same way as result: {'; '.join(differences)}. Pass a "
+            "labelled run with the same judges, prompts and criteria; otherwise, judges' errors may differ"
+        )
+    return calibration
+
+
+def _judging(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for part in dict.fromkeys([*own, *other]):
+        ours, theirs = own.get(part), other.get(part)
+        if part == "sampling":
+            # The seed only decides the order in which options are shown.
+            ours, theirs = ({**(side or {}), "seed": None} for side in (ours, theirs))
+        if ours == theirs:
+            continue
+        if part in _BY_NAME and isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            yield from _entries(_BY_NAME[part], ours, theirs)
+        else:
+            name = part.replace("_", " ")
+            verb = "differ" if name.endswith("s") else "differs"
+            yield f"{name} {verb}{_fields(ours, theirs)}"
+
+
+def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*own, *other]):
+        if name not in other:
+            yield f"{kind} {name!r} occurs only in result"
+        elif name not in own:
+            yield f"{kind} {name!r} occurs only in calibration"
+        elif own[name] != other[name]:
+            yield f"{kind} {name!r} differs{_fields(own[name], other[name])}"
+
+
+def _fields(own: object, other: object) -> str:
+    """Format the fields that differ, with both values."""
+    if not isinstance(own, Mapping) or not isinstance(other, Mapping):
+        return ""
+    names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
+    return f" ({', '.join(f'{name}: {_shown(own, name)} and {_shown(other, name)}' for name in names[:3])})"
+
+
+def _shown(fields: Mapping[str, Any], name: str) -> str:
+    """Format a value; fingerprints omit values equal to the default."""
+    return repr(fields[name]) if name in fields else "the default"
+
+
+def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
+    rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
+    return list({id(rubric): rubric for rubric in rubrics}.values())
+
+
+def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]:
+    """Yield a message if the rubrics' guidelines, which are in every prompt, differ."""
+    if {rubric.guidelines for rubric in own} != {rubric.guidelines for rubric in other}:
+        yield "the rubrics have different guidelines"
+
+
+def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
+    found: dict[str, list[BaseCriterion]] = {}
+    for rubric in _rubrics_of(run):
+        for one in rubric:
+            found.setdefault(one.name or "", []).append(one)
+    return found
+
+
+def _criteria(
+    own: Mapping[str, list[BaseCriterion]], other: Mapping[str, list[BaseCriterion]]
+) -> Iterator[str]:
+    for name in dict.fromkeys([*own, *other]):
+        if name not in other:
+            yield f"criterion {name!r} occurs only in result"
+        elif name not in own:
+            yield f"criterion {name!r} occurs only in calibration"
+        else:
+            ours, theirs = (
+                {repr((one.asked(), criterion_facts(one))) for one in side[name]} for side in (own, other)
+            )
+            if ours != theirs:
+                yield f"criterion {name!r} differs"
+
+
+def corrected_score(
+    result: SupportsGradedRun,
+    dataset: LabelledDataset | None = None,
+    *,
+    calibration: SupportsGradedRun | None = None,
+    method: CorrectionMethod = "rogan-gladen",
+    on: CorrectedOn = "criteria",
+    sampled: Sampled = "random",
+    **interval: Unpack[CorrectionArguments],
+) -> CorrectedScore:
+    """Correct a run's mean score for the judges' errors, as estimated from labelled items.
+
+    The corrected score is `start + Σ_c w_c θ_c / D`, where θ_c is a criterion's corrected mean value, w_c its
+    signed weight, D the score's denominator, and `start` is 0, or 1 if there are only penalties. Criteria
+    determine only this weighted sum, before clamping. If groups, gates or conditions make the score
+    nonlinear, it is undefined (`nonlinear_score`) and only the criteria are reported. `n_clamped` is the
+    number of items with a clamped score, and `n_incomplete` the number with abstentions. `on="items"`
+    corrects the item scores directly with ppi++, for any rubric.
+
+    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, where v_k is the value of answer k, q_k its
+      proportion among the panel's answers on all items, and M_jk the proportion of answers j among items
+      whose true answer is k. π is projected onto valid proportions if needed (for two answers, this is the
+      Rogan-Gladen correction). θ_c is undefined if the panel gives an answer that is never true
+      (`too_few_labels`), if det M <= 0 (`uninformative_judge`), and for numbers (`not_comparable`).
+    - `"ppi++"`: the method of `corrected_rate` applied to values, with the unlabelled items as the items
+      under test. θ_c is undefined if there are fewer than 50 labelled items (`too_few_labels`) or no
+      unlabelled items (`no_values`).
+
+    Intervals resample labelled and unlabelled items separately and keep all criteria of an item together,
+    which preserves the correlation between criteria. Their quantiles are expanded to correct for few labels
+    of the rarest answer [1], and tables are smoothed by 1/K² per table cell, one item in total. If more than
+    a tenth of the resamples cannot be corrected, there is no interval (`degenerate_resamples`); label more
+    items. Missing judgments are excluded separately for each criterion. Means always stay within the range
+    that the answers' values and weights allow.
+
+    Args:
+        result: Run to correct. With `on="criteria"`, all items must have the same rubric.
+        dataset: Dataset with the labels; the run's own dataset by default.
+        calibration: Another run with the same judges, prompts and criteria. Its labelled items are used to
+            estimate the errors; the mean is over the items of `result`, whose own labels are ignored. Items
+            of both runs are resampled, so that the interval includes the sampling error of both. ppi++
+            assumes that the items of both runs are samples of one population; rogan-gladen only assumes that
+            the judges make the same errors.
+        method: Correction method.
+        on: Whether to correct criteria or item scores.
+        sampled: How the labelled items were selected; see `corrected_rate`.
+        **interval: See `CorrectionArguments`. For criteria, `ci` must be `"auto"`, `"percentile"` or None.
+
+    Raises:
+        ArgumentError: If an option is invalid, items have different rubrics, `result` is not a run (a table
+            of labels has no weights), or `calibration` has different judges, prompts or criteria. The message
+            names each difference.
+
+    References:
+        [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
+            69(4), 371-386, section 4.3.
+    """
+    options = CorrectionOptions(**interval)
+    check_method(method, sampled, options)
+    if on not in get_args(CorrectedOn):
+        raise ArgumentError(f"on must be one of {list(get_args(CorrectedOn))}; got {on!r}")
+    if on == "items" and method != "ppi++":
+        raise ArgumentError(f"on='items' requires method='ppi++'; got method={method!r}")
+    if on == "criteria" and options.ci not in ("auto", "percentile", None):
+        raise ArgumentError(f"ci must be 'auto', 'percentile' or None with on='criteria'; got {options.ci!r}")
+    if not isinstance(result, SupportsGradedRun):
+        raise ArgumentError(
+            f"result must be an EvalResult, because only a run has weights; got {type(result).__name__}"
+        )
+    labelled = dataset_of(result, dataset)
+    read = read_item_scores if on == "items" else read_scores
+    run = read(result, labelled)
+    if calibration is not None:
+        other = demand_same_judges(result, calibration)
+        run = joined(run, read(other, other.dataset))
+    return _on_items(run, options) if on == "items" else _on_criteria(run, method, sampled, options)
+
+
+def _mean(values: Array, name: str) -> Estimate:
+    kept = values[~np.isnan(values)]
+    if not len(kept):
+        return Estimate.undefined("no_values", method=name)
+    return Estimate(float(kept.mean()), n=len(kept), method=name)
+
+
+def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
+    judged = ~np.isnan(run.judged_score)
+    labelled = judged & ~np.isnan(run.true_score)
+    units = ppi.units_of(
+        run.true_score[labelled],
+        run.judged_score[labelled],
+        run.judged_score[judged & ~labelled & run.tested],
+        None,
+        None,
+    )
+    score = _on_unit(ppi_estimate(units, options, share=False, name="corrected mean item score").mean)
+    return CorrectedScore(
+        score=score,
+        raw=_mean(run.judged_score[run.tested], "judged mean item score"),
+        labelled_only=_mean(run.true_score, "labelled mean item score"),
+        per_criterion={},
+        method="ppi++",
+        on="items",
+        n_items=int((judged & run.tested).sum()),
+        n_labelled=int(labelled.sum()),
+        n_unjudged=run.n_unjudged,
+        n_labelled_unjudged=run.n_labelled_unjudged,
+        reason=score.reason if score.value is None else None,
+    )
+
+
+def _on_unit(score: Estimate) -> Estimate:
+    """Clip the value and interval of a mean score to [0, 1], since the correction may exceed that range."""
+    value, low, high = (
+        None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
+    )
+    return replace(score, value=value, low=low, high=high)
+
+
+def _on_criteria(
+    run: ScoredRun, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
+) -> CorrectedScore:
+    parts = [part_of(one, run.tested, method, options.lam) for one in run.criteria]
+    refused = [refusal(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
+    drawn = np.zeros((0, len(parts)))
+    if options.ci is not None:
+        drawn = np.concatenate(list(draws(run, parts, refused, options)))
+    criteria = {
+        one.name: _criterion(one, run.tested, part, reason, drawn[:, place], method, options)
+        for place, (one, part, reason) in enumerate(zip(run.criteria, parts, refused, strict=True))
+    }
+    shares = np.array([one.share for one in run.criteria])
+    values = [one.value.value for one in criteria.values()]
+    name = f"corrected mean score before clamping ({method})"
+    n = run.n_judged
+    judged = [one.judged_value[run.tested] for one in run.criteria]
+    bad: Reason | None = "nonlinear_score" if run.bends else next((r for r in refused if r), None)
+    if bad is not None or not values:
+        score = Estimate.undefined(bad or "no_values", n=n, method=name)
+    else:
+        total = run.start + float(shares @ np.array(values, dtype=float))
+        df = min((part.df for part in parts if part.df is not None), default=None)
+        score = _with_ends(total, run.start + drawn @ shares, n, name, options, df)
+    return CorrectedScore(
+        score=score,
+        raw=_folded(run, judged, "judged mean score before clamping"),
+        labelled_only=_labelled_only(run, sampled),
+        per_criterion=criteria,
+        method=method,
+        on="criteria",
+        n_items=n,
+        n_labelled=int(run.labelled.sum()),
+        n_clamped=run.clamped,
+        n_incomplete=run.n_incomplete,
+        n_unjudged=run.n_unjudged,
+        n_labelled_unjudged=run.n_labelled_unjudged,
+        bends=run.bends,
+        reason=bad,
+    )
+
+
+def _labelled_only(run: ScoredRun, sampled: Sampled) -> Estimate:
+    name = "labelled mean score before clamping"
+    if sampled == "chosen":
+        return Estimate.undefined("not_comparable", method=name)
+    return _folded(run, [one.true_value for one in run.criteria], name)
+
+
+def _folded(run: ScoredRun, columns: list[Array], name: str) -> Estimate:
+    means = [_mean(column, name).value for column in columns]
+    if not means or run.bends or any(mean is None for mean in means):
+        return Estimate.undefined("nonlinear_score" if run.bends else "no_values", method=name)
+    n = int(np.any([~np.isnan(column) for column in columns], axis=0).sum())
+    shares = [one.share for one in run.criteria]
+    return Estimate(run.start + float(np.dot(shares, np.array(means, dtype=float))), n=n, method=name)
+
+
+def _criterion(
+    one: Measured,
+    tested: Array,
+    part: ScorePart,
+    refused: Reason | None,
+    drawn: Array,
+    method: CorrectionMethod,
+    options: CorrectionOptions,
+) -> CorrectedCriterion:
+    judged = one.judged_value[tested]
+    n = int(np.count_nonzero(~np.isnan(judged)))
+    name = f"corrected mean value ({method})"
+    total = part.sums.sum(axis=0)[None, :]
+    distribution, lam = None, None
+    if refused is not None:
+        value = Estimate.undefined(refused, n=n, method=name)
+    else:
+        value = _with_ends(float(part.correct(total)[0]), drawn, n, name, options, part.df)
+        if part.size:
+            shares = part.distribution(total)[0].tolist()
+            distribution = dict(zip(one.labels, shares, strict=True))
+        else:
+            lam = float(part.tuned(total).lam[0])
+    return CorrectedCriterion(
+        value=value,
+        raw=_mean(judged, "judged mean value"),
+        distribution=distribution,
+        lam=lam,
+        n=n,
+        n_calibration=part.n_labelled,
+        reason=refused,
+    )
+
+
+def _with_ends(
+    value: float, drawn: Array, n: int, name: str, options: CorrectionOptions, df: int | None
+) -> Estimate:
+    if options.ci is None:
+        return Estimate(value, n=n, method=name)
+    kept = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(kept)
+    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    text += f"; undefined resamples: {undefined}" if undefined else ""
+    if undefined > MOST_UNDEFINED * len(drawn):
+        return Estimate(value, n=n, method=text, reason="degenerate_resamples")
+    tail = (1 - options.confidence_level) / 2 if df is None else expanded_tail(options.confidence_level, df)
+    low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))
+    se = float(kept.std(ddof=1)) if len(kept) > 1 else None
+    return Estimate(value, min(low, value), max(high, value), se, n, text)

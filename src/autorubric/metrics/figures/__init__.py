@@ -1,0 +1,1 @@
+"""Metrics of labels and numbers, one family per file. Families do not import each other's results."""

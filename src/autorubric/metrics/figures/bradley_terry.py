@@ -1,0 +1,275 @@
+"""Bradley-Terry strengths from pairwise comparisons, with standard errors, and Elo ratings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, get_args
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
+
+Comparison: TypeAlias = tuple[str, str, str | None]
+"""Two players and the winner, or None for a tie."""
+
+
+def checked(comparison: Any) -> Comparison:
+    """Return the comparison as a tuple `(left, right, winner)`.
+
+    Raises:
+        ArgumentError: If `comparison` is malformed.
+    """
+    try:
+        left, right, winner = comparison
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"a comparison must be (left, right, winner or None); got {comparison!r}"
+        ) from None
+    if left == right or winner not in (left, right, None):
+        raise ArgumentError(
+            f"a comparison needs two different players and one of them or None as winner; got {comparison!r}"
+        )
+    return left, right, winner
+
+
+_ELO = "Elo (legacy method; depends on the order of the comparisons)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EloResult:
+    """Elo ratings after the last comparison.
+
+    Attributes:
+        strengths: Rating of each player, keyed by name in order of first appearance.
+        k: Maximum rating change from one comparison.
+        initial: Rating before a player's first comparison; also the mean of all ratings.
+        n: Number of comparisons.
+        method: Name of the method, with a note that it depends on the order of the comparisons.
+    """
+
+    strengths: Mapping[str, float] = field(default_factory=dict)
+    k: float = 32.0
+    initial: float = 1000.0
+    n: int = 0
+    method: str = _ELO
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values."""
+        return {
+            "strengths": dict(self.strengths), "k": self.k, "initial": self.initial, "n": self.n,
+            "method": self.method,
+        }  # fmt: skip
+
+
+def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
+    """Compute Elo ratings from a sequence of comparisons [1], a legacy method that depends on their order.
+
+    After each comparison of i with j, both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
+    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win by i, 1/2 for a tie and 0 for a loss. The mean
+    rating does not change. Late comparisons carry more weight than early ones, which is not meaningful for
+    players that do not change, and there is no standard error. To compare systems, use `bradley_terry`, which
+    does not depend on the order.
+
+    Args:
+        comparisons: Tuples `(left, right, winner)` in order; winner is one of the two, or None for a tie.
+        k: Maximum rating change from one comparison, above 0.
+        initial: Rating of a player before its first comparison.
+
+    Raises:
+        ArgumentError: If a comparison is malformed, there are no comparisons, or an option is invalid.
+
+    References:
+        [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
+    """
+    if not 0 < k < math.inf:
+        raise ArgumentError(f"k must be a finite, positive number; got {k!r}")
+    if not math.isfinite(initial):
+        raise ArgumentError(f"initial must be a finite number; got {initial!r}")
+    ratings: dict[str, float] = {}
+    n = 0
+    for comparison in comparisons:
+        left, right, winner = checked(comparison)
+        apart = ratings.setdefault(left, initial) - ratings.setdefault(right, initial)
+        scored = 0.5 if winner is None else float(winner == left)
+        change = k * (scored - _expected(apart))
+        ratings[left] += change
+        ratings[right] -= change
+        n += 1
+    if not n:
+        raise ArgumentError("comparisons is empty; pass at least one comparison")
+    return EloResult(strengths=ratings, k=float(k), initial=float(initial), n=n)
+
+
+def _expected(apart: float) -> float:
+    """Compute 1 / (1 + 10^(-apart / 400)) without overflow."""
+    return 0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BradleyTerryResult:
+    """Strengths estimated by the Bradley–Terry model.
+
+    Attributes:
+        strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
+        estimates: Strengths with standard errors and intervals; undefined (`not_connected`) if the likelihood
+            has no maximum.
+        covariance: Covariance of the strengths, in the order of `estimates`; None if they are undefined.
+        tie_strength: Davidson's ν: a tie between equal players is ν times as likely as a win by one of them.
+            None if ties count as half wins or the likelihood has no maximum.
+        n: Number of comparisons.
+        unconnected: Players without the wins or losses needed for the likelihood to have a maximum.
+        reason: Explanation of why there are no strengths; None if there are strengths.
+        method: Description of the model and the interval method.
+        confidence_level: Confidence level of the intervals.
+    """
+
+    strengths: Mapping[str, float] | None
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    tie_strength: float | None = None
+    n: int = 0
+    unconnected: tuple[str, ...] = field(default=())
+    reason: str | None = None
+    method: str = ""
+    confidence_level: float = 0.95
+
+    def difference(self, left: str, right: str) -> Estimate:
+        """Return `left`'s strength minus `right`'s; the interval accounts for their covariance.
+
+        Raises:
+            ArgumentError: If a name is not a player.
+        """
+        names = list(self.estimates)
+        for name in (left, right):
+            if name not in self.estimates:
+                raise ArgumentError(f"unknown player {name!r}; available: {', '.join(names)}")
+        method = f"difference of strengths; {self.method}"
+        if self.strengths is None or self.covariance is None:
+            return Estimate.undefined("not_connected", n=self.n, method=method)
+        i, j = names.index(left), names.index(right)
+        variance = self.covariance[i][i] + self.covariance[j][j] - 2 * self.covariance[i][j]
+        value = self.strengths[left] - self.strengths[right]
+        return _wald(value, variance, self.n, method, self.confidence_level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return plain | {
+            "strengths": None if self.strengths is None else dict(self.strengths),
+            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
+            "covariance": None if self.covariance is None else [list(row) for row in self.covariance],
+            "unconnected": list(self.unconnected),
+        }
+
+
+def bradley_terry(
+    comparisons: Iterable[Comparison],
+    *,
+    ties: TieModel = "half",
+    prior: float | None = None,
+    confidence_level: float = 0.95,
+) -> BradleyTerryResult:
+    """Estimate players' strengths by maximum likelihood: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1].
+
+    Strengths are logarithmic and centred, with mean 0. The likelihood has a maximum if and only if a chain of
+    wins or ties leads from each player to every other [3]. Otherwise the strengths are None, and the result
+    lists the players outside the largest connected set; `prior` adds the missing connections.
+
+    Standard errors apply to the centred strengths and use the inverse of the observed information. The
+    intervals are Wald intervals and need many comparisons per player. Each half win counts as half an
+    observation, so a tie is as informative as a win. Comparisons added by `prior` count as observations.
+
+    Args:
+        comparisons: Tuples `(left, right, winner)`, where winner is one of the two, or None for a tie.
+        ties: `"half"` counts a tie as half a win for each player; `"davidson"` models ties as an outcome [2].
+        prior: Number of comparisons with an average player to add for each player, half of them as wins.
+        confidence_level: Confidence level of the intervals.
+
+    Raises:
+        ArgumentError: If a comparison is malformed, there are fewer than two players, or an option is
+            invalid.
+
+    References:
+        [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
+        [2] R. R. Davidson (1970), JASA 65(329), 317-328, equations (2.4) and (2.5).
+        [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
+    """
+    _check_options(ties, prior, confidence_level)
+    names, contests = _contests(comparisons)
+    n = sum(int(one.won + one.lost + one.tied) for one in contests)
+    if len(names) < 2:
+        raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")
+    fit = fit_strengths(len(names), contests, ties=ties, prior=prior)
+    method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
+    games = _games(len(names), contests)
+    if fit.strengths is None or fit.covariance is None:
+        apart = tuple(names[place] for place in fit.apart)
+        return BradleyTerryResult(
+            strengths=None,
+            estimates={
+                name: Estimate.undefined("not_connected", n=own, method=method)
+                for name, own in zip(names, games, strict=True)
+            },
+            n=n,
+            unconnected=apart,
+            reason=f"no chain of wins and losses connects these players to all others: {', '.join(apart)}",
+            method=method,
+            confidence_level=confidence_level,
+        )
+    method += f"; Wald, {confidence_level:.0%}"
+    variances = [row[place] for place, row in enumerate(fit.covariance)]
+    return BradleyTerryResult(
+        strengths=dict(zip(names, fit.strengths, strict=True)),
+        estimates={
+            name: _wald(value, variance, own, method, confidence_level)
+            for name, value, variance, own in zip(names, fit.strengths, variances, games, strict=True)
+        },
+        covariance=fit.covariance,
+        tie_strength=fit.tie_strength,
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+    )
+
+
+def _check_options(ties: TieModel, prior: float | None, confidence_level: float) -> None:
+    if ties not in get_args(TieModel):
+        raise ArgumentError(f"ties must be one of {list(get_args(TieModel))}; got {ties!r}")
+    if prior is not None and not 0 < prior < math.inf:
+        raise ArgumentError(f"prior must be a finite, positive number or None; got {prior!r}")
+    if not 0.0 < confidence_level < 1.0:
+        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
+
+
+def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:
+    """Return the players in order of first appearance, and the results of each pair of players."""
+    players: dict[str, int] = {}
+    counts: dict[tuple[int, int], list[int]] = {}
+    for comparison in comparisons:
+        left, right, winner = checked(comparison)
+        places = [players.setdefault(name, len(players)) for name in (left, right)]
+        outcome = 2 if winner is None else int((winner == left) != (places[0] < places[1]))
+        counts.setdefault((min(places), max(places)), [0, 0, 0])[outcome] += 1
+    contests = [
+        Contest(left=left, right=right, won=won, lost=lost, tied=tied)
+        for (left, right), (won, lost, tied) in counts.items()
+    ]
+    return list(players), contests
+
+
+def _games(n_players: int, contests: Iterable[Contest]) -> list[int]:
+    """Count the comparisons of each player."""
+    games = [0] * n_players
+    for one in contests:
+        for player in (one.left, one.right):
+            games[player] += int(one.won + one.lost + one.tied)
+    return games
+
+
+def _wald(value: float, variance: float, n: int, method: str, confidence_level: float) -> Estimate:
+    se = math.sqrt(max(variance, 0.0))
+    half = normal_quantile(confidence_level) * se
+    return Estimate(value, value - half, value + half, se, n, method)

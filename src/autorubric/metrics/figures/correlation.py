@@ -1,0 +1,376 @@
+"""Correlation of, and errors between, two columns of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+from scipy.special import betainc, ndtr
+
+from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
+from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
+from autorubric.metrics.core.intervals import Ends, t_quantile
+from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units, influence
+from autorubric.metrics.core.scales import Array, as_sequence
+from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sums over pairs, ready for resampling.
+
+    Attributes:
+        units: Sampling units with the sums listed in the module docstring.
+        shift: Mean of x minus mean of y before centring, divided by `unit`.
+        unit: Number by which x and y are divided.
+    """
+
+    units: Units
+    shift: float
+    unit: float
+
+
+def moments_of(pairs: NumberPairs) -> Moments:
+    """Compute the sums of each pair, or of each cluster of pairs."""
+    x, y = pairs.truth, pairs.pred
+    if not pairs.n:
+        return Moments(Units(counts=np.zeros(0, dtype=np.int64), n=0, sums=np.zeros((0, 8))), 0.0, 1.0)
+    # If all values are equal, use the first one, because their mean may differ from it by rounding.
+    mean_x, mean_y = (float(v[0] if np.ptp(v) == 0 else v.mean()) for v in (x, y))
+    centred_x, centred_y = x - mean_x, y - mean_y
+    unit = float(max(np.abs(centred_x).max(), np.abs(centred_y).max(), abs(mean_x - mean_y))) or 1.0
+    u, v, gap = centred_x / unit, centred_y / unit, (y - x) / unit
+    # Each column is contiguous in memory, because columns are created and summed one at a time.
+    sums = np.stack([np.ones(pairs.n), u, v, u * u, v * v, u * v, gap * gap, np.abs(gap)]).T
+    return Moments(_units(sums, pairs), (mean_x - mean_y) / unit, unit)
+
+
+def _units(sums: Array, pairs: NumberPairs) -> Units:
+    if pairs.cluster is None:
+        return Units(counts=np.ones(len(sums), dtype=np.int64), n=pairs.n, sums=sums)
+    n_clusters = int(pairs.cluster.max()) + 1
+    by_cluster = np.column_stack(
+        [np.bincount(pairs.cluster, weights=column, minlength=n_clusters) for column in sums.T]
+    )
+    ones = np.ones(n_clusters, dtype=np.int64)
+    return Units(counts=ones, n=pairs.n, sums=by_cluster, clustered=True)
+
+
+def _spread(n: Array, total: Array, squares: Array) -> Array:
+    """Compute n² times the variance, or exactly 0 if it is only rounding error."""
+    spread = n * squares - total * total
+    return np.where(spread.real <= RELATIVE_ZERO * (n * squares).real, 0, spread)
+
+
+def pearson_of(sums: Array) -> Array:
+    """Compute s_xy / (s_x s_y); NaN if x or y is constant."""
+    n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
+    product = _spread(n, x, xx) * _spread(n, y, yy)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(product == 0, np.nan, (n * xy - x * y) / np.sqrt(product))
+    # Rounding may exceed the bounds, but complex-step derivatives must not be clipped.
+    return ratio if np.iscomplexobj(ratio) else np.clip(ratio, -1.0, 1.0)
+
+
+def ccc_of(shift: float) -> Callable[[Array], Array]:
+    """Return the function that computes Lin's concordance from sums, given the `shift` between the means.
+
+    The function computes 2 s_xy / (s_x² + s_y² + (m_x - m_y)²), which is NaN if the denominator is 0.
+    """
+
+    def compute(sums: Array) -> Array:
+        n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
+        apart = x - y + n * shift
+        room = _spread(n, x, xx) + _spread(n, y, yy) + apart * apart
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(room == 0, np.nan, 2 * (n * xy - x * y) / room)
+
+    return compute
+
+
+def mean_square_of(sums: Array) -> Array:
+    """Compute the mean of (y - x)²."""
+    return np.asarray(sums[..., 6] / sums[..., 0])
+
+
+def mean_absolute_of(sums: Array) -> Array:
+    """Compute the mean of |y - x|."""
+    return np.asarray(sums[..., 7] / sums[..., 0])
+
+
+Variance: TypeAlias = Callable[[float, int], float | None]
+"""A function from (value, n) to the variance on Fisher's z scale, or to None if there are too few pairs."""
+
+
+def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
+    left = as_sequence(truth, "truth")
+    return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
+
+
+def _pearson_variance(value: float, n: int) -> float | None:
+    return 1 / (n - 3) if n > 3 else None
+
+
+def _spearman_variance(value: float, n: int) -> float | None:
+    return (1 + value * value / 2) / (n - 3) if n > 3 else None
+
+
+def _kendall_variance(value: float, n: int) -> float | None:
+    return 0.437 / (n - 4) if n > 4 else None
+
+
+def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Compute Pearson's r, s_xy / (s_x s_y).
+
+    It is undefined if truth or pred is constant (`no_variance`) or there are fewer than two pairs
+    (`too_few_units`). The interval uses Fisher's z [1] or, with clusters, the percentile bootstrap.
+
+    Args:
+        truth: Numbers; pairs with None or NaN are dropped.
+        pred: Numbers to compare with `truth`, in the same order.
+        **interval: See `IntervalArguments`.
+
+    References:
+        [1] R. A. Fisher (1921), On the probable error of a coefficient of correlation deduced from a small
+            sample, Metron 1, 3-32.
+    """
+    options = IntervalOptions(**interval)
+    return pearson_estimate(_pairs(truth, pred, options), options)
+
+
+def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `pearson` from pairs that have already been read."""
+    figure = Figure(
+        name="Pearson's r",
+        compute=pearson_of,
+        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=fisher_z(_pearson_variance),
+        on_table=False,
+    )
+    # Each column is scaled separately, or squares of the smaller one could vanish next to the other's.
+    sides = replace(pairs, truth=_standard(pairs.truth), pred=_standard(pairs.pred))
+    return estimate(figure, moments_of(sides).units, options, n_missing=pairs.n_missing)
+
+
+def _standard(values: Array) -> Array:
+    """Return the values centred and scaled to a maximum absolute deviation of 1."""
+    if not values.size or np.ptp(values) == 0:
+        return np.zeros_like(values)
+    centred = values - values.mean()
+    scaled = centred / np.abs(centred).max()
+    # A spread this small relative to the values is rounding error, as it is in the sums of squares.
+    return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
+
+
+def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Compute Spearman's rho, which is Pearson's r of the midranks.
+
+    It is undefined in the same cases as `pearson`, which also documents the arguments. The interval uses
+    Fisher's z with variance (1 + r²/2) / (n - 3) [1] or, with clusters, the percentile bootstrap.
+
+    References:
+        [1] D. G. Bonett, T. A. Wright (2000), Sample size requirements for estimating Pearson, Kendall and
+            Spearman correlations, Psychometrika 65(1), 23-28.
+    """
+    options = IntervalOptions(**interval)
+    pairs = _pairs(truth, pred, options)
+    return spearman_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
+
+
+def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """Compute `spearman` from pairs that have already been ranked."""
+    figure = _rank_figure("Spearman's rho", ranked, spearman_of(ranked), _spearman_variance)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def _rank_figure(name: str, ranked: Ranked, compute: Compute, variance: Variance) -> Figure:
+    return Figure(
+        name=name,
+        compute=compute,
+        reason=lambda sums: "too_few_units" if ranked.units.n < 2 else "no_variance",
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=fisher_z(variance),
+        on_table=False,
+    )
+
+
+def kendall_tau_b(
+    truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """Compute Kendall's tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)) [1].
+
+    C and D are the numbers of concordant and discordant pairs of items, t_x and t_y the numbers of pairs tied
+    in truth and in pred, and n₀ = n (n - 1) / 2. See `pearson` for the arguments and the undefined cases. The
+    interval uses Fisher's z with variance 0.437 / (n - 4) [2] or, with clusters, the percentile bootstrap.
+
+    References:
+        [1] M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33, 239-251.
+        [2] E. C. Fieller, H. O. Hartley, E. S. Pearson (1957), Tests for rank correlation coefficients,
+            Biometrika 44, 470-481.
+    """
+    options = IntervalOptions(**interval)
+    pairs = _pairs(truth, pred, options)
+    return kendall_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
+
+
+def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """Compute `kendall_tau_b` from pairs that have already been ranked."""
+    figure = _rank_figure("Kendall's tau-b", ranked, kendall_of(ranked), _kendall_variance)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
+
+    It is undefined if all values are equal (`no_variance`). It is 0.0 if truth and pred are different
+    constants. The interval uses Fisher's z with the delta-method standard error, which accounts for clusters.
+    See `pearson` for the arguments.
+
+    References:
+        [1] L. I.-K. Lin (1989), A concordance correlation coefficient to evaluate reproducibility,
+            Biometrics 45(1), 255-268.
+    """
+    options = IntervalOptions(**interval)
+    return ccc_estimate(_pairs(truth, pred, options), options)
+
+
+def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `lin_ccc` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    figure = Figure(
+        name="Lin's concordance",
+        compute=ccc_of(moments.shift),
+        reason=lambda sums: "no_variance",
+        auto="analytic",
+        auto_clustered="analytic",
+        analytic=lin_z,
+        on_table=False,
+    )
+    return estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+
+
+def correlation_p_value(value: float, n: int) -> float | None:
+    """Compute the two-sided p-value of the null hypothesis of no correlation; None if n < 3.
+
+    It is exact for Pearson's r of independent normal items and approximate for Spearman's rho. The statistic
+    r √((n - 2) / (1 - r²)) follows t with n - 2 degrees of freedom.
+    """
+    if n < 3:
+        return None
+    return float(betainc((n - 2) / 2, 0.5, 1 - value * value))
+
+
+def correlation_test(value: float, n: int) -> TestStatistic | None:
+    """Return the t test of `correlation_p_value`; None if n < 3 or the value is ±1, where t is infinite."""
+    p_value = correlation_p_value(value, n)
+    if p_value is None or abs(value) >= 1:
+        return None
+    t = value * math.sqrt((n - 2) / (1 - value * value))
+    return TestStatistic(name="t", value=t, df=n - 2, p_value=p_value)
+
+
+def kendall_test(ranked: Ranked, tau: float | None) -> TestStatistic | None:
+    """Return the two-sided z test of the null hypothesis of no association, with ties corrected for [1].
+
+    `tau` is tau-b of the pairs. Returns None if it is undefined or there are fewer than three pairs.
+
+    References:
+        [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.
+    """
+    n = ranked.units.n
+    if n < 3 or tau is None:
+        return None
+    ties = margins(ranked, ranked.units.total())
+    pair = [float((t * (t - 1)).sum()) for t in ties]
+    triple = [float((t * (t - 1) * (t - 2)).sum()) for t in ties]
+    fives = [float((t * (t - 1) * (2 * t + 5)).sum()) for t in ties]
+    base = n * (n - 1.0)
+    variance = (
+        (base * (2 * n + 5) - fives[0] - fives[1]) / 18
+        + pair[0] * pair[1] / (2 * base)
+        + triple[0] * triple[1] / (9 * base * (n - 2))
+    )
+    difference = tau * math.sqrt((base - pair[0]) * (base - pair[1])) / 2
+    z = difference / math.sqrt(variance)
+    return TestStatistic(name="z", value=z, df=None, p_value=float(2 * ndtr(-abs(z))))
+
+
+def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
+    if units.size < 2:
+        return Ends(None, None, None)
+    effects = influence(units, figure.compute)
+    se = math.sqrt(float((units.counts * effects**2).sum()) * units.size / (units.size - 1))
+    half = t_quantile(confidence_level, units.size - 1) * se
+    return Ends(max(0.0, value - half), value + half, se)
+
+
+def _mean_figure(name: str, compute: Any) -> Figure:
+    return Figure(
+        name=name,
+        compute=compute,
+        reason=lambda sums: "no_pairs",
+        bounds=(0.0, math.inf),
+        auto="analytic",
+        auto_clustered="analytic",
+        analytic=_mean_t,
+        on_table=False,
+    )
+
+
+def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
+
+    It is undefined if there are no pairs (`no_pairs`). The interval limits are the square roots of the limits
+    of a t interval for the mean squared error; with C clusters, t has C - 1 degrees of freedom.
+
+    Args:
+        truth: Numbers; pairs with None or NaN are dropped.
+        pred: Numbers to compare with `truth`, in the same order.
+        **interval: See `IntervalArguments`.
+    """
+    options = IntervalOptions(**interval)
+    return rmse_estimate(_pairs(truth, pred, options), options)
+
+
+def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `rmse` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    figure = _mean_figure("RMSE", mean_square_of)
+    squared = estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+    root = squared.map(lambda square: moments.unit * math.sqrt(square))
+    if squared.se is None or not squared.value:
+        return root
+    # Delta method for the square root.
+    se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
+    return Estimate(root.value, root.low, root.high, se, root.n, root.method, root.reason, root.n_missing)
+
+
+def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
+
+    It is undefined if there are no pairs (`no_pairs`). The interval is a t interval; with C clusters, it has
+    C - 1 degrees of freedom. See `rmse` for the arguments.
+    """
+    options = IntervalOptions(**interval)
+    return mae_estimate(_pairs(truth, pred, options), options)
+
+
+def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `mae` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    scaled = estimate(
+        _mean_figure("MAE", mean_absolute_of), moments.units, options, n_missing=pairs.n_missing
+    )
+    plain = scaled.map(lambda distance: moments.unit * distance)
+    se = None if scaled.se is None else scaled.se * moments.unit
+    return Estimate(
+        plain.value, plain.low, plain.high, se, plain.n, plain.method, plain.reason, plain.n_missing
+    )

@@ -1,0 +1,411 @@
+"""Distances between distributions of scores, and the Kolmogorov-Smirnov test."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+from scipy.special import rel_entr
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights
+from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
+
+_CHUNK_CELLS = 4_000_000
+
+Distance: TypeAlias = Callable[[Array, Array], Array]
+"""A function from the weights of both samples on a grid, `(..., G)`, to their distances, `(...)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Two samples as positions on a common grid of values, with -1 for missing values.
+
+    Attributes:
+        left: Positions of sample a, shape `(n_a,)`.
+        right: Positions of sample b, shape `(n_b,)`.
+        size: Number of values on the grid.
+    """
+
+    left: Codes
+    right: Codes
+    size: int
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing values in both samples."""
+        return int(np.count_nonzero(self.left < 0) + np.count_nonzero(self.right < 0))
+
+    def counts(self) -> tuple[Array, Array]:
+        """Count how often each position occurs in each sample."""
+        left, right = (
+            np.bincount(side[side >= 0], minlength=self.size).astype(float)
+            for side in (self.left, self.right)
+        )
+        return left, right
+
+
+def on_grid(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
+    """Return the sorted distinct numbers of both samples, and the index of each number among them."""
+    grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
+    where = where.reshape(-1)
+    return grid, where[: len(a)], where[len(a) :]
+
+
+def work(grid: Array, weights_a: Array, weights_b: Array) -> Array:
+    """Compute ∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
+    below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
+    below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
+    return np.asarray((np.abs(below_a - below_b) * np.diff(grid)).sum(-1))
+
+
+def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
+    """Compute √(½ KL(p, m) + ½ KL(q, m)) in bits, with m = (p + q) / 2."""
+    p = weights_a / weights_a.sum(-1)[..., None]
+    q = weights_b / weights_b.sum(-1)[..., None]
+    middle = (p + q) / 2
+    nats = (rel_entr(p, middle) + rel_entr(q, middle)).sum(-1) / 2
+    return np.asarray(np.sqrt(np.clip(nats / np.log(2), 0.0, 1.0)))
+
+
+def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
+    """Return both samples on the grid of their numbers, the grid, and its unit."""
+    sides, divisor, unit = [], 1.0, "units of the scores"
+    for values, what in ((a, "a"), (b, "b")):
+        if scale is None or isinstance(scale, Interval):
+            numbers = numeric_column(values, what)
+            sides.append(numbers if scale is None else scale.check(numbers))
+            continue
+        if scale.positions is None:
+            raise ArgumentError(
+                f"{scale} does not define distances between labels; pass Ordinal(labels, values) or "
+                "Interval(low, high), or use js_distance"
+            )
+        codes = scale.encode(as_sequence(values, what))
+        sides.append(np.where(codes >= 0, scale.positions[codes], np.nan))
+    span = None if scale is None else _span(scale)
+    if span:
+        divisor, unit = span, "units of the declared range"
+    present = [~np.isnan(side) for side in sides]
+    grid, *places = on_grid(sides[0][present[0]], sides[1][present[1]])
+    codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
+    codes_a[present[0]], codes_b[present[1]] = places
+    return _Samples(codes_a, codes_b, len(grid)), grid / divisor, unit
+
+
+def _span(scale: Scale) -> float | None:
+    if isinstance(scale, Interval):
+        return scale.span
+    return None if scale.positions is None else float(np.ptp(scale.positions))
+
+
+def wasserstein_distance(
+    a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """Compute the Wasserstein distance W₁ = ∫ |F_a(x) - F_b(x)| dx between two unpaired samples.
+
+    If no scale is passed, the distance is in the units of the numbers. Otherwise, labels take the scale's
+    values and the distance is divided by the declared range, unless it is open. It is undefined if a sample
+    is empty (`no_values`). The interval is a percentile bootstrap that resamples the two samples separately
+    or, with clusters, together. Since distances cannot be negative, it is biased upwards near 0.
+
+    Args:
+        a: First sample: numbers, or labels on the scale; None and NaN count as missing.
+        b: Second sample, whose length may differ.
+        scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
+        **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
+    """
+    options = IntervalOptions(**interval)
+    samples, grid, unit = _located(a, b, scale)
+    name = f"Wasserstein distance in {unit}, pairing ignored"
+    return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
+
+
+def js_distance(
+    a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """Compute the Jensen-Shannon distance in [0, 1], `√(½ KL(p, m) + ½ KL(q, m))` in base 2 [1, 2].
+
+    p and q are the samples' category proportions, and m = (p + q) / 2. The distance is 0 if p and q are
+    equal, and 1 if no category occurs in both samples. It ignores pairing and the order of categories, and is
+    near 1 if nearly all numbers are distinct; use `wasserstein_distance` in that case. It is undefined if a
+    sample is empty (`no_values`). The interval is a percentile bootstrap; see `wasserstein_distance`.
+
+    Args:
+        a: First sample: labels or numbers; None and NaN count as missing.
+        b: Second sample, whose length may differ.
+        scale: Declared categories; with None or `Interval`, each distinct value is a category.
+        **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
+
+    References:
+        [1] J. Lin (1991), Divergence measures based on the Shannon entropy, IEEE Transactions on Information
+            Theory 37(1), 145-151, eq. 4.1.
+        [2] D. M. Endres, J. E. Schindelin (2003), A new metric for probability distributions, IEEE
+            Transactions on Information Theory 49(7), 1858-1860.
+    """
+    options = IntervalOptions(**interval)
+    if isinstance(scale, Interval):
+        samples, _, _ = _located(a, b, scale)
+    else:
+        coded = encode((a, b), scale, None)
+        left, right = coded.codes
+        samples = _Samples(left, right, coded.size)
+    kind = "distinct values" if scale is None or isinstance(scale, Interval) else "declared categories"
+    name = f"Jensen-Shannon distance over {samples.size} {kind}, base 2, pairing ignored"
+    return _estimate(name, samples, _divergence_root, options)
+
+
+def _estimate(name: str, samples: _Samples, distance: Distance, options: IntervalOptions) -> Estimate:
+    if options.ci not in ("auto", "percentile", None):
+        raise ArgumentError(f"ci must be 'auto', 'percentile' or None for a distance; got {options.ci!r}")
+    counts = samples.counts()
+    sizes = [int(side.sum()) for side in counts]
+    n, n_missing = sum(sizes), samples.n_missing
+    if not all(sizes):
+        return Estimate.undefined("no_values", n=n, method=name, n_missing=n_missing)
+    value = float(distance(*counts))
+    if options.ci is None:
+        return Estimate(value, n=n, method=name, n_missing=n_missing)
+    tables = None if options.cluster is None else _by_cluster(samples, options)
+    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
+        return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
+    drawn = _drawn(counts, tables, distance, options)
+    if len(drawn) < options.n_resamples / 2:
+        return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
+    tails = (1 - options.confidence_level) / 2
+    low, high = np.quantile(drawn, (tails, 1 - tails))
+    return Estimate(value, float(low), float(high), float(drawn.std()), n, text, None, n_missing)
+
+
+def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
+    """Count the values of each cluster in each sample, shape `(C, G)`; empty clusters are dropped."""
+    if len(samples.left) != len(samples.right):
+        raise ArgumentError(
+            f"cluster needs samples of equal length; a has {len(samples.left)} values, b {len(samples.right)}"
+        )
+    members = cluster_codes(options.cluster, len(samples.left))
+    assert members is not None
+    n_clusters = int(members.max(initial=-1)) + 1
+    tables = []
+    for side in (samples.left, samples.right):
+        flat = (members * samples.size + side)[side >= 0]
+        table = np.bincount(flat, minlength=n_clusters * samples.size)
+        tables.append(table.reshape(n_clusters, samples.size).astype(float))
+    there = tables[0].any(axis=1) | tables[1].any(axis=1)
+    return tables[0][there], tables[1][there]
+
+
+def _drawn(
+    counts: tuple[Array, Array],
+    tables: tuple[Array, Array] | None,
+    distance: Distance,
+    options: IntervalOptions,
+) -> Array:
+    rng = options.generator()
+    step = max(1, _CHUNK_CELLS // max(len(counts[0]), 1 if tables is None else len(tables[0])))
+    found = []
+    for start in range(0, options.n_resamples, step):
+        rows = min(step, options.n_resamples - start)
+        if tables is None:
+            left, right = (
+                rng.multinomial(int(c.sum()), c / c.sum(), size=rows).astype(float) for c in counts
+            )
+        else:
+            size = len(tables[0])
+            weights = draw_weights(np.ones(size, dtype=np.int64), size, rows, rng)
+            left, right = weights @ tables[0], weights @ tables[1]
+        # Resamples in which one sample is empty have no distance and are skipped.
+        full = (left.sum(-1) > 0) & (right.sum(-1) > 0)
+        found.append(distance(left[full], right[full]))
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Result:
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EMDResult(_Result):
+    """Earth mover's distance between two samples.
+
+    Attributes:
+        emd: Distance, in the units of the scores; None if either sample is empty.
+        mean_difference: Mean of b - mean of a, at most `emd` in absolute value; None if a sample is empty.
+        n_a: Number of non-missing scores in a.
+        n_b: Number of non-missing scores in b.
+        reason: Reason why the distance is undefined; None if it is defined.
+    """
+
+    emd: float | None
+    mean_difference: float | None
+    n_a: int
+    n_b: int
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KSTestResult(_Result):
+    """Result of a two-sample Kolmogorov-Smirnov test.
+
+    Attributes:
+        statistic: Largest distance between the distribution functions; None if either sample is empty.
+        p_value: Two-sided p-value for the null hypothesis of equal distributions, conservative with ties;
+            None if either sample is empty.
+        is_significant: Whether the p-value is below 0.05; False if it is None.
+        n_a: Number of non-missing scores in a.
+        n_b: Number of non-missing scores in b.
+        reason: Reason why the statistic is undefined; None if it is defined.
+    """
+
+    statistic: float | None
+    p_value: float | None
+    is_significant: bool
+    n_a: int
+    n_b: int
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributionResult(_Result):
+    """Summary statistics and histogram of a sample of scores. All statistics are None if there are no scores.
+
+    Attributes:
+        n_samples: Number of non-missing scores.
+        n_missing: Number of missing scores.
+        mean: Arithmetic mean.
+        std: Standard deviation with denominator n - 1; None if there are fewer than two scores.
+        minimum: Smallest score.
+        q25: First quartile, linearly interpolated between order statistics.
+        median: Median, the second quartile.
+        q75: Third quartile, interpolated in the same way.
+        maximum: Largest score.
+        bin_edges: Edges of the histogram bins, one more than the number of bins.
+        bin_counts: Number of scores in each bin. The last bin includes its upper edge.
+        reason: Reason why the statistics are undefined; None if they are defined.
+    """
+
+    n_samples: int
+    n_missing: int
+    mean: float | None = None
+    std: float | None = None
+    minimum: float | None = None
+    q25: float | None = None
+    median: float | None = None
+    q75: float | None = None
+    maximum: float | None = None
+    bin_edges: tuple[float, ...] = ()
+    bin_counts: tuple[int, ...] = ()
+    reason: Reason | None = None
+
+
+def _present(values: Iterable[Any], what: str) -> Array:
+    numbers = numeric_column(values, what)
+    return numbers[~np.isnan(numbers)]
+
+
+def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
+    """Compute the earth mover's distance between two samples, W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
+
+    The distance has the units of the scores and is not scaled by the range of the samples. It is None if
+    either sample is empty (reason `no_values`).
+
+    Args:
+        a: Scores of the first sample. None and NaN count as missing.
+        b: Scores of the second sample, whose length may differ.
+
+    References:
+        [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
+            retrieval, International Journal of Computer Vision 40, 99-121.
+    """
+    left, right = _present(a, "a"), _present(b, "b")
+    if not (len(left) and len(right)):
+        return EMDResult(emd=None, mean_difference=None, n_a=len(left), n_b=len(right), reason="no_values")
+    grid, at_a, at_b = on_grid(left, right)
+    counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
+    return EMDResult(
+        emd=float(work(grid, *counts)),
+        mean_difference=float(right.mean() - left.mean()),
+        n_a=len(left),
+        n_b=len(right),
+    )
+
+
+def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
+    """Run the two-sample Kolmogorov-Smirnov test with the statistic D = max |F_a - F_b| [1].
+
+    The p-value is exact for up to 10,000 scores per sample and conservative with ties. The test ignores any
+    pairing. The statistic and the p-value are None if either sample is empty (reason `no_values`).
+
+    Args:
+        a: Scores of the first sample. None and NaN count as missing.
+        b: Scores of the second sample, whose length may differ.
+
+    References:
+        [1] J. L. Hodges (1958), The significance probability of the Smirnov two-sample test, Arkiv för
+            Matematik 3, 469-486.
+    """
+    left, right = _present(a, "a"), _present(b, "b")
+    n_a, n_b = len(left), len(right)
+    if not (n_a and n_b):
+        return KSTestResult(
+            statistic=None, p_value=None, is_significant=False, n_a=n_a, n_b=n_b, reason="no_values"
+        )
+    statistic, p_value = _ks(left, right)
+    return KSTestResult(statistic=statistic, p_value=p_value, is_significant=p_value < 0.05, n_a=n_a, n_b=n_b)
+
+
+def _ks(left: Array, right: Array) -> tuple[float, float]:
+    from scipy.stats import ks_2samp  # imported here because importing scipy.stats is slow
+
+    with warnings.catch_warnings():
+        # scipy warns if it cannot compute the exact p-value and falls back to the asymptotic one.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = ks_2samp(left, right)
+    return float(found.statistic), float(min(max(found.pvalue, 0.0), 1.0))
+
+
+def score_distribution(
+    scores: Iterable[Any], *, bins: int = 10, scale: Interval | None = None
+) -> DistributionResult:
+    """Compute the mean, standard deviation, quartiles and histogram of scores.
+
+    Args:
+        scores: Numbers to summarize. None and NaN count as missing.
+        bins: Number of histogram bins.
+        scale: Scale whose bounds define the histogram range; None uses the range of the scores.
+    """
+    if bins < 1:
+        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
+    column = numeric_column(scores, "scores")
+    there = column[~np.isnan(column)]
+    n_missing = len(column) - len(there)
+    if not len(there):
+        return DistributionResult(n_samples=0, n_missing=n_missing, reason="no_values")
+    span = (float(there.min()), float(there.max()))
+    if scale is not None:
+        scale.check(there)
+        span = (span[0] if scale.low is None else scale.low, span[1] if scale.high is None else scale.high)
+    counts, edges = np.histogram(there, bins=bins, range=span)
+    minimum, q25, median, q75, maximum = (float(q) for q in np.quantile(there, (0, 0.25, 0.5, 0.75, 1)))
+    return DistributionResult(
+        n_samples=len(there),
+        n_missing=n_missing,
+        mean=float(there.mean()),
+        std=float(there.std(ddof=1)) if len(there) > 1 else None,
+        minimum=minimum,
+        q25=q25,
+        median=median,
+        q75=q75,
+        maximum=maximum,
+        bin_edges=tuple(float(edge) for edge in edges),
+        bin_counts=tuple(int(count) for count in counts),
+    )

@@ -1,0 +1,420 @@
+"""Krippendorff's alpha for any number of raters and difference metric, with missing ratings allowed.
+
+Alpha is 1 - Do / De over the pairable ratings. The observed disagreement is summed per unit, and the expected
+disagreement follows from the margins. The cost is therefore linear in the number of ratings, and the
+coincidence matrix is never built. Equation numbers are those of [1].
+
+References:
+    [1] K. Krippendorff (2011), Computing Krippendorff's alpha-reliability, University of Pennsylvania.
+    [2] K. Krippendorff (2004), Content analysis, 2nd ed., ch. 11.
+    [3] A. F. Hayes, K. Krippendorff (2007), Answering the call for a standard reliability measure for coding
+        data, Communication Methods and Measures 1(1), 77-89.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import cluster_codes
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import Figure, estimate
+from autorubric.metrics.core.rater_tables import (
+    CountedRows,
+    dense,
+    no_analytic,
+    row_units,
+    score_rows,
+    weighted_units,
+    with_pseudo_rows,
+    with_pseudo_weights,
+)
+from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, Compute, IntervalOptions, Units
+from autorubric.metrics.core.scales import Array, Codes, Interval, Nominal, Scale
+from autorubric.metrics.figures.many_raters import PseudoUnit, code_ratings, is_smoothed, pseudo_ratings
+
+_TAIL = 40.0
+"""exp(-_TAIL) is below rounding error."""
+
+_HIGHEST = 13.0
+"""Frequency above which the weights are below rounding error."""
+
+
+class Waves(NamedTuple):
+    """Waves that represent the differences between a set of values, so that no sum goes pair by pair.
+
+    With `t = log c - log k`, the difference `((c - k) / (c + k))²` is `tanh²(t/2) = 1 - sech²(t/2)`, and
+    `sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0 to infinity. The trapezoidal rule
+    turns the integral into a sum whose error is below rounding error here. The sum of `1 - cos(ω (x - y))`
+    over all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
+
+    Attributes:
+        frequency: Frequencies, shape `(f,)`.
+        weight: Weight of each frequency, shape `(f,)`.
+        place: Centred logarithm of each value; NaN if the value is 0.
+    """
+
+    frequency: Array
+    weight: Array
+    place: Array
+
+    @classmethod
+    def of(cls, values: Array) -> Waves:
+        """Return the waves for non-negative values."""
+        with np.errstate(divide="ignore"):
+            place = np.log(values)
+        place = np.where(values > 0, place, np.nan)
+        positive = place[values > 0]
+        span = float(np.ptp(positive)) if positive.size else 0.0
+        step = 2 * np.pi / (span + _TAIL)
+        frequency = step * np.arange(1, int(_HIGHEST / step) + 2)
+        centre = float(positive.mean()) if positive.size else 0.0
+        return cls(frequency, step * 4 * frequency / np.sinh(np.pi * frequency), place - centre)
+
+    @property
+    def width(self) -> int:
+        """Number of sums per unit."""
+        return 2 + 2 * len(self.frequency)
+
+    def sums(self, codes: Array) -> Array:
+        """Compute the sums of each unit, shape `(u, width)`: ratings, zeros, and two sums per wave."""
+        n_waves = len(self.frequency)
+        found = np.zeros((len(codes), self.width))
+        for column in codes.T:
+            there = column >= 0
+            place = np.where(there, self.place[column], np.nan)
+            waving = ~np.isnan(place)
+            angle = np.where(waving, place, 0.0)[:, None] * self.frequency
+            found[:, 0] += there
+            found[:, 1] += there & ~waving
+            found[:, 2 : 2 + n_waves] += 2 * np.sin(angle / 2) ** 2
+            found[:, 2 + n_waves :] += np.sin(angle)
+        return found
+
+    def over_all_pairs(self, sums: Array) -> Array:
+        """Compute the sum of differences over all ordered pairs of the ratings that the sums represent."""
+        n_waves = len(self.frequency)
+        n, zeros = sums[..., 0], sums[..., 1]
+        positive = (n - zeros)[..., None]
+        rise, sway = sums[..., 2 : 2 + n_waves], sums[..., 2 + n_waves :]
+        # n² - (n - Σ (1 - cos))² - (Σ sin)², rearranged to avoid cancellation for close values.
+        waves = (2 * positive - rise) * rise - sway * sway
+        return np.asarray(waves @ self.weight + 2 * zeros * (n - zeros))
+
+
+_DENSE_CELLS = 4_000_000
+"""Number of cells (units × values) above which the counts of values stay sparse."""
+
+AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairable:
+    """The ratings of all units that have two or more ratings.
+
+    Attributes:
+        codes: Position of each rating among the values, shape `(u, n_raters)`, -1 where missing.
+        counts: Number of units with these ratings, shape `(u,)`.
+        values: Numeric values in increasing order; None if the values have no order.
+        size: Number of values.
+        cluster: Cluster of each unit; None if each unit is independent.
+        pseudo: Possible units that the smoothed bootstrap adds; None without smoothing.
+        any_rated: Whether any unit has a rating, pairable or not.
+        n_units: Total number of units.
+        note: Note on the scale for the `method` of the estimate.
+    """
+
+    codes: Codes
+    counts: Codes
+    values: Array | None
+    size: int
+    cluster: Codes | None
+    pseudo: PseudoUnit | None
+    any_rated: bool
+    n_units: int
+    note: str
+
+
+def krippendorff_alpha(
+    ratings: Any,
+    *,
+    level: AlphaLevel = "nominal",
+    scale: Scale | None = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute Krippendorff's alpha, 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck (Krippendorff 2011).
+
+    The sums include only pairable ratings: units (rated items) with one rating are ignored. δ² depends on the
+    level: 1 for different values (nominal); the squared number of ratings between the midpoints of the two
+    values (ordinal); (c - k)² (interval); or ((c - k) / (c + k))² (ratio). Alpha is undefined if no unit has
+    two ratings (`no_pairs`), or if all pairable ratings are equal, so that De = 0 (`single_class`).
+
+    The interval resamples the units together with one pseudo-unit whose ratings take each category with equal
+    probability. Numbers without declared categories (interval and ratio levels) do not permit this, so they
+    use the plain percentile interval, whose coverage is too low with few units.
+
+    Args:
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN count as missing.
+        level: Measurement level, which determines the difference metric δ².
+        scale: Declared categories and their order; None uses the labels that occur. Required for ordinal
+            labels that are not numbers.
+        **interval: See `CodedArguments`; `cluster` has one id per unit.
+
+    Raises:
+        ArgumentError: If the labels lack the order or distances that the level requires, or are negative at
+            the ratio level.
+    """
+    if level not in get_args(AlphaLevel):
+        raise ArgumentError(f"level must be one of {', '.join(get_args(AlphaLevel))}; got {level!r}")
+    options = CodedOptions(**interval)
+    name = f"Krippendorff's alpha, {level}"
+    table = _read(ratings, level, scale, options)
+    if not len(table.codes):
+        reason: Reason = "no_pairs" if table.any_rated else "no_ratings"
+        return Estimate.undefined(reason, method=name, n_missing=table.n_units)
+    units, compute = _FIGURES[level](table)
+    figure = Figure(
+        name=name,
+        compute=compute,
+        reason=_reason,
+        auto="percentile" if units.pseudo is None else "smoothed",
+        auto_clustered="percentile" if units.pseudo is None else "smoothed",
+        analytic=no_analytic,
+        on_table=units.pseudo is not None,
+    )
+    return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
+
+
+def alpha_parts(
+    codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
+) -> tuple[Units, Compute]:
+    """Return the sampling units of coded ratings, and a function that computes alpha from their sums.
+
+    The result is used to resample several tables together.
+
+    Args:
+        codes: Position of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
+        values: Numeric values in increasing order; None if the values have no order.
+        level: Measurement level, which selects the difference metric.
+        cluster: Cluster of each unit. The sampling units are the clusters that have a pairable unit, in
+            ascending order.
+    """
+    return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
+
+
+def _reason(sums: Array) -> Reason:
+    return "single_class"
+
+
+def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOptions) -> _Pairable:
+    undeclared = options.labels is None and (scale is None or isinstance(scale, Interval))
+    if level in ("interval", "ratio") and undeclared:
+        scores = score_rows(ratings)
+        if isinstance(scale, Interval):
+            scale.check(scores[~np.isnan(scores)])
+        found, places = np.unique(scores, return_inverse=True)
+        codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
+        values: Array | None = found[~np.isnan(found)]
+        note, size = "", 0
+    else:
+        coded, codes = code_ratings(ratings, scale, options.labels)
+        values = _positions(level, coded.scale, coded.size)
+        note = "" if coded.declared else "categories seen"
+        size = coded.size if is_smoothed(options) else 0
+        if values is not None and values.size:
+            values, places = np.unique(values, return_inverse=True)
+            codes = np.where(codes < 0, -1, places.reshape(-1)[codes])
+    if level == "ratio" and values is not None and values.size and values[0] < 0:
+        raise ArgumentError(f"values on a ratio scale must not be negative; got {float(values[0])!r}")
+    table = _pairable(codes, values, options, note)
+    if not size or not len(table.codes):
+        return table
+    size = size if values is None else len(values)
+    pseudo = pseudo_ratings(table.codes >= 0, table.counts, size)
+    # Rows are sorted as in the table, because alpha does not distinguish raters.
+    return replace(table, size=size, pseudo=PseudoUnit(np.sort(pseudo.rows, axis=1), pseudo.chances).merged())
+
+
+def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | None:
+    """Return the numeric values of the categories; for the ordinal level, only their ranks."""
+    if level == "nominal":
+        return None
+    if isinstance(scale, Nominal):
+        raise ArgumentError(
+            f"level={level!r} needs an order, but {scale} has none; pass scale=Ordinal(labels) or numbers"
+        )
+    if level == "ordinal" or scale is None or isinstance(scale, Interval):
+        return np.arange(size, dtype=float)
+    return scale.positions
+
+
+def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note: str) -> _Pairable:
+    members = cluster_codes(options.cluster, len(codes))
+    size = int(codes.max(initial=-1)) + 1 if values is None else len(values)
+    table = CountedRows.of(codes, size, members)
+    # Alpha does not distinguish raters, so rows are sorted; merging identical rows first leaves few.
+    table = CountedRows(np.sort(table.rows, axis=1), table.counts)
+    if members is None:
+        table = table.merged(size)
+    rated = (table.rows >= 0).sum(axis=1) if codes.size else np.zeros(len(codes), dtype=np.int64)
+    kept = rated >= 2
+    return _Pairable(
+        codes=table.rows[kept],
+        counts=table.counts[kept],
+        values=values,
+        size=size,
+        cluster=dense(members, kept),
+        pseudo=None,
+        any_rated=bool(rated.any()),
+        n_units=len(codes),
+        note=note,
+    )
+
+
+def _counts(codes: Codes, size: int) -> csr_array:
+    """Count each unit's ratings at each value; sparse, because every rating may be a different value."""
+    unit, rater = np.nonzero(codes >= 0)
+    ones = np.ones(len(unit))
+    return csr_array((ones, (unit, codes[unit, rater])), shape=(len(codes), size))
+
+
+def _summed(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
+    """Return the units with their sums, computed from each row of codes."""
+    units = row_units(sums_of(table.codes), table.cluster, table.counts)
+    if table.pseudo is None:
+        return units
+    return with_pseudo_rows(units, sums_of(table.pseudo.rows), table.pseudo.chances)
+
+
+def _alpha(observed: Array, expected: Array, n: Array) -> Array:
+    """Compute 1 - (n - 1) Σ o δ² / Σ n n δ² (eq. 4); NaN if the expected disagreement is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # A disagreement this small is rounding error of equal values.
+        none = expected <= 1e-12 * n * n
+        return np.where(none, np.nan, 1 - (n - 1) * observed / expected)
+
+
+def _nominal(table: _Pairable) -> tuple[Units, Compute]:
+    """Return units and function for nominal alpha; the sum over pairs of different values is n² - Σ n_c²."""
+    codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
+    if len(codes) * table.size <= _DENSE_CELLS:
+
+        def compute(sums: Array) -> Array:
+            margins = sums[..., 1:]
+            n = margins.sum(-1)
+            return _alpha(sums[..., 0], n * n - (margins * margins).sum(-1), n)
+
+        return _summed(table, lambda rows: _with_counts(rows, table.size)), compute
+    counts = _counts(codes, table.size)
+    observed = _unequal_pairs(counts)
+
+    def compute_of_weights(weights: Array) -> Array:
+        margins = (counts.T @ weights.T).T
+        n = margins.sum(-1)
+        return _alpha((weights * observed).sum(-1), n * n - (margins * margins).sum(-1), n)
+
+    units = weighted_units(len(table.codes), table.cluster, table.counts)
+    smoothed = units if table.pseudo is None else with_pseudo_weights(units, table.pseudo.chances)
+    return smoothed, compute_of_weights
+
+
+def _with_counts(codes: Codes, size: int) -> Array:
+    counts = _counts(codes, size)
+    return np.column_stack([_unequal_pairs(counts), counts.toarray()])
+
+
+def _unequal_pairs(counts: csr_array) -> Array:
+    """Compute each unit's pairs of different values divided by m - 1, so every rating counts once (eq. 2)."""
+    m = np.asarray(counts.sum(axis=1)).reshape(-1)
+    return np.asarray((m * m - np.asarray((counts * counts).sum(axis=1)).reshape(-1)) / (m - 1))
+
+
+def _ratio(table: _Pairable) -> tuple[Units, Compute]:
+    assert table.values is not None
+    waves = Waves.of(table.values)
+    if table.size <= waves.width:
+        return _ratio_by_value(table, table.values)
+
+    def sums_of(codes: Codes) -> Array:
+        sums = waves.sums(codes)
+        return np.column_stack([waves.over_all_pairs(sums) / (sums[:, 0] - 1), sums])
+
+    def compute(sums: Array) -> Array:
+        return _alpha(sums[..., 0], waves.over_all_pairs(sums[..., 1:]), sums[..., 1])
+
+    return _summed(table, sums_of), compute
+
+
+def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
+    """Return units and function for ratio alpha with few values, using the full matrix of differences."""
+    total = values[:, None] + values
+    difference = ((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2
+
+    def sums_of(codes: Codes) -> Array:
+        counts = _counts(codes, table.size).toarray()
+        observed = (counts * (counts @ difference)).sum(1) / (counts.sum(1) - 1)
+        return np.column_stack([observed, counts])
+
+    def compute(sums: Array) -> Array:
+        margins = sums[..., 1:]
+        return _alpha(sums[..., 0], ((margins @ difference) * margins).sum(-1), margins.sum(-1))
+
+    return _summed(table, sums_of), compute
+
+
+def _interval(table: _Pairable) -> tuple[Units, Compute]:
+    assert table.values is not None
+    span = float(np.ptp(table.values)) or 1.0
+    placed = (table.values - table.values.mean()) / span
+
+    def sums_of(codes: Codes) -> Array:
+        there = codes >= 0
+        x = np.where(there, placed[codes], 0.0)
+        m, first, second = there.sum(1).astype(float), x.sum(1), (x * x).sum(1)
+        # Σ_ij (x_i - x_j)² = 2 (m Σ x² - (Σ x)²), which avoids comparing all pairs of values.
+        observed = 2 * (m * second - first * first) / (m - 1)
+        return np.column_stack([observed, m, first, second])
+
+    def compute(sums: Array) -> Array:
+        n = sums[..., 1]
+        return _alpha(sums[..., 0], 2 * (n * sums[..., 3] - sums[..., 2] ** 2), n)
+
+    return _summed(table, sums_of), compute
+
+
+def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
+    codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
+    counts = _counts(codes, table.size)
+    there = codes >= 0
+    m = there.sum(1).astype(float)
+
+    def compute(weights: Array) -> Array:
+        margins = (counts.T @ weights.T).T
+        n = margins.sum(-1)
+        # Number of ratings up to the middle of each value; differences of these are ordinal (eq. 9).
+        middles = np.cumsum(margins, axis=-1) - margins / 2 - n[..., None] / 2
+        first, second = np.zeros_like(weights), np.zeros_like(weights)
+        for rater in range(codes.shape[1]):
+            place = np.where(there[:, rater], middles[..., codes[:, rater]], 0.0)
+            first += place
+            second += place * place
+        observed = (weights * 2 * (m * second - first * first) / (m - 1)).sum(-1)
+        total, squares = ((margins * middles**power).sum(-1) for power in (1, 2))
+        scale = np.where(n > 0, n * n, 1.0)
+        return _alpha(observed / scale, 2 * (n * squares - total * total) / scale, n)
+
+    units = weighted_units(len(table.codes), table.cluster, table.counts)
+    return units if table.pseudo is None else with_pseudo_weights(units, table.pseudo.chances), compute
+
+
+_FIGURES: dict[AlphaLevel, Callable[[_Pairable], tuple[Units, Compute]]] = {
+    "nominal": _nominal,
+    "ordinal": _ordinal,
+    "interval": _interval,
+    "ratio": _ratio,
+}

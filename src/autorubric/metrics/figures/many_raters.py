@@ -1,0 +1,468 @@
+"""Agreement among many raters with missing ratings: Fleiss' kappa, Conger's kappa, percent agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, read_rows
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
+from autorubric.metrics.core.rater_tables import CountedRows, dense, row_units, with_pseudo_rows
+from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
+from autorubric.metrics.core.scales import (
+    Array,
+    Binary,
+    Codes,
+    Interval,
+    Scale,
+    Weights,
+    describe,
+    weight_matrix,
+)
+
+_MOST_ROWS = 1024
+_MOST_RATINGS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PseudoUnit:
+    """Probability distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
+
+    Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
+    of their table. Its pattern of missing ratings is drawn from those of the real units. The possible
+    pseudo-units are enumerated if there are few of them, and sampled otherwise.
+
+    Attributes:
+        rows: Possible pseudo-units, shape `(p, n_columns)`.
+        chances: Probability of each pseudo-unit, shape `(p,)`.
+    """
+
+    rows: Codes
+    chances: Array
+
+    def merged(self) -> PseudoUnit:
+        """Return the distribution with equal rows merged."""
+        rows, where = np.unique(self.rows, axis=0, return_inverse=True)
+        return PseudoUnit(rows, np.bincount(where.reshape(-1), weights=self.chances))
+
+
+def is_smoothed(options: IntervalOptions) -> bool:
+    """Return whether the options select the smoothed bootstrap for a metric whose default it is."""
+    return options.ci in ("auto", "smoothed")
+
+
+def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
+    """Return pseudo-units as the category code of each rater, where -1 means missing.
+
+    Args:
+        given: Mask of the raters who gave a rating, one row per pattern, shape `(m, n_raters)`.
+        how_many: Number of units with each pattern, shape `(m,)`.
+        size: Number of categories.
+    """
+    patterns, where = np.unique(given, axis=0, return_inverse=True)
+    shares = np.bincount(where.reshape(-1), weights=how_many) / how_many.sum()
+    rated = patterns.sum(1)
+    if float((float(size) ** rated).sum()) <= _MOST_ROWS:
+        blocks = [_all_ratings(pattern, size) for pattern in patterns]
+        chances = [
+            np.full(len(block), share / len(block)) for block, share in zip(blocks, shares, strict=True)
+        ]
+        return PseudoUnit(np.concatenate(blocks), np.concatenate(chances))
+    # The fixed seed selects the units that represent all possible ones; it does not affect the resampling.
+    rng = np.random.default_rng(0)
+    n_rows = max(1, min(_MOST_ROWS, _MOST_RATINGS // patterns.shape[1]))
+    chosen = patterns[rng.choice(len(patterns), size=n_rows, p=shares)]
+    codes = np.where(chosen, rng.integers(0, size, size=chosen.shape), -1)
+    return PseudoUnit(codes, np.full(n_rows, 1 / n_rows))
+
+
+def _all_ratings(pattern: Array, size: int) -> Codes:
+    """Enumerate all ratings that the m raters of a pattern can give, shape `(size ** m, n_raters)`."""
+    raters = np.flatnonzero(pattern)
+    rows = np.full((size ** len(raters), len(pattern)), -1, dtype=np.int64)
+    places = np.arange(len(rows))[:, None]
+    rows[:, raters] = places // size ** np.arange(len(raters)) % size
+    return rows
+
+
+def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
+    """Return pseudo-units as counts of ratings in each category, shape `(p, size)`.
+
+    Args:
+        n_ratings: Possible numbers of ratings per unit, shape `(m,)`.
+        how_many: Number of units with each number of ratings, shape `(m,)`.
+        size: Number of categories.
+    """
+    given = np.arange(int(n_ratings.max())) < n_ratings[:, None]
+    codes = pseudo_ratings(given, how_many, size)
+    counts = np.zeros((len(codes.rows), size), dtype=np.int64)
+    unit, rater = np.nonzero(codes.rows >= 0)
+    np.add.at(counts, (unit, codes.rows[unit, rater]), 1)
+    return PseudoUnit(counts, codes.chances).merged()
+
+
+Chance: TypeAlias = Callable[[Array, Array], Array]
+"""A function from (mean proportions of shape `(..., K)`, weights) to expected agreement."""
+
+
+def fleiss_chance(shares: Array, weights: Array) -> Array:
+    """Compute Σ w_kl π_k π_l."""
+    return np.asarray(((shares @ weights) * shares).sum(-1))
+
+
+def ac_chance(shares: Array, weights: Array) -> Array:
+    """Compute Σ w · Σ π_k (1 - π_k) / (q (q - 1)) for two or more categories."""
+    size = len(weights)
+    return np.asarray(weights.sum() * (shares * (1 - shares)).sum(-1) / (size * (size - 1)))
+
+
+def bp_chance(shares: Array, weights: Array) -> Array:
+    """Compute Σ w / q², which does not depend on the answers."""
+    return np.full(shares.shape[:-1], weights.sum() / len(weights) ** 2)
+
+
+def no_chance(shares: Array, weights: Array) -> Array:
+    """Return 0, for agreement without chance correction."""
+    return np.zeros(shares.shape[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class CountCoefficient:
+    """An agreement coefficient of many raters.
+
+    Attributes:
+        name: Display name.
+        chance: Function that computes the agreement expected by chance.
+        needs_declared: Whether unused categories change the value, so that categories must be declared.
+    """
+
+    name: str
+    chance: Chance
+    needs_declared: bool = False
+
+
+def ratings_estimate(
+    coefficient: CountCoefficient, ratings: Any, scale: Scale | None, weights: Weights, options: CodedOptions
+) -> Estimate:
+    """Compute the coefficient from labels of shape `(n_units, n_raters)`.
+
+    Raises:
+        ArgumentError: If rows differ in length, a label is not on the scale, or required categories are not
+            declared.
+    """
+    coded, codes = code_ratings(ratings, scale, options.labels)
+    if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
+        raise ArgumentError(
+            f"{coefficient.name} depends on the number of categories, including unused ones; pass "
+            "scale=Nominal(labels) or scale=Ordinal(labels)"
+        )
+    counts = units_by_category(codes, coded.size)
+    note = "" if coded.declared else "categories seen"
+    matrix = weight_matrix(weights, coded.scale, coded.size)
+    note = ", ".join(word for word in (describe(weights), note) if word)
+    return counts_estimate(coefficient, counts, matrix, options, note)
+
+
+def units_by_category(codes: Codes, size: int) -> Array:
+    """Count the ratings of each unit in each category, shape `(n_units, K)`."""
+    unit, rater = np.nonzero(codes >= 0)
+    flat = np.bincount(unit * size + codes[unit, rater], minlength=len(codes) * size)
+    return flat.reshape(len(codes), size).astype(float)
+
+
+def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
+    """Encode labels of shape `(n_units, n_raters)` as codes of the same shape, -1 where missing."""
+    rows = read_rows(ratings, "ratings")
+    if isinstance(rows, np.ndarray):
+        n_units, n_raters = rows.shape
+        coded = encode([rows.reshape(-1)], scale, labels)
+    else:
+        n_units, n_raters = len(rows), len(rows[0]) if rows else 0
+        coded = encode([[label for row in rows for label in row]], scale, labels)
+    return coded, coded.codes[0].reshape(n_units, n_raters)
+
+
+def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Array, Array]:
+    """Read units × K counts, and return them with the weight matrix.
+
+    Raises:
+        ArgumentError: If the counts are invalid or do not match the scale.
+    """
+    rows = read_rows(counts, "counts", "units × K")
+    try:
+        table = np.asarray(rows, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"counts must contain only non-negative integers: {error}") from None
+    if table.ndim != 2:
+        raise ArgumentError(f"counts must have shape (n_units, K); got {table.shape}")
+    if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
+        raise ArgumentError("counts must contain only non-negative integers")
+    size = table.shape[1]
+    if isinstance(scale, Interval) or (scale is not None and scale.size != size):
+        raise ArgumentError(f"counts has {size} columns, which does not match {scale}")
+    return table, weight_matrix(weights, scale, size)
+
+
+def counts_estimate(
+    coefficient: CountCoefficient, counts: Array, weights: Array, options: IntervalOptions, note: str = ""
+) -> Estimate:
+    """Compute the coefficient from units × K counts; units without ratings count as missing."""
+    rated = counts.sum(1) > 0
+    plain = coefficient.chance is no_chance
+    smoothed = is_smoothed(options) and not plain and len(weights) > 0
+    units = _units(counts[rated], weights, options.cluster, rated, smoothed=smoothed)
+    n_missing = int(rated.size - units.n)
+    if not units.n:
+        return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
+    if coefficient.needs_declared and len(weights) < 2:
+        return Estimate.undefined(
+            "single_category_scale", n=units.n, method=coefficient.name, n_missing=n_missing
+        )
+    return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
+
+
+def _units(
+    counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, smoothed: bool
+) -> Units:
+    """Return the sums of the units, with identical units merged, or the sums of the clusters."""
+    members = dense(cluster_codes(cluster, len(rated)), rated)
+    table = CountedRows.of(counts.astype(np.int64), int(counts.max(initial=0)) + 1, members)
+    units = row_units(_unit_sums(table.rows, weights), members, table.counts)
+    if not smoothed or not units.n:
+        return units
+    pseudo = pseudo_counts(table.rows.sum(1), table.counts, len(weights))
+    return with_pseudo_rows(units, _unit_sums(pseudo.rows, weights), pseudo.chances)
+
+
+def _unit_sums(counts: Array, weights: Array) -> Array:
+    """Compute for each unit the agreement of its pairs, whether it has a pair, its proportions, and 1."""
+    total = counts.sum(1)
+    paired = total >= 2
+    pairs = np.where(paired, total * (total - 1), 1.0)
+    agreeing = (counts * (counts @ weights - 1.0)).sum(1)
+    agreement = np.where(paired, agreeing / pairs, 0.0)
+    return np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
+
+
+def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
+    def compute(sums: Array) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            observed = sums[..., 0] / sums[..., 1]
+            expected = coefficient.chance(sums[..., 2:-1] / sums[..., -1:], weights)
+            room = 1 - expected
+            # Proportions are sums of fractions, so a single category leaves rounding error instead of 0.
+            none = (np.abs(room.real) <= 1e-9) | (sums[..., 1] == 0)
+            return np.where(none, np.nan, (observed - expected) / room)
+
+    def reason(sums: Array) -> Reason:
+        if sums[1] == 0:
+            return "no_pairs"
+        return "single_class" if np.count_nonzero(sums[2:-1]) == 1 else "no_variance"
+
+    if coefficient.chance is no_chance:
+        # The mean, over the units that have a pair, of the proportion of agreeing pairs.
+        return Figure(
+            name=coefficient.name,
+            compute=compute,
+            reason=reason,
+            bounds=(0.0, 1.0),
+            auto="analytic",
+            auto_clustered="analytic",
+            analytic=logit_t,
+            trials=lambda sums: sums[..., 1],
+            on_table=False,
+        )
+    return Figure(name=coefficient.name, compute=compute, reason=reason, analytic=delta)
+
+
+_FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
+_PERCENT = CountCoefficient("percent agreement", no_chance)
+
+
+def fleiss_kappa(
+    ratings: Any = None,
+    *,
+    scale: Scale | None = None,
+    weights: Weights = None,
+    counts: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute Fleiss' kappa, (pa - pe) / (1 - pe) with pe = Σ w_kl π_k π_l [1], allowing missing ratings [2].
+
+    pa is the mean proportion of agreeing pairs over units (rated items) with two or more ratings, and π_k is
+    the mean proportion of category k over all rated units. With equal numbers of ratings per unit, this is
+    Fleiss' formula. Kappa is undefined if only one category is used (`single_class`) or if no unit has two
+    ratings (`no_pairs`). The interval resamples the units together with one pseudo-unit whose ratings are
+    uniformly distributed over the categories (with two raters, 1/K² in each cell of their table).
+
+    Args:
+        ratings: Labels of shape `(n_units, n_raters)`. None and NaN count as missing.
+        scale: Scale that declares the categories; None uses the categories that occur.
+        weights: Agreement weights that give partial credit for near misses; see `cohen_kappa`.
+        counts: Number of ratings per unit and category, shape `(n_units, K)`; replaces `ratings`.
+        **interval: Interval options; see `CodedArguments`. `cluster` has one id per unit.
+
+    References:
+        [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin
+            76(5), 378-382.
+        [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2.
+    """
+    return _either(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
+
+
+def percent_agreement(
+    ratings: Any = None,
+    *,
+    scale: Scale | None = None,
+    weights: Weights = None,
+    counts: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute the mean proportion of agreeing rater pairs over units (rated items) with two or more ratings.
+
+    The interval is a t interval on the logit scale over these units or their clusters. If all have the same
+    agreement, such as 0 or 1, it is a score interval with one observation per unit.
+
+    The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
+    """
+    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
+
+
+def conger_kappa(
+    ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
+) -> Estimate:
+    """Compute Conger's kappa, (pa - pe) / (1 - pe), with separate margins for each rater [1, 2].
+
+    pe is the mean of Σ w_kl p_gk p_hl over pairs of raters g, h, where p_gk is the proportion of category k
+    in rater g's ratings. pa is the same as in `fleiss_kappa`, which pools the margins instead. With two
+    raters, the result equals Cohen's kappa. It is undefined if no unit has two ratings (`no_pairs`) or if
+    only one category is used (`single_class`). See `fleiss_kappa` for the arguments.
+
+    References:
+        [1] A. J. Conger (1980), Integration and generalization of kappas for multiple raters, Psychological
+            Bulletin 88(2), 322-328, eq. 7.
+        [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2 (missing ratings).
+    """
+    options = CodedOptions(**interval)
+    coded, codes = code_ratings(ratings, scale, options.labels)
+    matrix = weight_matrix(weights, coded.scale, coded.size)
+    note = ", ".join(
+        word for word in (describe(weights), "" if coded.declared else "categories seen") if word
+    )
+    rated = (codes >= 0).any(axis=1) if codes.size else np.zeros(len(codes), dtype=bool)
+    n_missing = int(rated.size - np.count_nonzero(rated))
+    if not rated.any():
+        return Estimate.undefined("no_ratings", method="Conger's kappa", n_missing=n_missing)
+    members = dense(cluster_codes(options.cluster, len(codes)), rated)
+    table = CountedRows.of(codes[rated], len(matrix), members)
+    units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
+    if is_smoothed(options):
+        pseudo = pseudo_ratings(table.rows >= 0, table.counts, len(matrix))
+        units = with_pseudo_rows(units, _conger_sums(pseudo.rows, matrix), pseudo.chances)
+    figure = _conger_figure(codes.shape[1], matrix)
+    return estimate(figure, units, options, n_missing=n_missing, note=note)
+
+
+def _conger_sums(codes: Codes, weights: Array) -> Array:
+    """Compute for each unit the agreement of its pairs, whether it has a pair, and each rater's choice."""
+    size = len(weights)
+    chosen = (codes[:, :, None] == np.arange(size)).astype(float)
+    counts = chosen.sum(1)
+    total = counts.sum(1)
+    paired = total >= 2
+    pairs = np.where(paired, total * (total - 1), 1.0)
+    agreement = np.where(paired, (counts * (counts @ weights - 1.0)).sum(1) / pairs, 0.0)
+    return np.column_stack([agreement, paired, chosen.reshape(len(codes), -1)])
+
+
+def _conger_figure(n_raters: int, weights: Array) -> Figure:
+    def compute(sums: Array) -> Array:
+        chosen = sums[..., 2:].reshape(*sums.shape[:-1], n_raters, len(weights))
+        by_rater = chosen.sum(-1)
+        there = (by_rater.real > 0).sum(-1)
+        shares = chosen / np.where(by_rater.real > 0, by_rater, 1.0)[..., None]
+        pooled = shares.sum(-2)
+        own = ((shares @ weights) * shares).sum((-1, -2))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            expected = (((pooled @ weights) * pooled).sum(-1) - own) / (there * (there - 1))
+            room = 1 - expected
+            none = (there < 2) | (sums[..., 1].real == 0) | (np.abs(room.real) <= 1e-9)
+            return np.where(none, np.nan, (sums[..., 0] / sums[..., 1] - expected) / room)
+
+    def reason(sums: Array) -> Reason:
+        if sums[1] == 0:
+            return "no_pairs"
+        used = sums[2:].reshape(n_raters, len(weights)).sum(0)
+        return "single_class" if np.count_nonzero(used) == 1 else "no_variance"
+
+    return Figure(name="Conger's kappa", compute=compute, reason=reason, analytic=delta)
+
+
+def _either(
+    coefficient: CountCoefficient,
+    ratings: Any,
+    counts: Any,
+    scale: Scale | None,
+    weights: Weights,
+    options: CodedOptions,
+) -> Estimate:
+    if (ratings is None) == (counts is None):
+        raise ArgumentError("pass exactly one of ratings and counts")
+    if ratings is not None:
+        return ratings_estimate(coefficient, ratings, scale, weights, options)
+    table, matrix = read_counts(counts, scale, weights)
+    return counts_estimate(coefficient, table, matrix, options, describe(weights))
+
+
+def fleiss_kappa_by_category(
+    ratings: Any = None, *, scale: Scale | None = None, counts: Any = None, **interval: Unpack[CodedArguments]
+) -> dict[Any, Estimate]:
+    """Compute Fleiss' kappa of each category against all others, κ_j = (P_j - p_j) / (1 - p_j) [1].
+
+    p_j is the proportion of ratings in category j, and P_j the probability that a second rating of a unit is
+    j given that the first is j. κ_j is `fleiss_kappa` on the labels "j" and "not j"; units may have any
+    number of ratings. The mean of the κ_j with weights p_j (1 - p_j) is the overall kappa. κ_j is undefined
+    if no rating or every rating is j (`single_class`), or if no unit has two ratings (`no_pairs`).
+
+    Args:
+        ratings: Labels, shape `(n_units, n_raters)`; None and NaN count as missing.
+        scale: Declared categories; None uses the observed ones.
+        counts: Numbers of ratings by unit and category, shape `(n_units, K)`, instead of `ratings`.
+        **interval: See `CodedArguments`; `cluster` has one id per unit.
+
+    Returns:
+        Estimates by label, or by code if the categories have no labels, in the order of the scale. The dict
+        is empty if there are neither ratings nor a scale.
+
+    References:
+        [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin
+            76(5), 378-382, section on agreement with respect to a category.
+    """
+    options = CodedOptions(**interval)
+    if (ratings is None) == (counts is None):
+        raise ArgumentError("pass either ratings or counts, not both")
+    names, table = _from_labels(ratings, scale, options) if counts is None else _from_counts(counts, scale)
+    found = {}
+    for place, name in enumerate(names):
+        of_one = np.column_stack([table[:, place], table.sum(1) - table[:, place]])
+        coefficient = CountCoefficient(f"Fleiss' kappa of {name!r}", fleiss_chance)
+        found[name] = counts_estimate(coefficient, of_one, np.eye(2), options)
+    return found
+
+
+def _from_labels(ratings: Any, scale: Scale | None, options: CodedOptions) -> tuple[Sequence[Any], Array]:
+    coded, codes = code_ratings(ratings, scale, options.labels)
+    names = coded.scale.labels if coded.scale is not None else range(coded.size)
+    return names, units_by_category(codes, coded.size)
+
+
+def _from_counts(counts: Any, scale: Scale | None) -> tuple[Sequence[Any], Array]:
+    table, _ = read_counts(counts, scale, None)
+    if scale is None or isinstance(scale, Interval):
+        return range(table.shape[1]), table
+    return scale.labels, table

@@ -1,0 +1,338 @@
+"""Pairwise accuracy (hard and soft) and position consistency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Unpack, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core import contingency as shares
+from autorubric.metrics.core.contingency import cluster_codes, read_pair
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
+from autorubric.metrics.core.intervals import Ends, logit_t_ends
+from autorubric.metrics.core.rater_tables import dense, number_rows
+from autorubric.metrics.core.resampling import (
+    CodedArguments,
+    CodedOptions,
+    Compute,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+)
+from autorubric.metrics.core.scales import Array, Codes, Scale
+from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairPart:
+    """Items that are compared with each other, and their pairs.
+
+    Attributes:
+        items: Positions of the items.
+        counts: Pair counts of the items.
+    """
+
+    items: Codes
+    counts: PairCounts
+
+
+def right_share(
+    items: ScoredItems, parts: list[PairPart], name: str, note: str, options: IntervalOptions
+) -> Estimate:
+    """Return the proportion of right pairs or, with groups, its mean over the groups that have a pair."""
+    right, compared = np.zeros(items.n), np.zeros(items.n)
+    for part in parts:
+        right[part.items] = part.counts.right_of_each()
+        compared[part.items] = part.counts.compared_of_each()
+    if items.group is not None:
+        return _mean_of_groups(items, (right, compared), name, note, options)
+    figure = Figure(
+        name=name,
+        compute=_share_of(parts),
+        reason=lambda weights: "too_few_units" if items.n < 2 else "no_variance",
+        bounds=(0.0, 1.0),
+        auto="analytic",
+        auto_clustered="analytic",
+        analytic=_over_items(right, compared),
+        on_table=False,
+    )
+    members = np.arange(items.n) if items.cluster is None else items.cluster
+    ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
+    units = Units(counts=ones, n=items.n, gather=members, clustered=items.cluster is not None)
+    note = f"{note}, {int(compared.sum()) // 2} pairs"
+    return estimate(figure, units, options, n_missing=items.n_missing, note=note)
+
+
+def _share_of(parts: list[PairPart]) -> Compute:
+    """Return a function from item weights to the proportion of compared pairs that are right."""
+
+    def compute(weights: Array) -> Array:
+        right = sum(part.counts.right(weights[..., part.items]) for part in parts)
+        compared = sum(part.counts.compared(weights[..., part.items]) for part in parts)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(compared == 0, np.nan, np.asarray(right) / compared)
+
+    return compute
+
+
+def _over_items(right: Array, compared: Array) -> Analytic:
+    """Return a logit-t interval from the linear part of the U-statistic [1].
+
+    The effect of an item on the proportion is 2 (right - value · compared) / Σ compared.
+
+    References:
+        [1] W. Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of
+            Mathematical Statistics 19(3), 293-325.
+    """
+
+    def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+        size = units.size
+        if size < 2 or units.gather is None:
+            return Ends(None, None, None)
+        effects = np.bincount(units.gather, weights=2 * (right - value * compared) / compared.sum())
+        se = math.sqrt(float((effects**2).sum()) * size / (size - 1))
+        return Ends(*logit_t_ends(value, se, size, confidence_level), se)
+
+    return ends
+
+
+def _mean_of_groups(
+    items: ScoredItems, of_each: tuple[Array, Array], name: str, note: str, options: IntervalOptions
+) -> Estimate:
+    right, compared = (np.bincount(items.groups, weights=one) for one in of_each)
+    there = np.flatnonzero(compared)
+    sums = np.stack([right[there] / compared[there], np.ones(len(there))], axis=1)
+    if items.cluster is not None:
+        owner = np.zeros(len(right), dtype=np.int64)
+        owner[items.groups] = items.cluster
+        clusters, where = np.unique(owner[there], return_inverse=True)
+        grouped = np.zeros((len(clusters), 2))
+        np.add.at(grouped, where.reshape(-1), sums)
+        sums = grouped
+    used = int(np.isin(items.groups, there).sum())
+    units = Units(counts=np.ones(len(sums), dtype=np.int64), n=used, sums=sums, clustered=True)
+    figure = Figure(
+        name=name,
+        compute=_mean,
+        reason=lambda sums: "no_pairs",
+        bounds=(0.0, 1.0),
+        auto="analytic",
+        auto_clustered="analytic",
+        analytic=proportion,
+        on_table=False,
+    )
+    without = len(right) - len(there)
+    note += f", mean of {len(there)} groups" + (f", excluding {without} without pairs" if without else "")
+    return estimate(figure, units, options, n_missing=items.n_missing, note=note)
+
+
+def _mean(sums: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
+
+
+def pairwise_accuracy(
+    gold: Iterable[Any],
+    pred: Iterable[Any],
+    *,
+    ties: Ties = "credit",
+    epsilon: float = 0.0,
+    groups: Iterable[Any] | None = None,
+    **interval: Unpack[IntervalArguments],
+) -> Estimate:
+    """Compute the proportion of item pairs that `pred` orders as `gold` does: (C + T_both) / all pairs [1].
+
+    C counts pairs with the same strict order in both scores, and T_both counts pairs tied in both. Scores in
+    `pred` are tied if they differ, as floats, by at most `epsilon`; scores in `gold` are tied if they are
+    equal. No tolerance is added: if scores differ only by rounding error, round them or set `epsilon`.
+
+    With `ties="skip"`, pairs tied in `gold` are excluded, and a tie in `pred` counts as wrong. The result is
+    C / (C + D + T_pred), the accuracy of [2], with D pairs in opposite order and T_pred pairs tied in `pred`.
+
+    With `groups`, only pairs within a group count ("group by prompt"), and the result is the unweighted mean
+    of the accuracies within groups [1]. Groups that have no pairs are excluded, and `method` reports how
+    many. (With pooled pairs, a group with twice the items would weigh four times as much.)
+
+    If all pairs are tied in both scores, the result is 1.0. It is undefined with no items or no group with a
+    pair (`no_pairs`), one item (`too_few_units`), or `ties="skip"` and constant `gold` (`no_variance`).
+
+    The interval is a logit-t interval on the linear part of the U-statistic: over items, over clusters
+    (degrees of freedom: number of clusters minus 1) or, with groups, over groups. In a bootstrap, an item is
+    never paired with a copy of itself.
+
+    Args:
+        gold: Reference scores, shape `(n,)`. Items with None or NaN in either score are dropped.
+        pred: Scores to evaluate, shape `(n,)`.
+        ties: Whether pairs tied in `gold` are credited (`"credit"`) or skipped (`"skip"`).
+        epsilon: Largest difference in `pred` that counts as a tie, at least 0.
+        groups: One group id per item; None compares all pairs.
+        **interval: See `IntervalArguments`; all items of a group must be in the same cluster.
+
+    Raises:
+        ArgumentError: If lengths differ, a score is not a number, or an option is invalid.
+
+    References:
+        [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with
+            pairwise accuracy and tie calibration, EMNLP, 12914-12929.
+        [2] T. Kocmi et al. (2021), To ship or not to ship: an extensive evaluation of automatic metrics for
+            machine translation, WMT, 478-494.
+    """
+    if ties not in get_args(Ties):
+        raise ArgumentError(f"ties must be one of {list(get_args(Ties))}; got {ties!r}")
+    if isinstance(epsilon, bool) or not 0 <= epsilon < math.inf:
+        raise ArgumentError(f"epsilon must be a finite, non-negative number; got {epsilon!r}")
+    options = IntervalOptions(**interval)
+    items = scored_items(gold, pred, groups, options.cluster)
+    counts = count_pairs(items.gold, items.pred, items.groups, ties=ties, epsilon=epsilon)
+    note = "ties credited" if ties == "credit" else "pairs tied in gold skipped"
+    if epsilon:
+        note += f", epsilon {epsilon:g}"
+    part = PairPart(items=np.arange(items.n), counts=counts)
+    return right_share(items, [part], "pairwise accuracy", note, options)
+
+
+def position_consistency(
+    first: Iterable[Any],
+    swapped: Iterable[Any],
+    *,
+    scale: Scale | None = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute the proportion of comparisons with the same outcome in both orders of the candidates.
+
+    Both arguments use the same names for the candidates, regardless of their order. A judge that always picks
+    the first candidate scores 0; a judge that picks one of two at random scores about 1/2. The interval is
+    Wilson's. The result is undefined if no pair is complete (`no_pairs`).
+
+    Args:
+        first: Outcomes in the declared order. Pairs in which either outcome is None or NaN are dropped.
+        swapped: Outcomes in the swapped order, with the same candidate names.
+        scale: Scale that declares the outcomes; None uses the outcomes that occur.
+        **interval: See `CodedArguments`.
+    """
+    options = CodedOptions(**interval)
+    pair = read_pair(first, swapped, None, scale, options)
+    figure = share_figure(
+        "position consistency", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+_EXACT_SEGMENTS = 13
+_LEAST = 10_000
+_CELLS = 4_000_000
+
+
+def soft_pairwise_accuracy(
+    gold: Any, pred: Any, *, n_permutations: int = _LEAST, **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """Compare the p-values of all pairs of systems [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
+
+    p(i>j), for i before j, is the one-sided p-value of a paired permutation test that system i scores higher
+    on average: among the ways to swap the two systems' scores within segments, the proportion that gives a
+    difference at least as large as the observed one. With S ≤ 13 segments (or clusters), all 2^S ways are
+    enumerated; otherwise, m = `n_permutations` ways are drawn at random and the observed one is added: (k +
+    1) / (m + 1), where k of the m differences are as large. All pairs, and both `gold` and `pred`, use the
+    same permutations.
+
+    If some swaps give exactly the observed difference, p(i>j) + p(j>i) exceeds 1, and the order of the
+    systems can change the result by this excess.
+
+    There is no interval (`no_interval`), because the p-values already account for the noise of the segments.
+    Resampling segments would count that noise twice: p-values would move towards 0 and 1, and the resampled
+    values would centre on a different value. The metric is undefined with one system (`too_few_units`) or no
+    segment (`no_pairs`). Segments with a missing score are dropped and counted in `n_missing`.
+
+    Args:
+        gold: Reference scores, shape `(n_systems, n_segments)`; None and NaN count as missing.
+        pred: Scores to evaluate, in the same shape.
+        n_permutations: Number of random permutations, at least 10,000.
+        **interval: See `IntervalArguments`. `cluster` has one id per segment; segments in the same cluster
+            are swapped together. `rng` seeds the permutations. `ci` must be `"auto"` or None;
+            `confidence_level` and `n_resamples` have no effect.
+
+    Returns:
+        The estimate, in which `n` is the number of systems.
+
+    Raises:
+        ArgumentError: If the shapes differ or are not two-dimensional, the numbers of cluster ids and
+            segments differ, there are too few permutations, or a specific interval method is requested.
+
+    References:
+        [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in
+            human evaluation of automatic metrics via soft pairwise accuracy, WMT, 1222-1234.
+    """
+    if isinstance(n_permutations, bool) or n_permutations < _LEAST:
+        raise ArgumentError(f"n_permutations must be at least {_LEAST}; got {n_permutations!r}")
+    options = IntervalOptions(**interval)
+    if options.ci not in ("auto", None):
+        raise ArgumentError(f"soft pairwise accuracy has no interval; pass ci=None; got {options.ci!r}")
+    sides, n_missing = _read(gold, pred, options)
+    n_systems, n_units = sides[0].shape
+    exact = n_units <= _EXACT_SEGMENTS
+    ways = f"all {2**n_units}" if exact else f"{n_permutations} random"
+    what = "segments" if options.cluster is None else "clusters of segments"
+    method = f"soft pairwise accuracy ({n_units} {what}, {ways} permutations)"
+    if n_systems < 2 or not n_units:
+        undefined: Reason = "too_few_units" if n_units else "no_pairs"
+        return Estimate.undefined(undefined, n=n_systems, method=method, n_missing=n_missing)
+    rows = max(1, _CELLS // max(n_systems * n_systems, n_units))
+    signs = _all_signs(n_units) if exact else _drawn_signs(n_units, n_permutations, rows, options.generator())
+    left, right = _p_values(sides, signs, added=0 if exact else 1)
+    value = 1 - float(np.abs(left - right)[np.triu_indices(n_systems, 1)].mean())
+    reason: Reason | None = None if options.ci is None else "no_interval"
+    return Estimate(value, n=n_systems, method=method, reason=reason, n_missing=n_missing)
+
+
+def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], int]:
+    """Return both scores as systems × complete exchangeable units, and the number of dropped segments."""
+    sides = [
+        number_rows(values, what, "(n_systems, n_segments)")
+        for values, what in ((gold, "gold"), (pred, "pred"))
+    ]
+    if sides[0].shape != sides[1].shape:
+        raise ArgumentError(
+            f"gold has shape {sides[0].shape} but pred has {sides[1].shape}; pass systems × segments for both"
+        )
+    there = np.asarray(~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0))
+    members = dense(cluster_codes(options.cluster, there.size), there)
+    kept = [side[:, there] for side in sides]
+    if members is not None:
+        # A cluster is swapped as a whole, so only its sum matters.
+        one_hot = np.eye(int(members.max(initial=-1)) + 1)[members]
+        kept = [side @ one_hot for side in kept]
+    return kept, int(there.size - np.count_nonzero(there))
+
+
+def _all_signs(n_segments: int) -> Iterator[Array]:
+    """Yield every combination of keeping or swapping, shape `(2^S, S)`."""
+    yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
+
+
+def _drawn_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
+    """Yield randomly drawn combinations, `rows` at a time."""
+    for start in range(0, n_drawn, rows):
+        yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
+
+
+def _p_values(sides: list[Array], signs: Iterable[Array], *, added: int) -> list[Array]:
+    """Return p(i>j) for each side, shape `(n_systems, n_systems)`."""
+    # A component common to all systems cancels; removing it reduces rounding error.
+    sides = [side - side[:1] for side in sides]
+    totals = [side.sum(axis=1) for side in sides]
+    # Sums that are equal in exact arithmetic must compare as equal.
+    slack = [1e-12 * side.shape[1] * float(np.abs(side).max()) for side in sides]
+    at_least = [np.full((len(side), len(side)), float(added)) for side in sides]
+    n_ways = added
+    for block in signs:
+        n_ways += len(block)
+        for side, total, tolerance, count in zip(sides, totals, slack, at_least, strict=True):
+            sums = block @ side.T
+            apart = sums[:, :, None] - sums[:, None, :]
+            count += (apart >= total[:, None] - total - tolerance).sum(axis=0)
+    return [count / n_ways for count in at_least]

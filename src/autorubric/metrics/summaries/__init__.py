@@ -1,0 +1,1 @@
+"""Reports over many metrics: of two raters, several raters, a run, two judges, two runs."""

@@ -1,0 +1,478 @@
+"""All agreement metrics of two raters on one scale, from one reading and one resampling of the labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import numpy as np
+
+from autorubric.criteria.values import Level
+from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.resampled import FIGURE_COLUMNS, AuditFindings, figure_cells
+from autorubric.metrics.core import contingency as shares
+from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table_units
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import Figure, estimate, estimates, share_figure
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.scales import (
+    Array,
+    Binary,
+    Codes,
+    Interval,
+    Nominal,
+    Ordinal,
+    Scale,
+    Weights,
+    describe,
+    weight_matrix,
+)
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED
+from autorubric.metrics.figures import classification, classification as one_class
+from autorubric.metrics.figures.bias import BiasResult, bias_of
+from autorubric.metrics.figures.correlation import (
+    ccc_estimate,
+    kendall_estimate,
+    mae_estimate,
+    pearson_estimate,
+    rmse_estimate,
+    spearman_estimate,
+)
+from autorubric.metrics.figures.kappa import gwet_figure, kappa_figure
+from autorubric.metrics.figures.ranks import rank_pairs
+from autorubric.metrics.summaries.sides import AbstainMode, Sides, read_sides
+from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionAgreement:
+    """Agreement on one category versus all others.
+
+    Attributes:
+        label: Label of the category.
+        precision: Proportion of predictions of this category that are correct.
+        recall: Proportion of true labels of this category that were predicted.
+        f1: Harmonic mean of precision and recall.
+        support_true: Number of true labels of this category.
+        support_pred: Number of predictions of this category.
+    """
+
+    label: str
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    support_true: int
+    support_pred: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abstentions:
+    """Abstentions on units (such as items) with a label, including labels that are abstentions.
+
+    Attributes:
+        n_labelled: Number of units with a label.
+        n_truth: Number of units whose label is an abstention.
+        n_pred: Number of labelled units on which the judge abstained.
+        n_both: Number of units on which both the truth and the judge abstain.
+        n_failed: Number of labelled units on which the judge failed.
+        truth_rate: Proportion of abstentions in the truth, `n_truth / n_labelled`.
+        pred_rate: Proportion of abstentions by the judge, `n_pred / n_labelled`.
+        kappa: Cohen's kappa for whether truth and judge abstain, over units with a label and a vote.
+    """
+
+    n_labelled: int
+    n_truth: int
+    n_pred: int
+    n_both: int
+    n_failed: int
+    truth_rate: Estimate
+    pred_rate: Estimate
+    kappa: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement(AuditFindings):
+    """Agreement between two raters on one scale.
+
+    A metric that the scale does not support is undefined (`not_on_scale`). A metric that needs an order is
+    also undefined if abstentions count as a category (`na_as_category`).
+
+    Attributes:
+        level: Measurement level of the scale.
+        labels: Categories of the confusion table, in order; empty for an interval scale.
+        table: Pair counts, shape `(n_labels, n_labels)`, with the truth in rows; empty for an interval scale.
+        n: Number of label pairs used.
+        n_missing: Number of units (such as items) excluded because either rater has no usable answer.
+        abstain: How abstentions are counted.
+        coverage: Number of pairs used divided by the number of labelled units (abstentions included).
+        accuracy: Proportion of pairs with equal labels.
+        balanced_accuracy: Mean recall over the categories that occur in the truth.
+        macro_f1: Mean F1 over the categories that occur.
+        macro_precision: Nominal scale: mean precision over the categories that the judge used; a category
+            that it never used has no precision. The estimate's `method` states how many it used.
+        macro_recall: Nominal scale: mean recall over the categories that occur in the truth. Equals balanced
+            accuracy, but is also defined if the truth has only one category.
+        kappa: Cohen's kappa, weighted if `weights` were passed.
+        ac1: Gwet's AC1, or AC2 if `weights` were passed.
+        phi: Matthews correlation coefficient: phi for two categories, R_K for more.
+        precision: Binary scale: proportion of MET predictions that are correct.
+        recall: Binary scale: proportion of true MET labels that were predicted.
+        specificity: Binary scale: proportion of true UNMET labels that were predicted.
+        f1: Binary scale: harmonic mean of precision and recall.
+        positive_agreement: Binary scale: agreement on MET.
+        negative_agreement: Binary scale: agreement on UNMET.
+        weighted_kappa: Ordinal scale: kappa with `weights` (quadratic by default) on the scale's values.
+        adjacent_accuracy: Ordinal scale: proportion of pairs whose labels are at most one category apart.
+        adjacent_by_chance: Ordinal scale: adjacent accuracy expected by chance, which is already high with
+            three categories.
+        spearman: Ordinal or interval scale: Spearman's rho of the values.
+        kendall: Ordinal or interval scale: Kendall's tau-b of the values.
+        pearson: Ordinal or interval scale: Pearson's r of the values.
+        ccc: Ordinal or interval scale: Lin's concordance correlation of the values.
+        rmse: Ordinal or interval scale: root mean square error, in units of the values.
+        mae: Ordinal or interval scale: mean absolute error, in units of the values.
+        bias: Mean of `pred` minus `truth`, where UNMET is 0 and MET is 1. Only the t test is run.
+        per_option: Agreement on each category versus all others.
+        abstentions: Abstentions of both raters.
+    """
+
+    level: Level
+    labels: tuple[str, ...]
+    table: tuple[tuple[int, ...], ...]
+    n: int
+    n_missing: int
+    abstain: AbstainMode
+    coverage: Estimate
+    accuracy: Estimate
+    balanced_accuracy: Estimate
+    macro_f1: Estimate
+    macro_precision: Estimate
+    macro_recall: Estimate
+    kappa: Estimate
+    ac1: Estimate
+    phi: Estimate
+    precision: Estimate
+    recall: Estimate
+    specificity: Estimate
+    f1: Estimate
+    positive_agreement: Estimate
+    negative_agreement: Estimate
+    weighted_kappa: Estimate
+    adjacent_accuracy: Estimate
+    adjacent_by_chance: Estimate
+    spearman: Estimate
+    kendall: Estimate
+    pearson: Estimate
+    ccc: Estimate
+    rmse: Estimate
+    mae: Estimate
+    bias: BiasResult
+    per_option: tuple[OptionAgreement, ...]
+    abstentions: Abstentions
+
+    @property
+    def mcc(self) -> Estimate:
+        """Alias of `phi`."""
+        return self.phi
+
+    def figures(self) -> dict[str, Estimate]:
+        """Return the metrics that the scale supports, keyed by name."""
+        every = {name: getattr(self, name) for name in FIGURES}
+        return {name: found for name, found in every.items() if found.reason != "not_on_scale"}
+
+    def blocks(self) -> list[Block]:
+        """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
+        rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
+        told: list[tuple[str, Cell]] = [
+            ("pairs", self.n),
+            ("units excluded", self.n_missing),
+            ("coverage", self.coverage.value),
+            ("abstentions of the truth", self.abstentions.truth_rate.value),
+            ("abstentions of the judge", self.abstentions.pred_rate.value),
+        ]
+        blocks: list[Block] = [
+            ScalarBlock(title="Agreement", figures=tuple(told)),
+            TableBlock(columns=("figure", *FIGURE_COLUMNS), rows=rows),
+        ]
+        if self.table:
+            blocks.append(ConfusionBlock(title="Confusion matrix", labels=self.labels, counts=self.table))
+        return blocks
+
+
+FIGURES: tuple[str, ...] = (
+    "accuracy", "balanced_accuracy", "kappa", "weighted_kappa", "ac1", "phi", "macro_f1", "macro_precision",
+    "macro_recall", "precision", "recall", "specificity", "f1", "positive_agreement", "negative_agreement",
+    "adjacent_accuracy", "adjacent_by_chance", "spearman", "kendall", "pearson", "ccc", "rmse", "mae",
+)  # fmt: skip
+"""Names of the metrics of an `Agreement` that are single numbers."""
+
+
+_NUMBERS = ("spearman", "kendall", "pearson", "ccc", "rmse", "mae")
+_ORDERED = ("weighted_kappa", "adjacent_accuracy", "adjacent_by_chance", *_NUMBERS)
+_MET = 1
+
+
+class _Named(NamedTuple):
+    """A metric of the confusion table, with an additional note for its method."""
+
+    figure: Figure
+    note: str = ""
+
+
+class _OfTable(TypedDict):
+    """Fields of an `Agreement` that depend on the confusion table."""
+
+    table: tuple[tuple[int, ...], ...]
+    per_option: tuple[OptionAgreement, ...]
+
+
+def agreement(
+    truth: Iterable[Any],
+    pred: Iterable[Any],
+    *,
+    scale: Scale,
+    weights: Weights = None,
+    abstain: AbstainMode = "exclude",
+    **interval: Unpack[IntervalArguments],
+) -> Agreement:
+    """Compute all agreement metrics that the scale supports, with a confusion table and abstention counts.
+
+    Each metric and its interval equal the result of the function with the same name and arguments (`kappa`:
+    `cohen_kappa`, `ac1`: `gwet_ac`, `phi`: `mcc`). `macro_precision` and `macro_recall` have no such
+    function. All metrics of the confusion table use the same resampled tables. On an ordinal scale, numeric
+    metrics use the scale's values.
+
+    Args:
+        truth: Ground-truth labels, or one rater's labels. None and NaN are missing; NA and CANNOT_ASSESS are
+            abstentions unless they are on the scale; INVALID is a failure and counts as missing.
+        pred: Labels from the judge or the second rater, in the same form as `truth`.
+        scale: Scale that declares all categories.
+        weights: Agreement weights that give partial credit for near misses in `kappa`, `ac1` and
+            `weighted_kappa`. None uses quadratic weights for `weighted_kappa` and no weights for the others.
+        abstain: `"exclude"` ignores abstentions. `"as_category"` makes them a category, so metrics that need
+            an order are undefined (`na_as_category`). `"as_negative"` counts them as the lowest answer.
+        **interval: Interval options; see `IntervalArguments`. A metric that does not support the requested
+            `ci` method uses its default method.
+
+    Raises:
+        ArgumentError: If the scale or the mode is unknown, a label is not on the scale, `truth` and `pred`
+            differ in length, or the scale does not support the mode or the weights.
+    """
+    options = IntervalOptions(**interval)
+    if isinstance(scale, Interval) and weights is not None:
+        raise ArgumentError(f"weights={weights!r} need categories, but {scale} has none")
+    return agreement_of(read_sides(truth, pred, scale, abstain, options.cluster), weights, options, abstain)
+
+
+def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, abstain: AbstainMode) -> Agreement:
+    """Compute `agreement` for labels that have already been read."""
+    pairs = number_pairs(sides.numbers(sides.truth), sides.numbers(sides.pred), sides.cluster)
+    on_table = not isinstance(sides.scale, Interval)
+    n, n_missing = pairs.n, pairs.n_missing
+    figures: dict[str, Estimate] = {}
+    of_table: _OfTable = {"table": (), "per_option": ()}
+    if on_table:
+        figures, of_table, n, n_missing = _of_table(sides, weights, options)
+    if isinstance(sides.scale, Ordinal | Interval) and not sides.has_category:
+        figures |= number_figures(pairs, options)
+    for name in FIGURES:
+        if name not in figures:
+            figures[name] = Estimate.undefined(
+                _why_not(name, sides), n=n, method=name.replace("_", " "), n_missing=n_missing
+            )
+    return Agreement(
+        level=level_of(sides.scale),
+        labels=sides.labels,
+        n=n,
+        n_missing=n_missing,
+        abstain=abstain,
+        coverage=_coverage(sides, options),
+        bias=_bias(sides, pairs, options),
+        abstentions=_abstentions(sides, options),
+        **figures,
+        **of_table,
+    )
+
+
+def level_of(scale: Scale) -> Level:
+    """Return the measurement level of a scale."""
+    match scale:
+        case Binary():
+            return "binary"
+        case Nominal():
+            return "nominal"
+        case Ordinal():
+            return "ordinal"
+        case Interval():
+            return "interval"
+
+
+def _why_not(name: str, sides: Sides) -> Reason:
+    lost = sides.has_category and (name in ("kappa", "ac1") or isinstance(sides.scale, Ordinal))
+    return "na_as_category" if lost and name in ("kappa", "ac1", *_ORDERED) else "not_on_scale"
+
+
+def _of_table(
+    sides: Sides, weights: Weights, options: IntervalOptions
+) -> tuple[dict[str, Estimate], _OfTable, int, int]:
+    size = sides.size
+    units, n_missing = table_units(sides.truth.code, sides.pred.code, size, sides.cluster)
+    table = units.total().reshape(size, size)
+    named = _figures(sides, table, weights)
+    for place in range(size):
+        named[f"precision {place}"] = _Named(one_class.precision_figure(size, place))
+        named[f"recall {place}"] = _Named(one_class.recall_figure(size, place))
+        named[f"f1 {place}"] = _Named(one_class.f1_figure(size, place))
+    found = estimates(
+        [one.figure for one in named.values()],
+        units,
+        options,
+        n_missing=n_missing,
+        notes=[one.note for one in named.values()],
+    )
+    figures = dict(zip(named, found, strict=True))
+    per_option = tuple(
+        OptionAgreement(
+            label=label,
+            precision=figures.pop(f"precision {place}"),
+            recall=figures.pop(f"recall {place}"),
+            f1=figures.pop(f"f1 {place}"),
+            support_true=int(table[place].sum()),
+            support_pred=int(table[:, place].sum()),
+        )
+        for place, label in enumerate(sides.labels)
+    )
+    if isinstance(sides.scale, Ordinal) and not sides.has_category:
+        figures["adjacent_by_chance"] = _adjacent_by_chance(table, units.n, n_missing)
+    if size < 2:
+        figures["ac1"] = Estimate.undefined(
+            "single_category_scale", n=units.n, method="Gwet's AC1", n_missing=n_missing
+        )
+    counts = tuple(tuple(int(count) for count in row) for row in table)
+    return figures, {"table": counts, "per_option": per_option}, units.n, n_missing
+
+
+def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
+    """Return the metrics of the confusion table that the scale supports."""
+    size, scale = sides.size, sides.scale
+    assert not isinstance(scale, Interval)
+    named = {
+        "accuracy": _Named(classification.accuracy_figure(size)),
+        "balanced_accuracy": _Named(classification.balanced_accuracy_figure(size)),
+        "macro_f1": _Named(classification.macro_f1_figure(size), classification.classes_note(table)),
+        "phi": _Named(classification.mcc_figure(size)),
+    }
+    if weights is None or not sides.has_category:
+        matrix = weight_matrix(weights, scale, size)
+        named["kappa"] = _Named(kappa_figure(matrix), describe(weights))
+        if size > 1:
+            named["ac1"] = _Named(gwet_figure(matrix, weighted=weights is not None), describe(weights))
+    if isinstance(scale, Nominal):
+        named |= {
+            "macro_precision": _Named(
+                classification.macro_precision_figure(size),
+                f"{np.count_nonzero(table.sum(0))} of {size} classes occur in the predictions",
+            ),
+            "macro_recall": _Named(
+                classification.macro_recall_figure(size),
+                f"{np.count_nonzero(table.sum(1))} of {size} classes occur in the truth",
+            ),
+        }
+    if isinstance(scale, Binary):
+        named |= {
+            "precision": _Named(one_class.precision_figure(size, _MET)),
+            "recall": _Named(one_class.recall_figure(size, _MET)),
+            "specificity": _Named(one_class.specificity_figure(size, _MET)),
+            "f1": _Named(one_class.f1_figure(size, _MET)),
+            "positive_agreement": _Named(one_class.positive_agreement_figure(size, _MET)),
+            "negative_agreement": _Named(one_class.negative_agreement_figure(size, _MET)),
+        }
+    if isinstance(scale, Ordinal) and not sides.has_category:
+        on_order = "quadratic" if weights is None else weights
+        named["weighted_kappa"] = _Named(
+            kappa_figure(weight_matrix(on_order, scale, size)), describe(on_order)
+        )
+        note = classification.adjacent_note(table)
+        named["adjacent_accuracy"] = _Named(classification.adjacent_figure(size), note)
+    return named
+
+
+def _adjacent_by_chance(table: Array, n: int, n_missing: int) -> Estimate:
+    chance = classification.adjacent_by_chance(table)
+    method = "adjacent accuracy expected by chance, given the margins"
+    if math.isnan(chance):
+        return Estimate.undefined("no_pairs", method=method, n_missing=n_missing)
+    return Estimate(chance, n=n, method=method, n_missing=n_missing)
+
+
+def number_figures(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Estimate]:
+    """Compute correlations, concordance and errors for two numeric columns, keyed by metric name."""
+    if options.ci == "smoothed" or (options.ci == "analytic" and pairs.cluster is not None):
+        options = replace(options, ci="auto")
+    ranked, missing = rank_pairs(pairs), pairs.n_missing
+    return {
+        "spearman": spearman_estimate(ranked, options, n_missing=missing),
+        "kendall": kendall_estimate(ranked, options, n_missing=missing),
+        "pearson": pearson_estimate(pairs, options),
+        "ccc": ccc_estimate(pairs, options),
+        "rmse": rmse_estimate(pairs, options),
+        "mae": mae_estimate(pairs, options),
+    }
+
+
+def _bias(sides: Sides, pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
+    if isinstance(sides.scale, Nominal):
+        return BiasResult(mean_bias=None, reason="not_on_scale")
+    if sides.has_category:
+        return BiasResult(mean_bias=None, reason="na_as_category")
+    return bias_of(pairs, options)
+
+
+def _coverage(sides: Sides, options: IntervalOptions) -> Estimate:
+    labelled = sides.truth.status > 0
+    if isinstance(sides.scale, Interval):
+        used = ~np.isnan(sides.truth.number + sides.pred.number)
+    else:
+        used = (sides.truth.code >= 0) & (sides.pred.code >= 0)
+    return share_estimate("coverage", used, labelled, sides.cluster, options)
+
+
+def share_estimate(
+    name: str, flags: Array, counted: Array, cluster: Codes | None, options: IntervalOptions
+) -> Estimate:
+    """Return the proportion of counted units with a flag, with a Wilson (clusters: logit-t) interval."""
+    right = np.where(counted, flags, -1).astype(np.int64)
+    units, n_missing = table_units(np.ones_like(right), right, 2, cluster)
+    figure = share_figure(name, 2, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_values")
+    return estimate(figure, units, replace(options, ci=options.ci and "auto"), n_missing=n_missing)
+
+
+def _abstentions(sides: Sides, options: IntervalOptions) -> Abstentions:
+    labelled = sides.truth.status > 0
+    left, right = sides.truth.status == ABSTAINED, labelled & (sides.pred.status == ABSTAINED)
+    return Abstentions(
+        n_labelled=int(np.count_nonzero(labelled)),
+        n_truth=int(np.count_nonzero(left)),
+        n_pred=int(np.count_nonzero(right)),
+        n_both=int(np.count_nonzero(left & right)),
+        n_failed=int(np.count_nonzero(labelled & (sides.pred.status == FAILED))),
+        truth_rate=share_estimate("abstentions of the truth", left, labelled, sides.cluster, options),
+        pred_rate=share_estimate("abstentions of the judge", right, labelled, sides.cluster, options),
+        kappa=abstention_kappa(sides, options),
+    )
+
+
+def abstention_kappa(sides: Sides, options: IntervalOptions) -> Estimate:
+    """Compute Cohen's kappa for abstaining or not, over the units that have a label and a vote."""
+    left, right = sides.truth.status, sides.pred.status
+    voted = (right == ANSWERED) | (right == ABSTAINED)
+    units, n_missing = table_units(
+        np.where(left > 0, left == ABSTAINED, -1).astype(np.int64),
+        np.where(voted, right == ABSTAINED, -1).astype(np.int64),
+        2,
+        sides.cluster,
+    )
+    auto = replace(options, ci=options.ci and "auto")
+    return estimate(kappa_figure(np.eye(2)), units, auto, n_missing=n_missing, note="of abstaining")

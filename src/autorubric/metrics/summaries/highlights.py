@@ -1,0 +1,324 @@
+"""The most important findings of a judge report, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from autorubric.metrics.audit.resampled import said
+from autorubric.metrics.core.estimate import Estimate, is_rounding
+from autorubric.metrics.core.item_scores import PANEL, Rater
+from autorubric.metrics.core.read_votes import Cells, Modes
+from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.summaries.agreement import Agreement
+from autorubric.metrics.summaries.headlines import layout_of
+from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
+from autorubric.metrics.summaries.raters import Contestant, HumanCeilings, RaterReport, few_items_each
+from autorubric.metrics.summaries.sides import AbstainMode
+
+HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
+"""Metric that summarizes a rater, which is the first of these metrics that is defined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelAndBest:
+    """Comparison of the panel with the best single judge on the labelled cells that both answered.
+
+    Cells (pairs of item and criterion) on which the judges' votes tie are excluded, even if a run's panel
+    answers them, so a run and a label table with the same votes have the same metrics.
+
+    Attributes:
+        judge: Id of the best judge. It is selected on the same items, which overstates its quality.
+        figure: Name of the compared metric, a mean over criteria.
+        panel: The panel's value of the metric.
+        best: The best judge's value of the metric.
+        difference: Panel minus judge, from paired resamples of items.
+        n_cells: Number of compared cells.
+        coverage: Compared cells as a fraction of the labelled cells, in [0, 1].
+        n_ties: Number of labelled cells on which the judges' votes tie.
+        n_ties_answered: Number of tied cells that the panel still answers and that its other metrics include.
+    """
+
+    judge: str
+    figure: HeadlineName
+    panel: Estimate
+    best: Estimate
+    difference: Estimate
+    n_cells: int
+    coverage: float
+    n_ties: int
+    n_ties_answered: int
+
+
+def headline_name(rater: RaterReport) -> HeadlineName | None:
+    """Return the name of the metric that summarizes a rater; None if all candidates are undefined."""
+    return next((one for one in get_args(HeadlineName) if rater.macro.defined[one][0]), None)
+
+
+def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
+    """Return the judges for which the mean metric is defined, best first."""
+    alone = {
+        who: one.value
+        for who, rater in judges.items()
+        if (one := getattr(rater.macro, figure)).value is not None
+    }
+    return sorted(alone, key=lambda who: -alone[who])
+
+
+def panel_and_best(
+    cells: Cells, modes: Modes, panel: RaterReport, judges: Mapping[str, RaterReport], resampling: Resampling
+) -> PanelAndBest | None:
+    """Compare the panel with the best of two or more judges; None if no metric or cell can be compared."""
+    figure = headline_name(panel)
+    ranked = best_alone(judges, figure) if figure else []
+    labelled = cells.truth.status > 0
+    if figure is None or len(judges) < 2 or not ranked or not labelled.any():
+        return None
+    raters: list[Rater] = [PANEL, ("judge", ranked[0])]
+    columns = [cells.raters[one] for one in raters]
+    both = labelled & columns[0].answered & columns[1].answered & ~cells.tied
+    if not both.any():
+        return None
+    first = Contestant(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
+    second = Contestant(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
+    # The judge is treated as a person, so that the panel's gap is the panel minus the judge.
+    field = Field(raters=[first], people=[second], stand_ins=[first])
+    resampled = Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling)
+    difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
+    words = f"{figure}, panel minus judge, mean over criteria"
+    method = "; ".join([words, *difference.method.split("; ")[1:]])
+    tied = labelled & cells.tied
+    return PanelAndBest(
+        judge=ranked[0],
+        figure=figure,
+        panel=getattr(resampled.macro(0), figure),
+        best=getattr(resampled.macro(1), figure),
+        difference=replace(difference, method=method),
+        n_cells=int(np.count_nonzero(both)),
+        coverage=float(np.count_nonzero(both) / np.count_nonzero(labelled)),
+        n_ties=int(np.count_nonzero(tied)),
+        n_ties_answered=int(np.count_nonzero(tied & columns[0].answered)),
+    )
+
+
+_MANY = 0.05
+"""Minimum proportion of cells without an answer that is worth mentioning."""
+
+
+def first_looks(
+    raters: Mapping[str, RaterReport],
+    ceiling: HumanCeilings | None,
+    compared: PanelAndBest | None,
+    size: tuple[int, int],
+    abstain: AbstainMode,
+) -> list[str]:
+    """Describe the headline metric, annotators, best judge, weakest criterion and missing answers."""
+    n_items, n_cells = size
+    found = []
+    if len(raters) == 1:
+        found = [f"There are no judges to compare with the {n_cells} labels."]
+    elif not n_cells:
+        found = ["There are no labels, so this report only describes how the judges agree with each other."]
+    else:
+        found = _headline(raters, ceiling, compared, n_items) or [
+            f"No metric is defined on any criterion ({n_items} items, {n_cells} labels)."
+        ]
+        found += _without_answer(raters)
+    found += _in_both_orders(raters["panel"])
+    if abstain != "exclude":
+        found.insert(1, f"Abstentions are counted {_COUNTED[abstain]} (abstain={abstain!r}).")
+    return [f"- {one}" for one in found]
+
+
+_COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a separate category"}
+
+
+def _headline(
+    raters: Mapping[str, RaterReport],
+    ceiling: HumanCeilings | None,
+    compared: PanelAndBest | None,
+    n_items: int,
+) -> list[str]:
+    panel, name = raters["panel"], headline_name(raters["panel"])
+    if name is None:
+        return _judges_lead(raters, n_items)
+    headline: Estimate = getattr(panel.macro, name)
+    done, of = panel.macro.defined[name]
+    found = [
+        f"The panel's mean {name} is {said(headline)} over criteria ({done} of {of} criteria defined, "
+        f"{n_items} items, {_share(panel.coverage)} of the labelled cells)"
+        f"{_mixture(panel, name)}{_caveat(panel)}."
+    ]
+    if ceiling is not None:
+        for each in dict.fromkeys((name, "accuracy")):
+            found += _beside_people(ceiling, each)
+        if not ceiling.made_the_truth:
+            found.append("The labels are not from these annotators, so do not compare the panel with them.")
+    found += _best_alone(raters, name, n_items)
+    found += _on_the_same_cells(compared)
+    on_each = {
+        criterion: one
+        for criterion, agreed in panel.per_criterion.items()
+        if (one := _on(agreed, name)).value is not None and one.low is not None
+    }
+    # A criterion without an interval has too few labels to be called the weakest.
+    if len(on_each) > 1:
+        weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
+        found.append(f"The weakest criterion is {weakest}: {name} {said(on_each[weakest])}.")
+    return found
+
+
+def _mixture(rater: RaterReport, name: str) -> str:
+    """Describe the levels that a mean kappa combines and its ordinal weights; empty if none is ordinal."""
+    if name != "kappa":
+        return ""
+    levels = [one.level for one in rater.per_criterion.values() if _on(one, name).value is not None]
+    if "ordinal" not in levels:
+        return ""
+    counts = [
+        f"{levels.count(level)} {level}" for level in ("binary", "nominal", "ordinal") if level in levels
+    ]
+    mixed = f"; the mean combines {' and '.join(counts)} criteria" if len(counts) > 1 else ""
+    return f"{mixed}; kappa uses quadratic weights on ordinal criteria"
+
+
+def _caveat(rater: RaterReport) -> str:
+    """Return a warning that the mean kappa is biased if criteria have few items each; otherwise empty."""
+    median = few_items_each(rater)
+    if median is None:
+        return ""
+    pooled = [
+        f"{found.kappa:.3f} on {scale}"
+        for scale, found in rater.by_scale.items()
+        if found.kappa.value is not None
+    ]
+    instead = f"; pooling the cells of each scale gives {', '.join(pooled)}" if pooled else ""
+    return (
+        f"; there are few items per criterion (median {median:g}), which biases the kappas and therefore the "
+        f"mean{instead}"
+    )
+
+
+def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
+    """Describe the judges that have defined metrics, for reports in which the panel has none."""
+    found = []
+    for who, rater in raters.items():
+        name = headline_name(rater)
+        if name is not None:
+            done, of = rater.macro.defined[name]
+            found.append(
+                f"{who}: mean {name} {said(getattr(rater.macro, name))} over criteria ({done} of {of} "
+                f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells){_caveat(rater)}."
+            )
+    return found
+
+
+def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
+    """Describe the best single judge if it is better than the others."""
+    ranked = best_alone({who: one for who, one in raters.items() if who != "panel"}, name)
+    if len(ranked) < 2 or n_items < 2:
+        return []
+    best, second = (getattr(raters[who].macro, name) for who in ranked[:2])
+    if is_rounding(float(best) - float(second)):
+        return []
+    return [
+        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {said(best)} on "
+        f"{_share(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
+        "overstates its quality."
+    ]
+
+
+def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
+    """Compare the panel and the best judge on the cells that both answered."""
+    if compared is None:
+        return []
+    found = [
+        f"On the {compared.n_cells} labelled cells that both the panel and {compared.judge} answered "
+        f"({_share(compared.coverage)}), the mean {compared.figure} is {_number(compared.panel)} for the "
+        f"panel and {_number(compared.best)} for {compared.judge}{_gap(compared.difference)}."
+    ]
+    if compared.n_ties:
+        tied = "all" if compared.n_ties_answered == compared.n_ties else str(compared.n_ties_answered)
+        found.append(
+            f"The judges' votes tie on {compared.n_ties} labelled cells, which this comparison excludes"
+            + (
+                f"; on {tied} of them the panel gives the conservative answer, which "
+                "counts in its other metrics."
+                if compared.n_ties_answered
+                else "; the panel has no answer on these cells."
+            )
+        )
+    return found
+
+
+def _gap(difference: Estimate) -> str:
+    if difference.value is None:
+        return ""
+    if difference.low is None or difference.high is None:
+        return f", a difference of {difference.value:+.3f}"
+    told = "" if difference.low > 0 or difference.high < 0 else ", which is not distinguishable from 0"
+    ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
+    return f", a difference of {difference.value:+.3f} {ends}{told}"
+
+
+def _number(found: Estimate) -> str:
+    return "undefined" if found.value is None else f"{found.value:.3f}"
+
+
+def _share(coverage: float | None) -> str:
+    return "none" if coverage is None else f"{coverage:.1%}"
+
+
+def _on(agreed: Agreement, name: str) -> Estimate:
+    ordinal = name == "kappa" and agreed.level == "ordinal"
+    found: Estimate = getattr(agreed, "weighted_kappa" if ordinal else name)
+    return found
+
+
+def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
+    people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
+    if people.value is None or (ceiling.made_the_truth and gap.value is None):
+        return []
+    theirs = f"The mean {name} between an annotator and the others is {said(people)}"
+    if not ceiling.made_the_truth:
+        return [f"{theirs}."]
+    if gap.low is None or gap.high is None:
+        verdict = f"the panel differs from an annotator by {gap:+.3f}"
+    elif gap.low > 0:
+        verdict = f"the panel outperforms an annotator by {said(gap)}"
+    elif gap.high < 0:
+        verdict = f"the panel falls short of an annotator by {said(gap)}"
+    else:
+        verdict = f"the panel is not distinguishable from an annotator (difference {said(gap)})"
+    return [f"{theirs}. Against the same annotators, {verdict}."]
+
+
+def _in_both_orders(panel: RaterReport) -> list[str]:
+    """Describe how often comparisons have the same outcome in both orders of the candidates."""
+    return [
+        f"On {name}, the proportion of samples with the same outcome in both orders of the candidates is "
+        f"{said(consistent)} ({consistent.n} samples)."
+        for name, one in panel.comparisons.items()
+        if (consistent := one.position_consistency).value is not None
+    ]
+
+
+def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:
+    found = []
+    for who, rater in raters.items():
+        told = [
+            f"{words} {one:.1%}"
+            for words, one in (
+                ("abstained on", rater.failures.abstention_rate),
+                ("failed on", rater.failures.failure_rate),
+                ("was not asked on", rater.failures.not_asked_rate),
+                ("was tied on", rater.failures.undecided_rate),
+            )
+            if one.value is not None and one.value >= _MANY
+        ]
+        if told:
+            found.append(f"{who} {', '.join(told)} of {rater.failures.n_cells} cells.")
+    return found

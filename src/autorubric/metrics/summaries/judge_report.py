@@ -1,0 +1,401 @@
+"""Report on the judges of a labelled run or of a table of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autorubric.criteria.values import NamedDict
+from autorubric.datasets.item import TruthRule
+from autorubric.metrics.audit.labelled_votes import distinct_names
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset
+from autorubric.metrics.core.label_rows import ABSTENTION
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
+from autorubric.metrics.core.resampling import IntervalOptions, Resampling
+from autorubric.metrics.core.scales import Binary, Interval, Nominal, Ordinal, Scale, Weights
+from autorubric.metrics.core.votes_table import (
+    ABSENT,
+    ABSTAINED,
+    ANSWERED,
+    FAILED,
+    NOT_ASKED,
+    UNDECIDED,
+    VotesTable,
+)
+from autorubric.metrics.summaries.agreement import (
+    Agreement,
+    abstention_kappa,
+    agreement_of,
+    level_of,
+    share_estimate,
+)
+from autorubric.metrics.summaries.compute import FEW_OF_A_CLASS, fold_warnings, rater_warnings, run_warnings
+from autorubric.metrics.summaries.criterion_figures import category_values
+from autorubric.metrics.summaries.headlines import layout_of, numbers_on, outcome_words, words_of
+from autorubric.metrics.summaries.highlights import panel_and_best
+from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
+from autorubric.metrics.summaries.rater_figures import RunContext, judges_agreement, na_stats, rater_fields
+from autorubric.metrics.summaries.raters import (
+    ComparisonFigures,
+    Contestant,
+    HumanCeilings,
+    RaterFailures,
+    RaterReport,
+    contestants_of,
+    few_items_each,
+    names_of,
+    people_of,
+)
+from autorubric.metrics.summaries.reliability import USUAL, Reliability, reliability_of
+from autorubric.metrics.summaries.report_result import JudgeReport
+from autorubric.metrics.summaries.results import RaterMetrics
+from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of
+
+_FEW_CELLS = 64
+"""Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""
+
+
+def judge_report(  # noqa: PLR0913 - a public entry point with many options
+    result: Any,
+    dataset: LabelledDataset | None = None,
+    *,
+    scales: Scale | Mapping[str, Scale] | None = None,
+    truth: TruthRule | None = None,
+    abstain: AbstainMode = "exclude",
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> JudgeReport:
+    """Report how well a run's judges agree with the ground truth, with annotators and with each other.
+
+    The headline metrics are means over criteria. Their intervals, and the intervals of pooled metrics and of
+    the human ceiling, use one set of resampled items for all raters, so differences between raters are
+    paired. Intervals on single criteria are the ones that `agreement` computes with items as units. Metrics
+    that `compute_metrics` also reports have the same values, except that only this report includes
+    comparisons in its means over criteria. Criteria are matched by name and scale, never by position.
+
+    If annotators share a cell (pair of item and criterion), `human_ceiling` compares each with the others.
+
+    Args:
+        result: An `EvalResult`, or a long table of labels: a DataFrame or rows with item_id, criterion, rater
+            and label.
+        dataset: Dataset with the labels; None uses the run's dataset.
+        scales: Scale for a label table that has no dataset, or a mapping from criterion name to scale.
+        truth: Rule that combines several annotators' labels: `"mode"`, `"majority"` (more than half of them),
+            `"median"` or `"mean"`. None uses the median for ordinal scales, so that every cell gets a label,
+            the mean for numbers, and the mode otherwise. Labels in `ground_truth` take precedence.
+        abstain: How abstentions are counted; see `agreement`. `"as_category"` treats NA and CANNOT_ASSESS,
+            from judges and in labels, as one additional category. `"as_negative"` corresponds to `as_unmet`
+            and `as_worst` in `compute_metrics`.
+        confidence_level: Confidence level of all intervals.
+        n_resamples: Number of times that items and tables are resampled.
+        rng: Seed or numpy random generator for the resampling.
+
+    Raises:
+        ArgumentError: If the mode or rule is unknown, the rule does not apply to a scale, or the table cannot
+            be read.
+    """
+    modes = modes_of(abstain)
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    table = table_of(result, dataset, scales=scales, truth=truth)
+    cells = cells_of(table, modes)
+    raters, people = contestants_of(table, cells), people_of(table, modes)
+    field = Field(raters=raters, people=people.each, stand_ins=people.stand_ins)
+    assert not isinstance(resampling.rng, np.random.Generator)
+    seed = int(resampling.rng)
+    resampling = replace(resampling, rng=seed)
+    given = _ReportContext(
+        cells=cells,
+        names=distinct_names(cells.criteria),
+        modes=modes,
+        abstain=abstain,
+        options=IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=seed),
+        resampled=Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling),
+        known={},
+    )
+    reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
+    labelled = cells.truth.status > 0
+    per_judge = {one.rater: one for one in reports[1 : len(raters)]}
+    return JudgeReport(
+        panel=reports[0],
+        per_judge=per_judge,
+        panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, resampling),
+        human_ceiling=_ceiling(given, reports, len(raters), people.made_the_truth) if people.each else None,
+        reliability=_reliability(given, raters[1:]),
+        n_items=len(np.unique(cells.item[labelled])),
+        n_cells=int(np.count_nonzero(labelled)),
+        n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
+        truth=truth,
+        abstain=abstain,
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        seed=seed,
+        warnings=(
+            *fold_warnings(_warnings(given, table)),
+            *table.notes,
+            *fold_warnings(_thin_criteria(reports[: len(raters)])),
+            *_thin_people(reports[len(raters) :]),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReportContext:
+    """Data shared by the parts of a report. `known` caches the agreements of small columns."""
+
+    cells: Cells
+    names: tuple[str, ...]
+    modes: Modes
+    abstain: AbstainMode
+    options: IntervalOptions
+    resampled: Resampled
+    known: dict[object, Agreement]
+
+
+def _rater_report(given: _ReportContext, one: Contestant, at: int) -> RaterReport:
+    resampled = given.resampled
+    per_criterion = _per_criterion(given, one)
+    used = sum(found.n for found in per_criterion.values())
+    labelled = int(np.count_nonzero(one.cells.truth.status > 0))
+    return RaterReport(
+        rater=one.rater[1],
+        kind=one.kind,
+        macro=resampled.macro(at),
+        micro=resampled.micro(at),
+        by_scale={
+            " | ".join(group.labels): resampled.of_scale(at, place)
+            for place, group in enumerate(resampled.layout.groups)
+        },
+        per_criterion=per_criterion,
+        comparisons=_comparisons(given, one),
+        scores=_scores(given, one),
+        failures=_failures(given, one),
+        coverage=used / labelled if labelled else None,
+    )
+
+
+def _per_criterion(given: _ReportContext, one: Contestant) -> dict[str, Agreement]:
+    found = NamedDict[Agreement]()
+    for place, name in enumerate(given.names):
+        scale = scale_at(given.cells, place)
+        if scale is None:
+            continue
+        sides = _sides(given, one, place, scale)
+        key = _key(sides) if len(sides.truth.code) <= _FEW_CELLS else None
+        agreed = given.known.get(key) if key is not None else None
+        if agreed is None:
+            # As in the headline, near misses get partial credit on ordered options.
+            weights: Weights = "quadratic" if isinstance(scale, Ordinal) else None
+            agreed = agreement_of(sides, weights, given.options, given.abstain)
+            if key is not None:
+                given.known[key] = agreed
+        found[name] = agreed
+    return found
+
+
+def _comparisons(given: _ReportContext, one: Contestant) -> dict[str, ComparisonFigures]:
+    cells, options = one.cells, given.options
+    asked_twice = cells.positions.get(one.rater, np.zeros((0, 3), dtype=np.int64))
+    found = {}
+    for place, outcomes in sorted(cells.outcomes.items()):
+        span = cells.spans[place]
+        _, item, alike = asked_twice[asked_twice[:, 0] == place].T
+        consistent = share_estimate("position consistency", alike, np.ones(len(alike), bool), item, options)
+        decided = one.column.code[span]
+        tied = np.array([outcome.count(0) > 1 for outcome in outcomes])[decided]
+        found[given.names[place]] = ComparisonFigures(
+            position_consistency=consistent
+            if len(alike)
+            else Estimate.undefined("no_pairs", method="position consistency"),
+            tie_rate=share_estimate("tie rate", tied, decided >= 0, None, options),
+        )
+    return found
+
+
+def _key(sides: Sides) -> object:
+    columns = (sides.truth, sides.pred)
+    return (
+        type(sides.scale).__name__,
+        sides.scale,
+        tuple(array.tobytes() for one in columns for array in (one.status, one.code, one.number)),
+    )
+
+
+def scale_at(cells: Cells, place: int) -> Scale | None:
+    """Return the scale of the criterion at `place`; None if there are no metrics for its answers."""
+    criterion = cells.criteria[place]
+    match criterion.level:
+        case "binary":
+            return Binary()
+        case "nominal":
+            return Nominal(_distinct(words_of(criterion)))
+        case "ordinal":
+            return Ordinal(_distinct(words_of(criterion)), category_values(criterion))
+        case "interval":
+            return Interval()
+        case "ranking" if place in cells.outcomes:
+            return Nominal(outcome_words(cells, place))
+        case _:
+            return None
+
+
+def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    if len(set(labels)) == len(labels):
+        return tuple(labels)
+    return tuple(f"{label} ({at})" for at, label in enumerate(labels))
+
+
+def _sides(given: _ReportContext, one: Contestant, place: int, scale: Scale) -> Sides:
+    span = one.cells.spans[place]
+    truth, pred = one.cells.truth.take(span), one.column.take(span)
+    if isinstance(scale, Interval):
+        numbers = numbers_on(one, place)
+        truth, pred = (replace(side, number=x) for side, x in zip((truth, pred), numbers, strict=True))
+    categorical = one.cells.criteria[place].level in ("binary", "nominal", "ordinal")
+    return Sides(
+        scale=scale,
+        has_category=given.modes.has_category and categorical,
+        truth=truth,
+        pred=pred,
+        cluster=None,
+    )
+
+
+def _scores(given: _ReportContext, one: Contestant) -> Agreement | None:
+    scores = one.cells.scores
+    if one.rater not in scores or np.isnan(scores[TRUTH]).all():
+        return None
+    sides = [_column_of(scores[rater]) for rater in (TRUTH, one.rater)]
+    both = Sides(scale=Interval(), has_category=False, truth=sides[0], pred=sides[1], cluster=None)
+    return agreement_of(both, None, given.options, "exclude")
+
+
+def _column_of(numbers: Any) -> Column:
+    none = np.full(len(numbers), -1, dtype=np.int64)
+    return Column(np.where(np.isnan(numbers), ABSENT, ANSWERED), none, numbers, numbers)
+
+
+def _failures(given: _ReportContext, one: Contestant) -> RaterFailures:
+    truth, column, item = one.cells.truth, one.column, one.cells.item
+    counted = truth.status > 0 if (truth.status > 0).any() else column.status > 0
+    options = given.options
+
+    def rate(name: str, flags: Any) -> Any:
+        return share_estimate(name, flags, counted, item, options)
+
+    numbers = np.full(len(truth.status), np.nan)
+    plain = [
+        Column(np.where(counted, side.status, ABSENT), side.code, numbers, numbers)
+        for side in (truth, column)
+    ]
+    statuses = Sides(scale=Binary(), has_category=False, truth=plain[0], pred=plain[1], cluster=item)
+    stats = na_stats(truth, column)
+    undecided = column.status == UNDECIDED
+    without = (column.status == NOT_ASKED) | (column.status == ABSENT)
+    return RaterFailures(
+        n_cells=int(np.count_nonzero(counted)),
+        n_answered=int(np.count_nonzero(counted & (column.status == ANSWERED))),
+        abstention_rate=rate("abstention rate", column.status == ABSTAINED),
+        failure_rate=rate("failure rate", column.status == FAILED),
+        not_asked_rate=rate("not asked", without),
+        undecided_rate=rate("undecided", undecided),
+        not_applicable=stats.not_applicable,
+        truth_abstention_rate=rate("abstentions of the truth", truth.status == ABSTAINED),
+        abstention_kappa=abstention_kappa(statuses, options),
+    )
+
+
+def _ceiling(
+    given: _ReportContext, reports: Sequence[RaterReport], n_raters: int, made_the_truth: bool
+) -> HumanCeilings:
+    resampled, people = given.resampled, reports[n_raters:]
+    figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
+    placed = {place for group in resampled.layout.groups for place in group.places}
+    placed.update(resampled.layout.numeric)
+    return HumanCeilings(
+        humans=tuple(one.rater for one in people),
+        macro=resampled.of_people("ceiling"),
+        micro=resampled.of_people("ceiling_micro"),
+        pooled=resampled.of_people("ceiling_pooled"),
+        per_criterion={
+            given.names[place]: resampled.of_people_on(place) for place in figured if place in placed
+        },
+        per_human={one.rater: one for one in people},
+        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names_of(reports[:n_raters]))},
+        made_the_truth=made_the_truth,
+    )
+
+
+def _reliability(given: _ReportContext, judges: Sequence[Contestant]) -> dict[str, Reliability]:
+    if len(judges) < 2:
+        return {}
+    found = {}
+    for place, name in enumerate(given.names):
+        scale = scale_at(given.cells, place)
+        if scale is None:
+            continue
+        columns = [one.column.take(given.cells.spans[place]) for one in judges]
+        if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
+            columns = [replace(one, number=one.value) for one in columns]
+        if (
+            not isinstance(scale, Interval)
+            and given.modes.has_category
+            and given.cells.criteria[place].categories
+        ):
+            scale = Nominal((*map(str, scale.labels), ABSTENTION))
+        # Kendall's W is slow to resample and adds little to the other metrics.
+        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
+        found[name] = reliability_of(columns, [one.rater[1] for one in judges], scale, stats, given.options)
+    return found
+
+
+def _warnings(given: _ReportContext, table: VotesTable) -> tuple[str, ...]:
+    """Return the warnings of `compute_metrics`, except those about item scores if there are no scores."""
+    cells = given.cells
+    plain = replace(given.options, ci=None)
+    context = RunContext(
+        cells=cells, modes=given.modes, options=plain, fleiss=judges_agreement(cells, given.modes)
+    )
+    found: list[str] = []
+    # Without judges there is no panel, so nothing can be missing from it.
+    for rater in cells.raters if table.judges else ():
+        fields, reasons = rater_fields(context, rater)
+        metrics = RaterMetrics(**fields, bootstrap=None)
+        if rater[0] == "panel":
+            found += run_warnings(table.criteria, given.modes, metrics, _n_items(cells, rater))
+        if not table.scores:
+            reasons = {name: why for name, why in reasons.items() if not name.startswith("score_")}
+        who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
+        found += rater_warnings(who, metrics, reasons)
+    return tuple(found)
+
+
+def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
+    """Warn about criteria with so few items that their kappas and the mean kappa are biased."""
+    medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
+    return [
+        f"{who}: there are few items per criterion (median {median:g}), which biases kappas and therefore "
+        "the mean; see by_scale instead"
+        for who, median in medians
+        if median is not None
+    ]
+
+
+def _thin_people(people: Sequence[RaterReport]) -> list[str]:
+    pairs = [found.n for one in people for found in one.per_criterion.values()]
+    if not pairs or np.median(pairs) >= FEW_OF_A_CLASS:
+        return []
+    return [
+        f"annotators labelled few items per criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
+        "which pools their label pairs, is more stable than the mean over annotators"
+    ]
+
+
+def _n_items(cells: Cells, rater: Any) -> int:
+    both = (cells.truth.status > 0) & (cells.raters[rater].status > 0)
+    return len(np.unique(cells.item[both]))

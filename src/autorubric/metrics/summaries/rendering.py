@@ -1,0 +1,307 @@
+"""Conversion of metrics to renderable blocks, to rows of a DataFrame and to cells safe in spreadsheets."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.summaries.results import (
+    AnyCriterionMetrics,
+    CriterionMetrics,
+    IntervalCriterionMetrics,
+    JudgeMetrics,
+    NominalCriterionMetrics,
+    OrdinalCriterionMetrics,
+    RankingCriterionMetrics,
+    RaterMetrics,
+)
+from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, TextBlock, p_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Characters that spreadsheets treat as the beginning of a formula, including full-width forms.
+_STARTS: Final = frozenset("=+-@\t\r\n＝＋－＠")
+
+
+def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy of a table with `'` before any text that a spreadsheet would run as a formula.
+
+    Such text starts with `=`, `+`, `-`, `@` (or their full-width forms), a tab or a line break, optionally
+    after spaces and invisible characters. Column and row names are also escaped. Numbers are unchanged. The
+    result is for human readers, because other programs treat the `'` as part of the text.
+
+    Args:
+        frame: Table to escape, for example the result of `EvalResult.votes_table`.
+    """
+    marked = frame.map(_marked).rename(index=_marked, columns=_marked)
+    return marked.rename_axis(index=_marked, columns=_marked)
+
+
+def _marked(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and _begins_formula(cell) else cell
+
+
+def _begins_formula(text: str) -> bool:
+    # Unicode category C contains control and invisible characters, and Z all kinds of spaces.
+    seen = (letter for letter in text if letter in _STARTS or unicodedata.category(letter)[0] not in "CZ")
+    return next(seen, "") in _STARTS
+
+
+_MATRICES_SHOWN = 12
+_MACRO = (
+    ("accuracy", "criterion_accuracy"),
+    ("balanced accuracy", "criterion_balanced_accuracy"),
+    ("precision", "criterion_precision"),
+    ("sensitivity (recall, TPR)", "criterion_sensitivity"),
+    ("specificity (TNR)", "criterion_specificity"),
+    ("F1", "criterion_f1"),
+    ("kappa", "mean_kappa"),
+)
+
+TRUE_RATES_TITLE = "Sensitivity and specificity, with MET as the positive class"
+TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET")
+
+_POOLED = (
+    ("accuracy", "accuracy"),
+    ("balanced accuracy", "balanced_accuracy"),
+    ("precision", "precision"),
+    ("sensitivity (recall, TPR)", "sensitivity"),
+    ("specificity (TNR)", "specificity"),
+    ("F1", "f1"),
+    ("kappa", "kappa"),
+    ("weighted kappa", "weighted_kappa"),
+    ("Matthews correlation", "mcc"),
+    ("Pearson", "pearson"),
+)
+
+
+def metric_blocks(
+    panel: RaterMetrics, judges: Mapping[str, JudgeMetrics], n_items: int, warnings: Sequence[str]
+) -> list[Block]:
+    """Return the metrics as blocks, beginning with the overview."""
+    blocks: list[Block] = [
+        _overview(panel, n_items),
+        _macro_table(panel),
+        *([_pooled_block(panel)] if panel.pooled.n else []),
+        _score_block(panel),
+        _criteria_table(panel.per_criterion),
+    ]
+    if any(isinstance(one, CriterionMetrics) for one in panel.per_criterion):
+        blocks.append(_true_rates_table(panel.per_criterion))
+    if judges:
+        blocks.append(_judges_table(judges))
+    categorical = [
+        one for one in panel.per_criterion if isinstance(one, CriterionMetrics | NominalCriterionMetrics)
+    ]
+    if len(categorical) <= _MATRICES_SHOWN:
+        blocks += [
+            ConfusionBlock(
+                title=f"Confusion matrix of {one.name}",
+                labels=one.confusion_matrix.labels,
+                counts=one.confusion_matrix.counts,
+            )
+            for one in categorical
+        ]
+    if warnings:
+        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings)))
+    return blocks
+
+
+def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
+    stats = panel.na_stats
+    return ScalarBlock(
+        title="Panel against the ground truth",
+        figures=(
+            ("items", n_items),
+            ("labelled cells", stats.n_cells),
+            ("pairs used", sum(one.n_samples for one in panel.per_criterion)),
+            ("coverage", panel.coverage),
+            ("abstention rate", panel.abstention_rate),
+            ("failure rate", panel.failure_rate),
+        ),
+    )
+
+
+def _macro_table(panel: RaterMetrics) -> TableBlock:
+    intervals = {
+        "criterion_sensitivity": panel.criterion_sensitivity_ci,
+        "criterion_specificity": panel.criterion_specificity_ci,
+    }
+    if panel.bootstrap is not None:
+        intervals["criterion_accuracy"] = panel.bootstrap.accuracy_ci
+        intervals["mean_kappa"] = panel.bootstrap.kappa_ci
+    rows: list[tuple[Cell, ...]] = []
+    for words, name in _MACRO:
+        done, of = panel.defined[name]
+        if of:
+            rows.append((words, getattr(panel, name), _ends(intervals.get(name)), f"{done} of {of}"))
+    return TableBlock(
+        title="Mean over criteria",
+        columns=("figure", "mean", "interval", "criteria defined"),
+        rows=tuple(rows),
+    )
+
+
+def _ends(interval: ConfidenceInterval | None) -> str:
+    return "" if interval is None else f"[{interval.lower:.3f}, {interval.upper:.3f}]"
+
+
+def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
+    figures = [(words, getattr(panel.pooled, name)) for words, name in _POOLED]
+    return ScalarBlock(
+        title="All cells pooled (mixes base rates; read the means over criteria first)",
+        figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
+    )
+
+
+def _score_block(panel: RaterMetrics) -> ScalarBlock:
+    rmse = _ends(panel.bootstrap.rmse_ci) if panel.bootstrap else ""
+    figures: list[tuple[str, Cell]] = [
+        ("items with both scores", panel.n_scores),
+        ("RMSE", panel.score_rmse),
+        *([("RMSE interval", rmse)] if rmse else []),
+        ("MAE", panel.score_mae),
+    ]
+    for name, found in (
+        ("Pearson", panel.score_pearson),
+        ("Spearman", panel.score_spearman),
+        ("Kendall tau-b", panel.score_kendall),
+    ):
+        figures += [(name, found.coefficient), (f"{name} p", p_cell(found.p_value))]
+    bias = panel.bias
+    figures += [
+        ("bias (judge - truth)", bias.mean_bias),
+        ("bias p", p_cell(bias.p_value)),
+        ("bias d_z", bias.effect_size),
+    ]
+    return ScalarBlock(title="Item scores, without length penalty", figures=tuple(figures))
+
+
+def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for one in per_criterion:
+        rows.append((one.name, one.criterion_type, one.n_samples, one.coverage, *_columns(one)))
+    return TableBlock(
+        title="Criteria",
+        columns=("criterion", "level", "n", "coverage", "accuracy", "kappa", "F1", "RMSE"),
+        rows=tuple(rows),
+    )
+
+
+def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for one in per_criterion:
+        if isinstance(one, CriterionMetrics):
+            met, unmet = one.support_true, one.n_samples - one.support_true
+            tpr, tnr = _ends(one.sensitivity_ci), _ends(one.specificity_ci)
+            rows.append((one.name, one.sensitivity, tpr, met, one.specificity, tnr, unmet))
+    return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
+
+
+def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
+    """Return accuracy, kappa (weighted for ordinal criteria), F1 (macro unless binary) and RMSE."""
+    if isinstance(one, CriterionMetrics):
+        return one.accuracy, one.kappa, one.f1, None
+    if isinstance(one, OrdinalCriterionMetrics):
+        return one.exact_accuracy, one.weighted_kappa, one.macro_f1, one.rmse
+    if isinstance(one, NominalCriterionMetrics):
+        return one.exact_accuracy, one.kappa, one.macro_f1, None
+    if isinstance(one, RankingCriterionMetrics):
+        return one.accuracy, one.kappa, None, None
+    return None, None, None, one.rmse
+
+
+def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            judge.pooled.n,
+            judge.coverage,
+            judge.criterion_accuracy,
+            judge.criterion_balanced_accuracy,
+            judge.mean_kappa,
+            judge.score_rmse,
+            judge.score_pearson.coefficient,
+            judge.bias.mean_bias,
+        )
+        for name, judge in judges.items()
+    ]
+    return TableBlock(
+        title="Judges",
+        columns=(
+            "judge",
+            "n",
+            "coverage",
+            "accuracy",
+            "balanced accuracy",
+            "kappa",
+            "score RMSE",
+            "score Pearson",
+            "bias",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
+    """Return one row per rater and criterion, and one row of means per rater."""
+    rows = []
+    for who, rater in (("panel", panel), *judges.items()):
+        rows.append(
+            {
+                "rater": who,
+                "criterion": "macro",
+                "n": rater.pooled.n,
+                "coverage": rater.coverage,
+                "abstention_rate": rater.abstention_rate,
+                "failure_rate": rater.failure_rate,
+                "accuracy": rater.criterion_accuracy,
+                "balanced_accuracy": rater.criterion_balanced_accuracy,
+                "precision": rater.criterion_precision,
+                "recall": rater.criterion_recall,
+                "sensitivity": rater.criterion_sensitivity,
+                "specificity": rater.criterion_specificity,
+                "f1": rater.criterion_f1,
+                "kappa": rater.mean_kappa,
+            }
+        )
+        rows += [_row(who, one) for one in rater.per_criterion]
+    return rows
+
+
+def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "rater": who,
+        "criterion": one.name,
+        "level": one.criterion_type,
+        "n": one.n_samples,
+        "coverage": one.coverage,
+        "abstention_rate": one.abstention_rate,
+        "failure_rate": one.failure_rate,
+    }
+    if isinstance(one, CriterionMetrics):
+        names = (
+            "accuracy", "balanced_accuracy", "precision", "recall", "sensitivity", "specificity", "f1",
+            "kappa", "mcc",
+        )  # fmt: skip
+        return row | {name: getattr(one, name) for name in names}
+    if isinstance(one, IntervalCriterionMetrics):
+        correlations = {name: getattr(one, name).coefficient for name in ("pearson", "spearman", "kendall")}
+        return (
+            row
+            | {"rmse": one.rmse, "mae": one.mae, "ccc": one.ccc, "bias": one.bias.mean_bias}
+            | correlations
+        )
+    if isinstance(one, RankingCriterionMetrics):
+        shown = ("accuracy", "kappa", "tie_rate", "position_consistency")
+        return row | {name: getattr(one, name) for name in shown}
+    row |= {"accuracy": one.exact_accuracy, "balanced_accuracy": one.balanced_accuracy}
+    row |= {"macro_f1": one.macro_f1, "kappa": one.kappa}
+    if isinstance(one, OrdinalCriterionMetrics):
+        row |= {name: getattr(one, name) for name in ("weighted_kappa", "adjacent_accuracy", "rmse", "mae")}
+        row |= {name: getattr(one, name).coefficient for name in ("spearman", "kendall")}
+    return row

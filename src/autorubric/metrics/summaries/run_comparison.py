@@ -1,0 +1,455 @@
+"""Comparison of a run's judges with each other, and of two runs on the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+
+from autorubric.criteria.values import VerdictCounts
+from autorubric.datasets.item import TruthRule
+from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.compare_judges import JudgeComparison, compare_judges
+from autorubric.metrics.audit.contests import adjust_pvalues
+from autorubric.metrics.audit.resampled import AuditFindings
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
+from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
+from autorubric.metrics.core.scales import Array, Binary, Scale
+from autorubric.metrics.figures.bias import BiasResult, bias
+from autorubric.scoring.reports import EnsembleEvaluationReport
+from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
+from autorubric.support.objects import Json
+
+RunStat: TypeAlias = Literal["accuracy", "mae"]
+Adjustment: TypeAlias = Literal["holm", "bh", "by"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePair:
+    """Comparison of two raters of a run.
+
+    Attributes:
+        a: Name of the first rater.
+        b: Name of the second rater.
+        comparison: Result of `compare_judges`, with the cells of each item as a cluster.
+        adjusted_p: P-value adjusted for all comparisons of the run.
+        coverage: Of the labelled cells (item-criterion pairs) that the metric applies to, the fraction
+            that both raters answered.
+    """
+
+    a: str
+    b: str
+    comparison: JudgeComparison
+    adjusted_p: float | None
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison(AuditFindings):
+    """Pairwise comparisons of a run's judges, and a comparison of the panel with the best judge.
+
+    Attributes:
+        stat: Metric used for the comparison.
+        adjustment: Method that adjusts p-values for multiple comparisons.
+        n_items: Number of items with a label.
+        n_tied_labels: Number of cells (pairs of item and criterion) that have no label because annotators'
+            labels tie; None if there are fewer than two annotators.
+        judges: Comparison of each pair of judges.
+        panel: Comparison of the panel (a) with the best single judge (b), which is selected on the same
+            items; this overstates its quality. Cells on which the judges' votes tie are excluded. None if
+            there are fewer than two judges, or if the metric is undefined for all judges.
+        n_ties: Number of labelled cells suited to `stat` on which the judges' votes tie.
+        n_ties_answered: Number of tied cells that the panel still answers.
+    """
+
+    stat: RunStat
+    adjustment: Adjustment
+    n_items: int
+    n_tied_labels: int | None
+    judges: tuple[JudgePair, ...]
+    panel: JudgePair | None
+    n_ties: int
+    n_ties_answered: int
+
+    def blocks(self) -> list[Block]:
+        """Return the comparisons as content blocks for the text, HTML and LaTeX renderers."""
+        words = {"accuracy": "accuracy", "mae": "mean absolute error of values (lower is better)"}
+        title = words[self.stat]
+        columns = (
+            "a, b",
+            "figure of a",
+            "figure of b",
+            "a - b",
+            "interval",
+            "p",
+            f"p ({self.adjustment})",
+            "n",
+            "coverage",
+        )
+        blocks: list[Block] = []
+        if self.panel is not None:
+            panel = TableBlock(
+                title=f"Panel and best judge: {title}", columns=columns, rows=(_pair_row(self.panel),)
+            )
+            blocks.append(panel)
+            flattered = "The best judge was selected on the same items, which overstates its quality."
+            blocks.append(TextBlock(text=flattered + self._ties()))
+        if not self.judges:
+            return [TextBlock(title="Judges", text="There are fewer than two judges to compare.")]
+        rows = tuple(_pair_row(one) for one in self.judges)
+        return [TableBlock(title=f"Pairs of judges: {title}", columns=columns, rows=rows), *blocks]
+
+    def _ties(self) -> str:
+        """Describe how cells with tied votes are handled."""
+        if not self.n_ties:
+            return ""
+        answered = f" (the panel answers {self.n_ties_answered} of them)" if self.n_ties_answered else ""
+        return (
+            f" The comparison of the panel excludes {self.n_ties} labelled cells with tied votes{answered}."
+        )
+
+
+def _pair_row(pair: JudgePair) -> tuple[Cell, ...]:
+    found = pair.comparison
+    difference: Estimate = found.difference
+    ends = "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
+    return (
+        f"{pair.a}, {pair.b}",
+        found.a.value,
+        found.b.value,
+        difference.value,
+        ends,
+        p_cell(found.p_value),
+        p_cell(pair.adjusted_p),
+        found.n,
+        pair.coverage,
+    )
+
+
+def compare_run(  # noqa: PLR0913 - a public entry point with many options
+    result: Any,
+    dataset: LabelledDataset | None = None,
+    *,
+    stat: RunStat | None = None,
+    adjustment: Adjustment = "holm",
+    scales: Scale | Mapping[str, Scale] | None = None,
+    truth: TruthRule | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> RunComparison:
+    """Compare each pair of a run's judges on the cells that both answered, and the panel with the best judge.
+
+    Each comparison uses `compare_judges` with items as clusters. Abstentions, failures and, for the panel,
+    cells on which the judges' votes tie are excluded. A cell is a pair of item and criterion.
+
+    Args:
+        result: An `EvalResult` or a long table of labels.
+        dataset: Dataset with the labels; None uses the run's dataset.
+        stat: `"accuracy"`, the proportion of correct answers on categorical criteria, or `"mae"`, the mean
+            absolute error of values in [0, 1]. None uses accuracy, or `"mae"` if no criterion is categorical.
+        adjustment: Method that adjusts p-values; see `adjust_pvalues`.
+        scales: Scales of a label table; see `judge_report`.
+        truth: Rule that combines several annotators' labels; see `judge_report`.
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of times that items are resampled.
+        rng: Seed or numpy random generator for the resampling.
+
+    Raises:
+        ArgumentError: If the metric or adjustment is unknown, or the table cannot be read.
+    """
+    if stat is not None and stat not in get_args(RunStat):
+        raise ArgumentError(f"stat must be one of {list(get_args(RunStat))} or None; got {stat!r}")
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    table = table_of(result, dataset, scales=scales, truth=truth)
+    cells = cells_of(table, Modes())
+    categorical = np.zeros(len(cells.item), dtype=bool)
+    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
+        categorical[span] = criterion.level in ("binary", "nominal", "ordinal")
+    usual: RunStat = "accuracy" if categorical.any() else "mae"
+    compared = _Compared(cells, categorical, stat or usual, resampling)
+    judges: list[Rater] = [("judge", name) for name in table.judges]
+    pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
+    best = compared.best(judges) if len(judges) > 1 else None
+    if best is not None:
+        pairs.append((PANEL, best, compared.of(PANEL, best)))
+    adjusted = adjust_pvalues([found.p_value for _, _, found in pairs], adjustment)
+    made = [
+        JudgePair(a=a[1], b=b[1], comparison=found, adjusted_p=p, coverage=compared.coverage(found.n))
+        for (a, b, found), p in zip(pairs, adjusted, strict=True)
+    ]
+    tied = compared.labelled & cells.tied
+    return RunComparison(
+        stat=compared.stat,
+        adjustment=adjustment,
+        n_items=len(np.unique(cells.item[cells.truth.status > 0])),
+        n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
+        judges=tuple(made if best is None else made[:-1]),
+        panel=None if best is None else made[-1],
+        n_ties=int(np.count_nonzero(tied)),
+        n_ties_answered=int(np.count_nonzero(tied & cells.raters[PANEL].answered)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Cells to compare and settings for the comparisons."""
+
+    cells: Cells
+    categorical: Array
+    stat: RunStat
+    resampling: Resampling
+
+    @property
+    def labelled(self) -> Array:
+        """Mask of the cells with comparable labels, shape `(n_cells,)`."""
+        truth = self.cells.truth
+        return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
+
+    def coverage(self, n: int) -> float:
+        """Return `n` as a fraction of the labelled cells; 0 if there are none."""
+        return n / max(int(np.count_nonzero(self.labelled)), 1)
+
+    def of(self, a: Rater, b: Rater) -> JudgeComparison:
+        """Compare two raters on the cells that both answered, excluding ties if one is the panel."""
+        truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
+        if PANEL in (a, b):
+            first, second = (one.only(~self.cells.tied) for one in (first, second))
+        interval: IntervalArguments = {
+            "cluster": self.cells.item,
+            "confidence_level": self.resampling.confidence_level,
+            "n_resamples": self.resampling.n_resamples,
+            "rng": self.resampling.rng,
+        }
+        if self.stat == "mae":
+            return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
+        there = _numbers(np.ones(len(truth.code)), self.labelled)
+        right = [_numbers(one.code == truth.code, one.code >= 0) for one in (first, second)]
+        return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
+
+    def best(self, judges: list[Rater]) -> Rater | None:
+        """Return the judge with the best metric on the cells it answered; None if all are undefined."""
+        alone = {one: value for one in judges if (value := self.of(one, one).a.value) is not None}
+        if not alone:
+            return None
+        return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
+
+
+def _numbers(values: Array, there: Array) -> Array:
+    return np.where(there, values, np.nan)
+
+
+_Values: TypeAlias = dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """Paired comparison of an item-level metric between two runs.
+
+    Attributes:
+        name: Name of the metric, such as `score` or `share right`, or of a criterion.
+        baseline: Mean in the baseline over items with a value in both runs; None if no item has both.
+        run: Mean in the other run over the same items; None if no item has both values.
+        difference: Mean of run minus baseline, with a paired t interval and tests that use items as units.
+        adjusted_p: P-value of the sign-flip test, Holm-adjusted for the number of criteria; None if the
+            p-value is undefined or the metric does not belong to a criterion.
+    """
+
+    name: str
+    baseline: float | None
+    run: float | None
+    difference: BiasResult
+    adjusted_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDifference(AuditFindings):
+    """Comparison of two runs on the same items.
+
+    Attributes:
+        n_items: Number of items that are in both runs, matched by id.
+        n_only_baseline: Number of items that are only in the baseline.
+        n_only_run: Number of items that are only in the other run.
+        score: Comparison of item scores, including scores with assumed answers.
+        score_answered: Comparison of item scores, excluding items with an assumed answer in either run; None
+            if there are no assumed answers.
+        right: Comparison of each item's proportion of correct decisions, over the labelled criteria that both
+            runs decided; None if there are none.
+        criteria: Comparison, per criterion, of the values in [0, 1] that it contributes to the score. Pairs
+            with an answer that was assumed because no reply was readable are excluded.
+        baseline_verdicts: Verdict counts of the baseline.
+        run_verdicts: Verdict counts of the other run.
+    """
+
+    n_items: int
+    n_only_baseline: int
+    n_only_run: int
+    score: PairedDifference
+    score_answered: PairedDifference | None
+    right: PairedDifference | None
+    criteria: tuple[PairedDifference, ...]
+    baseline_verdicts: VerdictCounts
+    run_verdicts: VerdictCounts
+
+    @property
+    def regressed(self) -> bool | None:
+        """Whether scores fell, that is, whether the whole interval of the mean difference is below 0.
+
+        If all items changed by the same amount, there is no interval, and the sign of the change decides. The
+        value is None if fewer than two items have a score in both runs.
+        """
+        found = self.score.difference
+        if found.ci is not None:
+            return found.ci.upper < 0
+        return None if found.mean_bias is None or found.n_samples < 2 else found.mean_bias < 0
+
+    def blocks(self) -> list[Block]:
+        """Return the differences as content blocks for the text, HTML and LaTeX renderers."""
+        items: tuple[tuple[str, Cell], ...] = (
+            ("items in both runs", self.n_items),
+            ("items only in the baseline", self.n_only_baseline),
+            ("items only in the run", self.n_only_run),
+            ("verdicts of the baseline", str(self.baseline_verdicts)),
+            ("verdicts of the run", str(self.run_verdicts)),
+        )
+        whole = [one for one in (self.score, self.score_answered, self.right) if one is not None]
+        columns = ("figure", "baseline", "run", "run - baseline", "interval", "p", "p (holm)", "n")
+        return [
+            ScalarBlock(title="Run against baseline", figures=items),
+            TableBlock(title="Items", columns=columns, rows=tuple(map(_difference_row, whole))),
+            TableBlock(title="Criteria", columns=columns, rows=tuple(map(_difference_row, self.criteria))),
+        ]
+
+
+def run_difference(
+    baseline: CountedRun,
+    run: CountedRun,
+    dataset: LabelledDataset | None = None,
+    **resampling: Unpack[ResamplingArguments],
+) -> RunDifference:
+    """Compare a run's scores with a baseline run's scores, item by item.
+
+    Items are matched by id. Their submissions can differ, for example if two systems generated them.
+
+    Args:
+        baseline: Reference run.
+        run: Run to compare with the baseline.
+        dataset: Dataset with labels, matched by item id; None uses the dataset of `run`.
+        **resampling: `confidence_level` of the intervals, and `n_resamples` and `rng` of the sign-flip test.
+
+    Raises:
+        ArgumentError: If the runs have no items in common.
+    """
+    before, after = _by_id(baseline), _by_id(run)
+    both = [item for item in before if item in after]
+    if not both:
+        raise ArgumentError(
+            "the runs have no items in common; items are matched by id, so set item ids or compare runs on "
+            "the same dataset"
+        )
+    pairs = [(before[item], after[item]) for item in both]
+    score = _paired("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
+    answered = [(a, b) for a, b in pairs if not _assumes(a) and not _assumes(b)]
+    values = [(_values(a), _values(b)) for a, b in pairs]
+    names = dict.fromkeys(name for a, b in values for name in a if name in b)
+    criteria = [_paired(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names]
+    adjusted = adjust_pvalues([one.difference.permutation_p for one in criteria])
+    truths = _truths(run.dataset if dataset is None else dataset)
+    right = [_shares_right(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
+    labelled = any(a is not None for a, _ in right)
+    return RunDifference(
+        n_items=len(both),
+        n_only_baseline=len(before) - len(both),
+        n_only_run=len(after) - len(both),
+        score=score,
+        score_answered=None
+        if len(answered) == len(pairs)
+        else _paired(
+            "score without assumed answers", [(_score(a), _score(b)) for a, b in answered], resampling
+        ),
+        right=_paired("share right", right, resampling) if labelled else None,
+        criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
+        baseline_verdicts=baseline.verdicts,
+        run_verdicts=run.verdicts,
+    )
+
+
+def _paired(
+    name: str, pairs: list[tuple[float | None, float | None]], resampling: ResamplingArguments
+) -> PairedDifference:
+    complete = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return PairedDifference(
+        name=name,
+        baseline=fmean(a for a, _ in complete) if complete else None,
+        run=fmean(b for _, b in complete) if complete else None,
+        difference=bias([a for a, _ in pairs], [b for _, b in pairs], **resampling),
+    )
+
+
+def _by_id(run: OwnedRun) -> dict[str, EnsembleEvaluationReport | None]:
+    return {run.dataset.item_id(item.item_idx): item.report for item in run.item_results}
+
+
+def _score(report: EnsembleEvaluationReport | None) -> float | None:
+    return None if report is None else report.score
+
+
+def _assumes(report: EnsembleEvaluationReport | None) -> bool:
+    return report is not None and bool(report.assumed)
+
+
+def _values(report: EnsembleEvaluationReport | None) -> _Values:
+    """Return each criterion's contribution to the score; None if unreadable replies decided it."""
+    if report is None:
+        return {}
+    return {
+        one.name: None if one.decision.assumed or one.decision.swayed else one.score_value
+        for one in report.report
+    }
+
+
+def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
+    return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
+
+
+def _shares_right(
+    a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
+) -> tuple[float | None, float | None]:
+    """Return each run's proportion of correct answers to the labelled criteria that both runs decided."""
+    if a is None or b is None:
+        return None, None
+    others = {one.name: one for one in b.report}
+    hits: list[tuple[bool, bool]] = []
+    for one in a.report:
+        other, label = others.get(one.name), truth.get(one.name)
+        if other is None or label is None or not one.status == other.status == "answered":
+            continue
+        wanted = one.criterion.parse_truth(label)
+        if wanted is None or wanted.abstains or one.decision.assumed or other.decision.assumed:
+            continue
+        hits.append((one.final_answer == wanted.code, other.final_answer == wanted.code))
+    if not hits:
+        return None, None
+    return fmean(own for own, _ in hits), fmean(new for _, new in hits)
+
+
+def _difference_row(found: PairedDifference) -> tuple[Cell, ...]:
+    difference = found.difference
+    ends = "" if difference.ci is None else f"[{difference.ci.lower:.3f}, {difference.ci.upper:.3f}]"
+    return (
+        found.name,
+        found.baseline,
+        found.run,
+        difference.mean_bias,
+        ends or (difference.reason or ""),
+        p_cell(difference.permutation_p),
+        p_cell(found.adjusted_p),
+        difference.n_samples,
+    )

@@ -1,0 +1,264 @@
+"""Content of the page of an item: texts, answers, votes with their reasons, and labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Submission
+from autorubric.reports.items import CastVotes
+from autorubric.reports.templates import Strings, answer_words, number
+from autorubric.reports.view import ReadRun, ReportedItem
+from autorubric.scoring.reports import EnsembleCriterionReport
+from autorubric.scoring.votes import Decision, JudgeVote
+from autorubric.support.objects import Json
+
+CHUNK: Final = 200
+"""Number of items per chunk of details; the page parses a chunk when one of its items is opened."""
+
+MOST_CHARS_OF_ALL_TEXTS: Final = 48_000_000
+"""Maximum total characters of submissions, prompts and references; above it, texts are truncated further."""
+
+MOST_CHARS_OF_A_REASON: Final = 8_000
+
+
+@dataclass
+class Cutter:
+    """A helper that truncates texts and counts how many it truncated.
+
+    Attributes:
+        most: Number of characters to keep of a submission, prompt or reference; 0 omits them.
+        n_cut: Number of texts that were truncated or omitted.
+    """
+
+    most: int
+    n_cut: int = 0
+
+    def text(self, text: str) -> list[Any]:
+        """Return the kept part of a text, and the full length if the text was truncated (0 otherwise)."""
+        return self._kept(text, self.most)
+
+    def reason(self, text: str) -> str:
+        """Return a reason or an error, truncated if it is extremely long."""
+        if len(text) <= MOST_CHARS_OF_A_REASON:
+            return text
+        self.n_cut += 1
+        return f"{text[:MOST_CHARS_OF_A_REASON]} … [truncated; {len(text):,} characters]"
+
+    def _kept(self, text: str, most: int) -> list[Any]:
+        if len(text) <= most:
+            return [text, 0]
+        self.n_cut += 1
+        return [text[:most], len(text)]
+
+
+def cutter_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS) -> Cutter:
+    """Return a cutter at `max_chars`, or at a lower limit if all texts together are too long for a page."""
+    lengths = [
+        len(text) for at in range(len(run.item_results)) for _, text in _texts(run, run.item_results[at])
+    ]
+    most = max_chars
+    while most and sum(min(length, most) for length in lengths) > most_of_all:
+        most //= 2
+    return Cutter(most)
+
+
+def detail_chunks(
+    run: ReadRun, criteria_of: Sequence[dict[str, int]], judges: Sequence[str], cutter: Cutter
+) -> Iterator[dict[str, Any]]:
+    """Yield the details of all items in chunks of `CHUNK`; each chunk includes the strings it refers to.
+
+    Args:
+        run: The run.
+        criteria_of: For each item, the positions of its criteria by name.
+        judges: Ids of the judges, in order.
+        cutter: Truncates long texts.
+    """
+    judge_places = {judge: at for at, judge in enumerate(judges)}
+    cast = CastVotes.of(run)
+    for first in range(0, len(run.item_results), CHUNK):
+        strings = Strings()
+        said = _Said(run, cast, judge_places, strings, cutter)
+        items = [
+            said.item(run.item_results[at], criteria_of[at])
+            for at in range(first, min(first + CHUNK, len(run.item_results)))
+        ]
+        yield {"strings": strings.texts, "items": items}
+
+
+def _texts(run: ReadRun, result: ReportedItem) -> list[tuple[str, str]]:
+    """Return the texts of an item, each with its type."""
+    at = result.item_idx
+    submission = Submission.parse(result.item.submission)
+    given: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
+    if submission.thinking is not None:
+        given.append(("Thinking", submission.thinking))
+    if submission.candidates:
+        given += [(f"Candidate {name}", text) for name, text in submission.candidates.items()]
+    else:
+        given.append(("Submission", submission.text))
+    given.append(("Reference", run.dataset.get_item_reference_submission(at)))
+    return [(what, text) for what, text in given if text is not None]
+
+
+def _metadata(item: Any, cutter: Cutter) -> str:
+    metadata = getattr(item, "metadata", None)
+    return cutter.reason(json.dumps(metadata, ensure_ascii=False)) if metadata else ""
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The labels of one item, their reasons, and people's ratings, to compare answers with.
+
+    `first_key` is the number of its first cell; see `ReadRun.keys`.
+    """
+
+    first_key: int
+    submission: Submission
+    truth: Mapping[str, Json]
+    reasons: Mapping[str, str]
+    ratings: Mapping[str, Mapping[str, Json]]
+
+
+@dataclass
+class _Said:
+    """Collects the decisions, votes and labels of items for the page."""
+
+    run: ReadRun
+    cast: CastVotes
+    judges: Mapping[str, int]
+    strings: Strings
+    cutter: Cutter
+
+    def item(self, result: ReportedItem, places: Mapping[str, int]) -> dict[str, Any]:
+        """Return one item's texts, and the decisions, votes and labels on its criteria."""
+        texts = []
+        for what, text in _texts(self.run, result):
+            kept, length = self.cutter.text(text)
+            texts.append([what, self.strings.place(kept), length])
+        found: dict[str, Any] = {"texts": texts}
+        item: Any = result.item
+        for key, words in (
+            ("about", getattr(item, "description", "")),
+            ("meta", _metadata(item, self.cutter)),
+        ):
+            if words:
+                found[key] = self.strings.place(words)
+        report = result.report
+        error = result.error or (report.error if report is not None else None)
+        if error:
+            found["error"] = self.strings.place(self.cutter.reason(error))
+        if report is None:
+            return found
+        labels = _Labels(
+            result.item_idx * max(len(self.run.table.criteria), 1),
+            Submission.parse(item.submission),
+            self.run.dataset.item_truth(result.item_idx) or {},
+            getattr(item, "reasons", {}),
+            self.run.dataset.item_ratings(result.item_idx),
+        )
+        found["criteria"] = [self.criterion(one, places.get(one.name, -1), labels) for one in report.report]
+        if report.length_penalty:
+            found["penalty"] = number(report.length_penalty)
+        if report.raw_score is not None:
+            found["raw"] = number(report.raw_score)
+        groups = {name: number(score) for name, score in report.node_scores.items() if name}
+        if groups:
+            found["groups"] = groups
+        if len(report.judge_scores) > 1:
+            found["scores"] = [
+                [self.judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
+            ]
+        return found
+
+    def criterion(self, report: EnsembleCriterionReport, place: int, labels: _Labels) -> dict[str, Any]:
+        """Return one criterion's decision, votes and labels, without empty fields."""
+        asked = report.criterion.facing(labels.submission) if place >= 0 else None
+        words, wrong = self.cast.on(labels.first_key + place if asked else -1, len(report.votes))
+        votes = zip(report.votes, words, wrong, strict=True)
+        decision = report.decision
+        samples = len(report.votes) > len({vote.judge_id for vote in report.votes})
+        told: dict[str, Any] = {
+            "at": place,
+            "name": self._place(report.name) if place < 0 else -1,
+            "status": report.status if report.status != "answered" else None,
+            "answer": self._place(_decided(decision)),
+            "value": number(report.score_value),
+            "agreement": number(report.agreement),
+            "error": self._text(report.error),
+            "truth": self._place(_read(asked, labels.truth.get(report.name))),
+            "why": self._text(labels.reasons.get(report.name)),
+            "confidence": number(report.confidence),
+            "marks": [
+                word
+                for word, so in (
+                    ("tie", decision.tie),
+                    ("only unreadable replies", decision.assumed),
+                    ("swayed by unreadable replies", decision.swayed),
+                    ("escalated", report.escalated),
+                )
+                if so
+            ],
+            "ratings": [
+                [self._place(str(rater)), self._place(_read(asked, rated[report.name]))]
+                for rater, rated in labels.ratings.items()
+                if rated.get(report.name) is not None
+            ],
+            "judges": [
+                [self.judges.get(judge, -1), made.status, self._place(_decided(made))]
+                for judge, made in report.judge_decisions.items()
+            ]
+            if samples
+            else [],
+            "votes": [
+                self._vote(vote, said if report.criterion.level == "ranking" else None, is_wrong)
+                for vote, said, is_wrong in votes
+            ],
+        }
+        return {key: value for key, value in told.items() if value not in (None, -1, []) or key == "at"}
+
+    def _vote(self, vote: JudgeVote, said: str | None, is_wrong: bool) -> dict[str, Any]:
+        answer = said or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
+        answer = answer or answer_words(vote.answer)
+        told: dict[str, Any] = {
+            "j": self.judges.get(vote.judge_id, -1),
+            "s": vote.sample or None,
+            "st": vote.status if vote.status != "answered" else None,
+            "a": self._place(answer),
+            "v": number(vote.value),
+            "r": self._text(vote.reason),
+            "e": self._text(vote.error),
+            "c": number(vote.confidence),
+            "o": self._place(" → ".join(vote.order)) if vote.order else -1,
+            "m": self._place(vote.model),
+            "x": 1 if vote.truncated else None,
+            "k": 1 if vote.skipped else None,
+            "w": 1 if is_wrong else None,
+        }
+        return {key: value for key, value in told.items() if value not in (None, -1) or key == "j"}
+
+    def _place(self, text: str | None) -> int:
+        return self.strings.place(text)
+
+    def _text(self, text: str | None) -> int:
+        return self.strings.place(self.cutter.reason(text)) if text else -1
+
+
+def _decided(decision: Decision) -> str | None:
+    return None if decision.answer is None else _words(decision.answer)
+
+
+def _read(criterion: BaseCriterion | None, label: Json) -> str | None:
+    """Return a label in its parsed form, independent of its spelling in the file."""
+    answer = criterion.parse_truth(label) if criterion is not None else None
+    return answer_words(label) if answer is None else _words(answer)
+
+
+def _words(answer: Answer) -> str | None:
+    # A number is shown as in votes, without digits that come from computing it.
+    if answer.label is not None and answer.label != str(answer.code):
+        return answer.label
+    return "CANNOT_ASSESS" if answer.cannot_assess else answer_words(answer.code)

@@ -1,0 +1,361 @@
+"""Items and cells as columns for lists and filters, their marks, and the items to inspect first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from autorubric.criteria.values import Submission
+from autorubric.metrics.core.item_scores import PANEL, TRUTH
+from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, STATUSES, MeasuredCriterion
+from autorubric.reports.templates import Strings, number
+from autorubric.reports.view import ReadRun, ReportedItem, RunView
+
+WRONG, SPLIT, ABSTENTION, FAILURE = 1, 2, 4, 8
+"""Marks of a cell, as bit flags.
+
+In this order: the panel disagrees with the label; votes differ; a vote or the panel abstained; a vote or the
+panel failed.
+"""
+
+NEAR: Final = 0.25
+"""Difference, relative to the range, up to which two numbers count as equal; other answers must be equal."""
+
+_EXCERPT: Final = 90
+_STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
+
+
+@dataclass(frozen=True)
+class CellColumns:
+    """The panel's decisions, sorted by item and criterion, with their labels and marks.
+
+    Attributes:
+        item: Position of the item in the dataset, of shape `(n_cells,)` like all other attributes.
+        criterion: Position of the criterion in the table.
+        row: Row of the panel's decision in the table.
+        truth: Row of the label; -1 if there is no label.
+        flags: Marks; see `WRONG`.
+        error: Distance between the answer and the label, in [0, 1]: 0 if the answer is correct, 1 for another
+            category, NaN if unknown.
+    """
+
+    item: Array
+    criterion: Array
+    row: Array
+    truth: Array
+    flags: Array
+    error: Array
+
+    @classmethod
+    def of(cls, run: ReadRun) -> CellColumns:
+        """Compute the cells of a run."""
+        table = run.table
+        rows = run.rows_of(PANEL)
+        rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
+        keys = run.keys(rows)
+        labels = run.by_cell(TRUTH)
+        truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
+        error = _errors(run, rows, truth)
+        flags = np.where(_wrong(run, rows, error), WRONG, 0)
+        flags |= _vote_flags(run, keys)
+        flags |= np.where(table.status[rows] == ABSTAINED, ABSTENTION, 0)
+        flags |= np.where(table.status[rows] == FAILED, FAILURE, 0)
+        return cls(table.item[rows], table.criterion[rows], rows, truth, flags, error)
+
+    def spans(self, n_items: int) -> Array:
+        """Return the offset of each item's first cell, followed by the total number of cells."""
+        return np.searchsorted(self.item, np.arange(n_items + 1))
+
+
+def _is_number(criterion: MeasuredCriterion) -> bool:
+    return criterion.level == "interval"
+
+
+def _errors(run: ReadRun, rows: Array, truth: Array) -> Array:
+    """Return the distance of each decision from its label; NaN if either has no answer."""
+    table = run.table
+    found = np.full(len(rows), np.nan)
+    there = (truth >= 0) & (table.status[rows] == ANSWERED)
+    there[there] = table.status[truth[there]] == ANSWERED
+    mine, labels = rows[there], truth[there]
+    by_value = np.abs(table.value[mine] - table.value[labels])
+    same = table.code[mine] == table.code[labels]
+    coded = (table.code[mine] >= 0) & (table.code[labels] >= 0)
+    levels = np.array([one.level for one in table.criteria], dtype=object)[table.criterion[mine]]
+    placed = np.isin(levels, ("ordinal", "interval"))
+    distance = np.where(placed & ~np.isnan(by_value), by_value, np.where(coded, 1.0, np.nan))
+    # Different options count as wrong even if they have the same value.
+    distance = np.where(coded & ~same & (distance == 0), 1e-6, distance)
+    found[there] = np.where(coded & same, 0.0, distance)
+    return found
+
+
+def _wrong(run: ReadRun, rows: Array, error: Array) -> Array:
+    numbers = np.array([_is_number(one) for one in run.table.criteria] or [False])[run.table.criterion[rows]]
+    with np.errstate(invalid="ignore"):
+        return np.where(numbers, error > NEAR, error > 0)
+
+
+@dataclass(frozen=True)
+class CastVotes:
+    """The individual votes of a run, as shown on an item's page.
+
+    Attributes:
+        label: The answer of each vote in words, by cell and in the order of the report.
+        wrong: Whether the answer of each vote differs from the label, as for `Cells`.
+    """
+
+    label: dict[int, list[str | None]]
+    wrong: dict[int, list[bool]]
+
+    @classmethod
+    def of(cls, run: ReadRun) -> CastVotes:
+        """Collect the votes of a run."""
+        table = run.table
+        rows = np.flatnonzero(table.sample >= 0)
+        keys = run.keys(rows)
+        labels = run.by_cell(TRUTH)
+        truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
+        wrong = _wrong(run, rows, _errors(run, rows, truth))
+        found = cls({}, {})
+        for key, words, is_wrong in zip(keys.tolist(), table.label[rows], wrong.tolist(), strict=True):
+            found.label.setdefault(key, []).append(words)
+            found.wrong.setdefault(key, []).append(is_wrong)
+        return found
+
+    def on(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
+        """Return the answers and marks of a cell's `n` votes; blank if other criteria share the cell."""
+        label = self.label.get(key, [])
+        return (label, self.wrong[key]) if label and len(label) == n else ([None] * n, [False] * n)
+
+
+def _vote_flags(run: ReadRun, keys: Array) -> Array:
+    """Compute the marks from individual votes: split, abstained, failed."""
+    table = run.table
+    votes = np.flatnonzero(table.sample >= 0)
+    at = np.searchsorted(np.sort(keys), run.keys(votes))
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(at, max(len(keys) - 1, 0))
+    inside = keys[order][at] == run.keys(votes) if len(keys) else np.zeros(len(votes), dtype=bool)
+    votes, place = votes[inside], order[at[inside]] if len(keys) else at[inside]
+    flags = np.zeros(len(keys), dtype=np.int64)
+    flags[place[table.status[votes] == ABSTAINED]] |= ABSTENTION
+    flags[place[table.status[votes] == FAILED]] |= FAILURE
+    # Textual feedback always differs, which says nothing about who is right.
+    wordless = np.array([one.level != "text" for one in table.criteria] or [False])[table.criterion[votes]]
+    answered = (table.status[votes] == ANSWERED) & wordless
+    votes, place = votes[answered], place[answered]
+    numbers = np.array([_is_number(one) for one in table.criteria] or [False])[table.criterion[votes]]
+    said = _said(table.code[votes], table.label[votes])
+    for chosen, measure, least in ((~numbers, said, 0.0), (numbers, table.value[votes], NEAR)):
+        low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+        np.fmin.at(low, place[chosen], measure[chosen])
+        np.fmax.at(high, place[chosen], measure[chosen])
+        flags[(high > low) & (high - low > least)] |= SPLIT
+    return flags
+
+
+def _said(code: Array, label: Array) -> Array:
+    """Return a number for each answer; equal answers get equal numbers."""
+    words = np.array(["" if one is None else str(one) for one in label], dtype=object)
+    known = {word: -2.0 - at for at, word in enumerate(dict.fromkeys(words.tolist()))}
+    return np.where(code >= 0, code, [known[word] for word in words.tolist()]).astype(float)
+
+
+def item_columns(run: ReadRun, cells: CellColumns, strings: Strings, max_chars: int) -> dict[str, Any]:
+    """Return the columns of the item list; excerpts of texts have at most `max_chars` characters."""
+    results, scores = run.item_results, run.table.scores
+    truth = scores.get(TRUTH)
+    spans = cells.spans(run.table.n_items)
+    rubrics: dict[tuple[int, ...], int] = {}
+    columns: dict[str, list[Any]] = {name: [] for name in ("id", "score", "agreement", "cost", "seconds")}
+    columns |= {"rubric": [], "error": [], "excerpt": []}
+    for one in results:
+        report = one.report
+        columns["id"].append(run.dataset.item_id(one.item_idx))
+        columns["score"].append(number(report.score) if report else None)
+        columns["agreement"].append(number(report.mean_agreement) if report else None)
+        columns["cost"].append(number(report.completion_cost) if report else None)
+        columns["seconds"].append(number(round(one.duration_seconds, 3)))
+        error = one.error or (report.error if report else None)
+        columns["error"].append(strings.place(error[:300] if error else None))
+        columns["excerpt"].append(excerpt_of(one)[:max_chars])
+        at = tuple(cells.criterion[spans[one.item_idx] : spans[one.item_idx + 1]].tolist())
+        columns["rubric"].append(rubrics.setdefault(at, len(rubrics)))
+    if truth is not None and not np.isnan(truth).all():
+        columns["truth"] = [number(truth[one.item_idx]) for one in results]
+        columns["common"] = [number(scores[PANEL][one.item_idx]) for one in results]
+    return {**columns, "rubrics": [list(one) for one in rubrics]}
+
+
+def excerpt_of(result: ReportedItem) -> str:
+    """Return the beginning of the graded text."""
+    submission = Submission.parse(result.item.submission)
+    texts = submission.candidates.values() if submission.candidates else [submission.text or ""]
+    return " ".join(" · ".join(text[: 2 * _EXCERPT] for text in texts).split())[:_EXCERPT]
+
+
+def cell_columns(run: ReadRun, cells: CellColumns, strings: Strings) -> dict[str, Any]:
+    """Return the columns of the cells, in the order of the run's item results."""
+    table, spans = run.table, cells.spans(run.table.n_items)
+    order = [
+        at for one in run.item_results for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1]))
+    ]
+    row, truth = cells.row[order], cells.truth[order]
+    return {
+        "status": "".join(_STATUS_CHARS[STATUSES[status]] for status in table.status[row].tolist()),
+        "label": [strings.place(run.words(at)) for at in row.tolist()],
+        "value": [number(value) for value in table.value[row].tolist()],
+        "truth": [-1 if at < 0 else strings.place(run.words(at)) for at in truth.tolist()],
+        "flags": cells.flags[order].tolist(),
+    }
+
+
+FLAGS: Final = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed": FAILURE}
+"""The marks by name."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A run's items and cells by mark (see `FLAGS`), where a cell is one criterion of one item.
+
+    Attributes:
+        items: By mark, the dataset positions of items with a marked cell; items that have no score also
+            count as failed.
+        cells: By mark, the position of the item and the name of the criterion (or its part) of each cell.
+    """
+
+    items: Mapping[str, frozenset[int]]
+    cells: Mapping[str, frozenset[tuple[int, str]]]
+
+
+def marks_of(run: RunView) -> Marks:
+    """Return the marked items and cells of a run."""
+    read = ReadRun.of(run)
+    cells = CellColumns.of(read)
+    names = [one.name for one in read.table.criteria]
+    found = {}
+    for kind, flag in FLAGS.items():
+        at = np.flatnonzero(cells.flags & flag)
+        where = zip(cells.item[at].tolist(), cells.criterion[at].tolist(), strict=True)
+        found[kind] = frozenset((item, names[criterion]) for item, criterion in where)
+    return Marks(items=items_marked(read, cells), cells=found)
+
+
+def items_marked(run: ReadRun, cells: CellColumns) -> dict[str, frozenset[int]]:
+    """Return `Marks.items` of a run that is already read."""
+    found = {kind: set(cells.item[(cells.flags & flag) > 0].tolist()) for kind, flag in FLAGS.items()}
+    found["failed"] |= {
+        one.item_idx for one in run.item_results if one.report is None or one.report.score is None
+    }
+    return {kind: frozenset(items) for kind, items in found.items()}
+
+
+_EACH: Final = 3
+
+
+def first_looks(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
+    """Rank the items to inspect: failures, wrong answers, split votes, abstentions, lowest scores.
+
+    Each kind lists at most `_EACH` items, and each item appears once, under its first kind. `item` is a
+    position in the run's results, `criterion` a position in the table.
+    """
+    places = {one.item_idx: at for at, one in enumerate(run.item_results)}
+    found: list[dict[str, Any]] = []
+    told: set[int] = set()
+
+    def add(kind: str, candidates: Iterable[tuple[int, int | None, str]]) -> None:
+        left = _EACH
+        for item, criterion, why in candidates:
+            if not left:
+                return
+            if item in places and item not in told:
+                told.add(item)
+                found.append({"kind": kind, "item": places[item], "criterion": criterion, "why": why})
+                left -= 1
+
+    add("failed", _failures(run, cells))
+    add("wrong", _wrong_items(run, cells))
+    add("split", _split(run, cells))
+    add("abstained", _abstained(cells))
+    add("low", _lowest(run))
+    return found
+
+
+def flag_counts(run: ReadRun, cells: CellColumns) -> dict[str, dict[str, int]]:
+    """Count the marked cells (one criterion of one item) and items, by mark."""
+    marked = items_marked(run, cells)
+    return {
+        kind: {"cells": int(np.count_nonzero(cells.flags & flag)), "items": len(marked[kind])}
+        for kind, flag in FLAGS.items()
+    }
+
+
+def _failures(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+    for one in run.item_results:
+        if one.report is None or one.report.score is None:
+            yield one.item_idx, None, "has no score"
+    lost = np.flatnonzero(run.table.status[cells.row] == FAILED)
+    for at in lost.tolist():
+        yield int(cells.item[at]), int(cells.criterion[at]), "could not be decided because its votes failed"
+    items, counts = np.unique(cells.item[(cells.flags & FAILURE) > 0], return_counts=True)
+    for at in np.argsort(-counts, kind="stable"):
+        yield int(items[at]), None, f"a vote failed on {_criteria(int(counts[at]))}"
+
+
+def _wrong_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+    wrong = np.flatnonzero(cells.flags & WRONG)
+    totals = np.bincount(cells.item[wrong], weights=np.nan_to_num(cells.error[wrong], nan=0.0))
+    counts = np.bincount(cells.item[wrong])
+    # Ranked by the total distance of the item's answers from its labels.
+    for item in np.argsort(-totals, kind="stable"):
+        if not counts[item]:
+            return
+        mine = wrong[cells.item[wrong] == item]
+        worst = mine[np.argmax(cells.error[mine])]
+        label, truth = run.words(cells.row[worst]), run.words(cells.truth[worst])
+        words = f"{_short(label)} instead of {_short(truth)}"
+        more = f", and {int(counts[item]) - 1} more" if counts[item] > 1 else ""
+        yield int(item), int(cells.criterion[worst]), f"differs from the label: {words}{more}"
+
+
+def _split(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+    split = np.flatnonzero(cells.flags & SPLIT)
+    items, counts = np.unique(cells.item[split], return_counts=True)
+    for at in np.argsort(-counts, kind="stable"):
+        first = split[cells.item[split] == items[at]][0]
+        one = int(counts[at]) == 1
+        yield (
+            int(items[at]),
+            int(cells.criterion[first]) if one else None,
+            f"votes differ on {_criteria(int(counts[at]))}",
+        )
+
+
+def _abstained(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+    items, counts = np.unique(cells.item[(cells.flags & ABSTENTION) > 0], return_counts=True)
+    for at in np.argsort(-counts, kind="stable"):
+        yield int(items[at]), None, f"a vote abstains on {_criteria(int(counts[at]))}"
+
+
+def _lowest(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
+    scored = [
+        (one.report.score, one.item_idx)
+        for one in run.item_results
+        if one.report and one.report.score is not None
+    ]
+    for score, item in sorted(scored):
+        yield item, None, f"one of the lowest scores: {score:.2f}"
+
+
+def _criteria(count: int) -> str:
+    return f"{count} criteria" if count > 1 else "1 criterion"
+
+
+def _short(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= 40 else f"{text[:39]}…"

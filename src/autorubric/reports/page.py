@@ -1,0 +1,230 @@
+"""The report as one self-contained HTML file, with the setup of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from autorubric.errors import ArgumentError, FileError, RunFormatError
+from autorubric.reports import page_figures as _figures
+from autorubric.reports.compare import comparison
+from autorubric.reports.critique import CritiqueView, critique_section
+from autorubric.reports.item_details import CHUNK, cutter_for, detail_chunks
+from autorubric.reports.items import CellColumns, cell_columns, first_looks, flag_counts, item_columns
+from autorubric.reports.labelling import form_of
+from autorubric.reports.templates import Strings, answer_words, number, page
+from autorubric.reports.view import ReadRun, RunView
+from autorubric.support.objects import Json
+from autorubric.support.write import write_text_atomic
+
+
+def setup(run: ReadRun, rubric_of: Sequence[int]) -> dict[str, Any]:
+    """Return the guidelines of each rubric and the settings of each judge.
+
+    Args:
+        run: The run.
+        rubric_of: For each item, the number of its rubric, from 0.
+    """
+    return {"guidelines": _guidelines(run, rubric_of), **_grader(run)}
+
+
+def _guidelines(run: ReadRun, rubric_of: Sequence[int]) -> list[list[str]]:
+    # Rubrics with the same criteria count as one rubric, which may have several guidelines.
+    found: list[dict[str, None]] = [{} for _ in range(max(rubric_of, default=-1) + 1)]
+    for one, rubric in zip(run.item_results, rubric_of, strict=True):
+        try:
+            guidelines = run.dataset.get_item_rubric(one.item_idx).guidelines
+        except ValueError:
+            continue
+        if guidelines:
+            found[rubric][guidelines] = None
+    return [list(each) for each in found]
+
+
+def _grader(run: ReadRun) -> dict[str, Any]:
+    try:
+        used = run.view.fingerprint
+    except (FileError, RunFormatError) as error:
+        return {"judges": [], "decisions": [], "why": str(error)}
+    sampling, weights = _mapping(used.get("sampling")), _mapping(used.get("judge_weights"))
+    samples = _mapping(sampling.get("samples"))
+    judges = [
+        {
+            "name": name,
+            "settings": _pairs(
+                {**_mapping(settings), "samples": samples.get(name), "weight": weights.get(name)}
+            ),
+        }
+        for name, settings in _mapping(used.get("judges")).items()
+    ]
+    rest = {key: value for key, value in sampling.items() if key != "samples"}
+    policies = {"cannot_assess": used.get("cannot_assess"), "escalation": used.get("escalation")}
+    decisions = {**_mapping(used.get("aggregation")), **policies, **rest, "few_shot": used.get("few_shot")}
+    return {"judges": judges, "decisions": _pairs(decisions), "why": None}
+
+
+def _mapping(given: Json) -> Mapping[str, Json]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _pairs(settings: Mapping[str, Json]) -> list[list[str]]:
+    """Return names and values of settings as text; unset settings are skipped, except the temperature."""
+    shown = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            words: str | None = ", ".join(f"{key}: {answer_words(one)}" for key, one in value.items())
+        else:
+            words = None if value == [] else answer_words(value)
+        if words is None and name == "temperature":
+            words = "the provider's default"
+        if words:
+            shown.append([name, words])
+    return shown
+
+
+FORMAT: Final = 1
+"""Version of the data format in the page."""
+
+DEFAULT_MAX_CHARS: Final = 20_000
+"""Default number of characters kept of a submission, prompt or reference."""
+
+_SCRIPTS: Final = (
+    "base.js",
+    "store.js",
+    "charts.js",
+    "grid.js",
+    "overview.js",
+    "items.js",
+    "heat.js",
+    "item.js",
+    "criteria.js",
+    "judges.js",
+    "setup.js",
+    "compare.js",
+    "app.js",
+)
+
+
+def write_report(
+    run: RunView,
+    path: str | Path,
+    *,
+    baseline: RunView | None = None,
+    critique: CritiqueView | None = None,
+    max_chars: int = DEFAULT_MAX_CHARS,
+) -> None:
+    """Write a run's report to an HTML file; see `report_html`.
+
+    Raises:
+        ArgumentError: If the baseline graded different items, or `max_chars` is negative.
+        FileError: If the file cannot be written.
+    """
+    write_text_atomic(path, report_html(run, baseline=baseline, critique=critique, max_chars=max_chars))
+
+
+def report_html(
+    run: RunView,
+    *,
+    baseline: RunView | None = None,
+    critique: CritiqueView | None = None,
+    max_chars: int = DEFAULT_MAX_CHARS,
+    live: Mapping[str, Any] | None = None,
+) -> str:
+    """Render a run as a self-contained HTML page that includes its styles, scripts and data.
+
+    Args:
+        run: The run, such as an `EvalResult`.
+        baseline: A run of the same items to compare with.
+        critique: A critique to show as a section of the page.
+        max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated text
+            is marked. 0 omits these texts. If they exceed 48 million characters in total, each is truncated
+            further. Votes and their reasons (up to 8,000 characters) are always included.
+        live: For a page served by a live server: the page's `version` and the number of `saved` labels. The
+            page then polls the server for changes and sends labels to it.
+
+    Raises:
+        ArgumentError: If the baseline graded different items, or `max_chars` is negative.
+    """
+    if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 0:
+        raise ArgumentError(f"max_chars must be a non-negative integer; got {max_chars!r}")
+    read = ReadRun.of(run)
+    cells = CellColumns.of(read)
+    found = _figures.RunFindings.of(read)
+    strings = Strings()
+    items = item_columns(read, cells, strings, max_chars)
+    told: dict[str, Any] = {
+        "format": FORMAT,
+        "overview": _figures.overview(read, found),
+        "first": first_looks(read, cells),
+        "counts": flag_counts(read, cells),
+        "criteria": _figures.criteria(read, cells, found),
+        "judges": _figures.judges(read, found),
+        "cells": cell_columns(read, cells, strings),
+        "compare": None if baseline is None else comparison(read, cells, ReadRun.of(baseline), strings),
+        "items": items,
+        "setup": setup(read, items["rubric"]),
+        "chunk": CHUNK,
+        "live": None if live is None else {**live, "forms": _forms(read)},
+    }
+    cutter = cutter_for(read, max_chars)
+    names = [
+        {criterion: at for at, criterion in _names_of(read, items["rubrics"][rubric])}
+        for rubric in items["rubric"]
+    ]
+    details = list(detail_chunks(read, names, read.table.judges, cutter))
+    told["run"] = {**_about(read, found), "most_chars": cutter.most, "n_cut": cutter.n_cut}
+    told["strings"] = strings.texts
+    return page(
+        title=f"{run.experiment_name} · autorubric report",
+        scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
+        connects=live is not None,
+        data={"data": told} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
+        section=Markup("") if critique is None else critique_section(critique),
+        template="page.html",
+    )
+
+
+def _forms(run: ReadRun) -> list[Json]:
+    """Return the form for each criterion; None for kinds that only annotation pages can label."""
+    forms: dict[str, Json] = {}
+    for one in run.item_results:
+        rubric = run.dataset.get_item_rubric(one.item_idx)
+        for name, criterion in zip(rubric.names, rubric, strict=True):
+            if name not in forms:
+                form = form_of(criterion, {})
+                forms[name] = form if form["kind"] in ("choice", "number") else None
+    return [forms.get(criterion.name) for criterion in run.table.criteria]
+
+
+def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:
+    # Parts come after their criterion, whose name a part may share.
+    return reversed([(at, run.table.criteria[at].name) for at in rubric])
+
+
+def _about(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:
+    view, usage = run.view, run.view.total_token_usage
+    return {
+        "name": view.experiment_name,
+        "dataset": run.dataset.name,
+        "started": view.started_at.isoformat(timespec="seconds"),
+        "seconds": number(round((view.completed_at - view.started_at).total_seconds(), 1)),
+        "n_items": len(run.item_results),
+        "n_dataset": run.table.n_items,
+        "n_failed": sum(one.report is None or one.report.score is None for one in run.item_results),
+        "n_partly": sum(
+            one.report is not None and one.report.score is not None and one.report.verdicts.lost > 0
+            for one in run.item_results
+        ),
+        "verdicts": run.verdicts().to_dict(),
+        "n_votes": int((run.table.sample >= 0).sum()),
+        "cost": number(view.total_completion_cost),
+        "tokens": usage.total_tokens if usage else None,
+        "judges": list(run.table.judges),
+        "has_truth": run.has_truth,
+        "level": found.judges.confidence_level,
+        "notices": list(view.notices),
+        "warnings": list(found.judges.warnings),
+    }

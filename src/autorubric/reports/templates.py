@@ -1,0 +1,205 @@
+"""Rendering of pages from templates, styles and scripts, with encoded data and reasons in words."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import BaseLoader, Environment, TemplateNotFound
+from markupsafe import Markup
+
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.figures.bias import BiasResult
+from autorubric.support.objects import Json
+
+_WORDS: Final[dict[str, str]] = {
+    "no_pairs": "no criterion has two answers to compare",
+    "no_ratings": "no ratings to compare",
+    "no_values": "no answer has a value",
+    "single_class": "all answers are the same",
+    "single_category_scale": "the scale has only one category",
+    "no_variance": "the values do not vary",
+    "too_few_units": "too few items",
+    "no_positive_in_truth": "no label is positive",
+    "no_positive_in_pred": "no answer is positive",
+    "no_positive": "there are no positive answers or labels",
+    "no_negative": "there are no negative answers or labels",
+    "no_negative_in_truth": "no label is negative",
+    "degenerate_resamples": "undefined in most resamples",
+    "na_as_category": "abstentions count as a category, so the categories have no order",
+    "no_criterion_defined": "not defined for any criterion",
+    "not_comparable": "the values cannot be compared",
+    "infinite_loss": "the loss is infinite",
+    "no_confidence": "the judges reported no confidence",
+    "in_sample": "it would be measured on the data used for fitting",
+    "not_connected": "the comparisons are not connected",
+    "too_few_labels": "too few labels",
+    "uninformative_judge": "the judge's answers do not depend on the label",
+    "nonlinear_score": "the score is not a weighted mean",
+    "no_spread": "the values have no spread",
+    "no_truth": "no item has a label",
+    "one_judge": "there is only one judge",
+    "no_repeats": "no question was asked twice",
+    "no_generator": "no item names the model that wrote it",
+    "no_text": "no text has a known length",
+    "no_order": "no comparison has a known order",
+    "unattainable": "cannot be attained",
+    "not_on_scale": "not defined for this scale",
+    "not_requested": "not requested",
+    "no_interval": "no interval is available",
+    "errors_cancel": "the errors cancel each other out",
+}
+
+
+def reason_words(reason: str) -> str:
+    """Return an explanation of a reason code of `Estimate.reason`."""
+    return _WORDS[reason]
+
+
+_DIGITS: Final = 5
+_UNSAFE: Final = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def script_json(content: Json) -> str:
+    """Return JSON that is safe inside script tags: markup, line separators and surrogates are escaped.
+
+    The escaped markup characters are `<`, `>` and `&`.
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def number(given: Any) -> float | int | None:
+    """Return a number rounded for display; None for a non-number, NaN or infinity."""
+    if given is None or isinstance(given, bool) or not math.isfinite(given):
+        return None
+    rounded = round(float(given), _DIGITS)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def figure(given: Estimate | None) -> dict[str, Any] | None:
+    """Return an estimate with its interval, n and method, and with the reason if it is undefined."""
+    if given is None:
+        return None
+    told = {
+        "v": number(given.value),
+        "lo": number(given.low),
+        "hi": number(given.high),
+        "n": given.n,
+        "how": given.method,
+        "why": reason_words(given.reason) if given.reason else None,
+    }
+    return {key: value for key, value in told.items() if value is not None or key == "v"}
+
+
+def bias_figure(given: BiasResult) -> dict[str, Any]:
+    """Return a mean difference in the form of `figure`."""
+    told = {
+        "v": number(given.mean_bias),
+        "lo": number(given.ci.lower) if given.ci else None,
+        "hi": number(given.ci.upper) if given.ci else None,
+        "n": given.n_samples,
+        "how": f"mean difference; {given.ci.method}, {given.ci.confidence:.0%}"
+        if given.ci
+        else "mean difference",
+        "why": reason_words(given.reason) if given.reason else None,
+    }
+    return {key: value for key, value in told.items() if value is not None or key == "v"}
+
+
+class Strings:
+    """A table of strings that are stored once and referred to by position."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, text: str | None) -> int:
+        """Return the position of the text; -1 for None."""
+        if text is None:
+            return -1
+        found = self._places.get(text)
+        if found is None:
+            found = self._places[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+
+def answer_words(answer: Json) -> str | None:
+    """Return an answer in readable form; None if there is no answer."""
+    if answer is None or isinstance(answer, str):
+        return answer
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    if isinstance(answer, int | float):
+        return f"{answer:g}"
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def page(
+    *,
+    title: str,
+    scripts: Iterable[str],
+    data: dict[str, Any],
+    section: Markup,
+    template: str,
+    connects: bool = False,
+) -> str:
+    """Render a page whose content security policy allows only its own styles and scripts, by digest.
+
+    With `connects`, the page may also send requests to its own server.
+    """
+    style = _asset("report.css")
+    script = "\n".join(_asset(name) for name in scripts)
+    script = f'"use strict";\n(() => {{\n{script}\n}})();\n' if script else ""
+    policy = [
+        "default-src 'none'",
+        f"script-src {_digest(script) if script else chr(39) + 'none' + chr(39)}",
+        f"style-src {_digest(style)}",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        *(["connect-src 'self'"] if connects else []),
+    ]
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            title=title,
+            policy="; ".join(policy),
+            # Own files, and JSON in which nothing is markup: the only texts that are not escaped.
+            style=Markup(style),
+            script=Markup(script),
+            data={name: Markup(script_json(one)) for name, one in data.items()},
+            section=section,
+        )
+    )
+
+
+def environment() -> Environment:
+    """Return the template environment of this package, with autoescaping."""
+    return Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
+class _Assets(BaseLoader):
+    """A loader of the templates in this package."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
+        try:
+            return _asset(f"{template}.j2"), None, None
+        except OSError:
+            raise TemplateNotFound(template) from None
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

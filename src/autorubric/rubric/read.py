@@ -1,0 +1,408 @@
+"""Parsing of rubrics, also of those written for other tools, with all errors collected."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from pydantic import ValidationError
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.conditions import find_check
+from autorubric.criteria.registry import criterion_to_dict, kind_of
+from autorubric.errors import ArgumentError
+from autorubric.rubric.checks import Placed, Unread, check_bonuses, check_conditions, condition_of
+from autorubric.scoring.policies import RubricGroup, is_group
+from autorubric.support.objects import Json
+from autorubric.support.read import format_fault
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, retyped, shortened
+
+TABLES: Final = "criterion"
+"""The key of `[[criterion]]` tables."""
+
+SETTINGS: Final = ("judge", "scoring")
+"""Tables in the same file that configure judges and scoring; a rubric does not store them."""
+
+_SHAPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "binary": (),
+    "likert": ("points",),
+    "numeric": ("min", "max"),
+}
+_FOREIGN_WEIGHT: Final = 1.0
+
+
+def in_house_words(
+    given: Mapping[str, Json], tables: bool, faults: Faults, at: FilePath
+) -> Mapping[str, Json]:
+    """Convert a criterion to the library's own keys; one that already uses them is returned unchanged.
+
+    Args:
+        given: The criterion as a mapping.
+        tables: Whether it comes from a `[[criterion]]` table.
+        faults: Collects conversion errors.
+        at: Path of the criterion in the file.
+    """
+    # Built-in and user-defined kinds may have parameters with these names.
+    if not tables and ("type" in given or not {"text", "choices"} & set(given)):
+        return given
+    found = {"weight": _FOREIGN_WEIGHT, **given}
+    if "text" in found:
+        _renamed(found, "text", "requirement", faults, at)
+    if "choices" in found:
+        _renamed(found, "choices", "options", faults, at)
+        found["options"] = _options(found["options"], faults, (*at, "choices"))
+    shape = found.get("type")
+    if tables and isinstance(shape, str) and shape in _SHAPES and not {"scale", "rating"} & set(found):
+        found |= _scale(found, shape, faults, at)
+    return found
+
+
+def _renamed(found: dict[str, Any], key: str, own: str, faults: Faults, at: FilePath) -> None:
+    if own in found:
+        faults.add((*at, key), f"{key} and {own} are synonyms; use only one of them")
+    found[own] = found.pop(key)
+
+
+def _options(given: Json, faults: Faults, at: FilePath) -> Json:
+    """Convert choices to options; labels without values are spaced evenly from 0 (first) to 1 (last)."""
+    if isinstance(given, Mapping):
+        return [{"label": str(label), "value": value} for label, value in given.items()]
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
+        message = "choices must be a list of at least two labels, from worst to best, or map labels to values"
+        faults.add(at, f"{message}; got {shortened(given)}")
+        return None
+    if any(isinstance(one, Mapping) for one in given):
+        return list(given)
+    return [{"label": str(label), "value": place / (len(given) - 1)} for place, label in enumerate(given)]
+
+
+def _scale(found: dict[str, Any], shape: str, faults: Faults, at: FilePath) -> dict[str, Any]:
+    """Convert the type of a table to the library's fields, and remove the table's own keys from `found`."""
+    del found["type"]
+    own = {key: found.pop(key) for key in ("points", "min", "max") if key in found}
+    wanted = _SHAPES[shape]
+    for key in own:
+        if key not in wanted:
+            faults.add((*at, key), f"unknown key {key!r} for {shape}. Keys: {', '.join(wanted) or 'none'}")
+    for needed in wanted:
+        if needed not in own:
+            faults.add(at, f"a {shape} criterion requires a number {needed!r}")
+    if shape == "likert":
+        return {"type": "likert", "rating": {"min_val": 1, "max_val": own.get("points", 2)}}
+    if shape == "numeric":
+        bounds = {"min_value": own.get("min", 0.0), "max_value": own.get("max", 1.0)}
+        return {"type": "numerical_rating", **bounds}
+    return {}
+
+
+FORMAT: Final = 1
+"""Newest version of the rubric file format that can be read, and the version that is written."""
+
+MAX_DEPTH: Final = 100
+"""Maximum nesting depth of groups, which keeps files that contain a rubric within the limit for files."""
+
+_DEFAULT_WEIGHT: Final = 10.0
+
+_FORMS: Final = (
+    "A rubric must be a list of criteria, {'criteria': [...]}, {'sections': [{'name', 'criteria'}]} or "
+    "{'rubric': ...}"
+)
+
+
+class Section(NamedTuple):
+    """A label for consecutive criteria and groups, which does not affect the score.
+
+    Attributes:
+        name: Text of the label.
+        size: Number of members of the rubric's root under the label.
+    """
+
+    name: str
+    size: int
+
+
+class Parts(NamedTuple):
+    """The parts of a rubric.
+
+    Attributes:
+        root: The tree; every criterion in it has a name.
+        criteria: The leaves of the tree, depth first.
+        guidelines: Advice to judges on the rubric as a whole.
+        sections: Labels for the members of the root, in order; empty, or covering all members.
+    """
+
+    root: RubricGroup
+    criteria: tuple[BaseCriterion, ...]
+    guidelines: str | None
+    sections: tuple[Section, ...]
+
+
+def read_rubric(
+    given: Json, faults: Faults, at: FilePath = (), *, demand_checks: bool = True
+) -> Parts | None:
+    """Parse a rubric in any of its four forms; return None if it has errors.
+
+    Args:
+        given: A list of criteria, or a mapping that contains one; criteria are mappings or criterion objects.
+        faults: Collects the errors.
+        at: Path of the rubric inside its file.
+        demand_checks: Whether checks named in the rubric must be registered.
+    """
+    return _RubricReader(faults, demand_checks).read(given, at)
+
+
+class _Draft(NamedTuple):
+    """A group being parsed, whose criteria are positions in the list of all criteria found."""
+
+    name: str
+    weight: float
+    members: list[_Member]
+
+
+_Member: TypeAlias = "_Draft | int"
+
+
+class _RubricReader:
+    def __init__(self, faults: Faults, demand_checks: bool) -> None:
+        self._faults = faults
+        self._demand_checks = demand_checks
+        self._members: list[_Member] = []
+        self._found: list[Placed] = []
+        self._sections: list[Section] = []
+        self._taken: dict[str, str] = {}
+        self._unread: list[Unread] = []
+        self._tables = False
+
+    def read(self, given: Json, at: FilePath) -> Parts | None:
+        before = len(self._faults)
+        guidelines = self._read_form(given, at)
+        self._check_bonuses(self._members, at)
+        names = list(_names([one.criterion for one in self._found], self._taken))
+        groups = [name for name, what in self._taken.items() if what == "group"]
+        by_name: dict[str, Placed] = {}
+        for name, one in zip(names, self._found, strict=True):
+            by_name.setdefault(name, one)
+        self._check_rows(by_name)
+        check_conditions(by_name, groups, self._faults, self._unread)
+        if len(self._faults) > before:
+            return None
+        leaves = [
+            one.criterion if one.criterion.name is not None else one.criterion.named(name)
+            for name, one in by_name.items()
+        ]
+        root = _made(_Draft("", _DEFAULT_WEIGHT, self._members), leaves)
+        return Parts(root, tuple(leaves), guidelines, tuple(self._sections))
+
+    def _read_form(self, given: Json, at: FilePath, outer: bool = True) -> str | None:
+        if not isinstance(given, Mapping):
+            self._members = self._read_members(given, at)
+            return None
+        if TABLES in given:
+            return self._read_tables(given, at)
+        bodies = ("criteria", "sections", "rubric") if outer else ("criteria", "sections")
+        if not self._check_format(given, at):
+            return None
+        if is_group(given) and not {"name", "weight"}.isdisjoint(given):
+            group = {key: value for key, value in given.items() if key not in ("guidelines", "format")}
+            self._members = self._read_group(group, at, 0)
+            return self._guidelines(given, at)
+        self._check_keys(given, (*bodies, "guidelines", "format"), at)
+        body = [key for key in bodies if key in given]
+        if len(body) != 1:
+            got = f"got {body or list(given)!r}"
+            self._faults.add(at, f"exactly one of {', '.join(bodies)} is required; {got}. {_FORMS}")
+            return None
+        guidelines = self._guidelines(given, at)
+        match body[0]:
+            case "criteria":
+                self._members = self._read_members(given["criteria"], (*at, "criteria"))
+            case "sections":
+                self._read_sections(given["sections"], (*at, "sections"))
+            case _:
+                inner = self._read_form(given["rubric"], (*at, "rubric"), outer=False)
+                if None not in (guidelines, inner):
+                    message = "guidelines are also defined inside 'rubric'; define them only once"
+                    self._faults.add((*at, "guidelines"), message)
+                guidelines = inner if guidelines is None else guidelines
+        return guidelines
+
+    def _read_tables(self, given: Mapping[str, Json], at: FilePath) -> str | None:
+        """Read `[[criterion]]` tables; warn about the settings next to them, which are ignored."""
+        self._check_keys(given, (TABLES, "guidelines", *SETTINGS), at)
+        self._tables = True
+        self._members = self._read_members(given[TABLES], (*at, TABLES))
+        for key in SETTINGS:
+            if key in given:
+                told = f"{self._faults.source}: [{key}] is ignored because a rubric contains only criteria"
+                warnings.warn(f"{told}. Set judges and aggregation in the grader", stacklevel=2)
+        return self._guidelines(given, at)
+
+    def _check_format(self, given: Mapping[str, Json], at: FilePath) -> bool:
+        fault = format_fault(given.get("format", 1), FORMAT)
+        if fault:
+            self._faults.add((*at, "format"), fault)
+        return fault is None
+
+    def _check_keys(self, given: Mapping[str, Json], allowed: Sequence[str], at: FilePath) -> None:
+        for key in given:
+            if key not in allowed:
+                self._faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), allowed)}")
+
+    def _guidelines(self, given: Mapping[str, Json], at: FilePath) -> str | None:
+        guidelines = given.get("guidelines")
+        if guidelines is None or isinstance(guidelines, str):
+            return guidelines
+        self._faults.add((*at, "guidelines"), f"guidelines must be a string; got {shortened(guidelines)}")
+        return None
+
+    def _read_sections(self, given: Json, at: FilePath) -> None:
+        for path, section in self._elements(given, at, "sections"):
+            if not isinstance(section, Mapping):
+                message = f"a section must be a mapping with 'name' and 'criteria'; got {shortened(section)}"
+                self._faults.add(path, message)
+                continue
+            self._check_keys(section, ("name", "criteria"), path)
+            name = section.get("name")
+            if not isinstance(name, str) or not name:
+                self._faults.add((*path, "name"), f"a section must have a name; got {shortened(name)}")
+            elif name in [known.name for known in self._sections]:
+                self._faults.add((*path, "name"), f"section {name!r} is repeated; names must be unique")
+            members = self._read_members(section.get("criteria"), (*path, "criteria"))
+            self._sections.append(Section(str(name), len(members)))
+            self._members += members
+
+    def _elements(self, given: Json, at: FilePath, what: str) -> Iterator[tuple[FilePath, Json]]:
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
+            self._faults.add(at, f"{what} must be a list; got {shortened(given)}")
+        elif not given:
+            self._faults.add(at, f"{what} must not be empty; add at least one")
+        else:
+            yield from (((*at, position), element) for position, element in enumerate(given))
+
+    def _read_members(self, given: Json, at: FilePath, depth: int = 0) -> list[_Member]:
+        members: list[_Member] = []
+        for path, element in self._elements(given, at, "criteria"):
+            if isinstance(element, RubricGroup):
+                element = {"name": element.name, "weight": element.weight, "criteria": element.criteria}
+            if isinstance(element, Mapping) and is_group(element):
+                members += self._read_group(element, path, depth)
+            elif (criterion := self._read_criterion(element, path)) is not None:
+                members.append(len(self._found))
+                self._found.append(Placed(path, criterion))
+                self._take(criterion.name, "criterion", path)
+                self._check_check(criterion, path)
+            else:
+                self._note_unread(element, path)
+        return members
+
+    def _note_unread(self, given: Json, path: FilePath) -> None:
+        """Record the name and the condition of a criterion with errors, so that both are checked."""
+        fields = given if isinstance(given, Mapping) else {}
+        name, when = fields.get("name"), fields.get("when")
+        self._unread.append(Unread(path, name if isinstance(name, str) else None, condition_of(when)))
+        self._take(self._unread[-1].name, "criterion", path)
+
+    def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
+        """Parse a group and return it in a list, which is empty if the group is nested too deeply."""
+        if depth >= MAX_DEPTH:
+            self._faults.add(path, f"groups are nested deeper than {MAX_DEPTH} levels; make the tree flatter")
+            return []
+        self._check_keys(given, ("name", "weight", "criteria"), path)
+        name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
+        if not isinstance(name, str) or not name:
+            self._faults.add((*path, "name"), f"a group must have a name; got {shortened(name)}")
+        else:
+            self._take(name, "group", path)
+        if not _is_weight(weight):
+            message = f"the weight of a group must be a non-negative number; got {shortened(weight)}"
+            self._faults.add((*path, "weight"), f"{message}. Only criteria can be penalties")
+            weight = 0.0
+        members = self._read_members(given["criteria"], (*path, "criteria"), depth + 1)
+        self._check_bonuses(members, path)
+        return [_Draft(str(name), float(weight), members)]
+
+    def _check_bonuses(self, members: Sequence[_Member], at: FilePath) -> None:
+        criteria = [self._found[one].criterion if isinstance(one, int) else None for one in members]
+        check_bonuses(criteria, at, self._faults)
+
+    def _check_rows(self, by_name: Mapping[str, Placed]) -> None:
+        """Check that no criterion has the name of another's part, since metrics have one row per part."""
+        for name, one in by_name.items():
+            for key in one.criterion.part_fields:
+                part = one.criterion.part_fields[key].name or ""
+                row = f"{name}{part[part.rindex('/') :]}"
+                if row in by_name:
+                    message = f"the name {row!r} is already used for a metrics row of {name!r}"
+                    self._faults.add((*by_name[row].path, "name"), message)
+
+    def _take(self, name: str | None, what: str, path: FilePath) -> None:
+        if name is None:
+            return
+        if name in self._taken:
+            message = f"the name {name!r} is already used by an earlier {self._taken[name]}"
+            self._faults.add((*path, "name"), message)
+        self._taken.setdefault(name, what)
+
+    def _read_criterion(self, given: Json, path: FilePath) -> BaseCriterion | None:
+        if isinstance(given, BaseCriterion):
+            return given
+        if not isinstance(given, Mapping):
+            hint = "a criterion must be a mapping with 'requirement' and optionally 'weight' (default 10)"
+            self._faults.add(path, f"{hint}; got {shortened(given)}")
+            return None
+        given = in_house_words(given, self._tables, self._faults, path)
+        try:
+            # An explicit null differs from a missing key, because no kind is called null.
+            kind = kind_of(given["type"] or repr(given["type"])) if "type" in given else kind_of(None)
+        except ArgumentError as error:
+            self._faults.add((*path, "type"), str(error))
+            return None
+        fields = {key: value for key, value in given.items() if key != "type"}
+        try:
+            criterion = kind.model_validate(fields)
+        except ValidationError as error:
+            self._faults.add_validation(error, kind, fields, path)
+            return None
+        for inner, message in retyped(fields, criterion.model_dump(mode="json")):
+            self._faults.add((*path, *inner), message)
+        return criterion
+
+    def _check_check(self, criterion: BaseCriterion, path: FilePath) -> None:
+        if criterion.check is None or not self._demand_checks:
+            return
+        try:
+            find_check(criterion.check)
+        except ArgumentError as error:
+            self._faults.add((*path, "check"), str(error))
+
+
+def _is_weight(given: Json) -> bool:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return number and 0 <= given <= sys.float_info.max
+
+
+def _made(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
+    members = [leaves[one] if isinstance(one, int) else _made(one, leaves) for one in draft.members]
+    return RubricGroup(draft.name, tuple(members), draft.weight)
+
+
+def _names(criteria: Sequence[BaseCriterion], taken: Collection[str]) -> Iterator[str]:
+    """Yield the criteria's names; unnamed ones become `criterion_<position>`, plus `_2`, … if taken."""
+    for position, criterion in enumerate(criteria, start=1):
+        name, count = criterion.name or f"criterion_{position}", 1
+        while criterion.name is None and name in taken:
+            count += 1
+            name = f"criterion_{position}_{count}"
+        yield name
+
+
+def members_to_list(members: Sequence[BaseCriterion | RubricGroup]) -> list[Json]:
+    """Convert criteria and groups to the form of a rubric file."""
+    return [
+        {"name": one.name, "weight": one.weight, "criteria": members_to_list(one.criteria)}
+        if isinstance(one, RubricGroup)
+        else criterion_to_dict(one)
+        for one in members
+    ]

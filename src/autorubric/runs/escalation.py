@@ -1,0 +1,421 @@
+"""The cost and accuracy of a cascade, replayed on a run in which all judges voted on everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Submission
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.grading.plan import EscalationConfig, check_per_criterion
+from autorubric.judges.panel import seat_judges
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.figures.classification import accuracy
+from autorubric.runs.reopen import stored_policy
+from autorubric.runs.result import EvalResult
+from autorubric.scoring.policies import AggregationPolicy
+from autorubric.scoring.report_builder import GradingPolicy, confidence_of, criterion_report, spend
+from autorubric.scoring.votes import Decision, JudgeVote
+from autorubric.support.blocks import Block, CurveBlock, ScalarBlock, TableBlock, render_text
+from autorubric.support.objects import Json
+
+_COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
+"""Levels whose answers are either right or wrong, unlike numbers and texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CascadeCell:
+    """One criterion of one item, judged by both panels.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        confidence: Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
+        first: Decision of the first panel; None if it did not decide, and for number and text answers.
+        strong: Decision of the strong panel; None in the same cases.
+        truth: The ground-truth answer; None if unknown.
+        first_votes: Number of votes of the first panel.
+        strong_votes: Number of votes of the strong panel.
+        first_cost: Cost of the first panel's votes in US dollars; None if a vote has tokens but no price.
+            Votes with neither, such as those of trained and recorded judges and all but the first vote of a
+            shared request, count as free.
+        strong_cost: Cost of the strong panel's votes in US dollars, by the same rules.
+        states_cost: Whether any of the votes has a cost.
+    """
+
+    item_id: str
+    criterion: str
+    confidence: float | None
+    first: str | None
+    strong: str | None
+    truth: str | None
+    first_votes: int
+    strong_votes: int
+    first_cost: float | None
+    strong_cost: float | None
+    states_cost: bool
+
+    def is_escalated(self, threshold: float) -> bool:
+        """Return whether the cell is escalated to the strong panel at a threshold."""
+        return self.confidence is None or self.confidence < threshold
+
+    def decided(self, threshold: float) -> str | None:
+        """Return the decision of the cascade at a threshold."""
+        return self.strong if self.is_escalated(threshold) else self.first
+
+
+def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[CascadeCell]:
+    """Return the cells of a run: each criterion of each item that judges decide.
+
+    Args:
+        result: The run.
+        strong: Ids of the judges of the strong panel; all other judges form the first panel.
+        dataset: The dataset with ground truth; None for the graded dataset.
+
+    Raises:
+        ArgumentError: If the run lacks these judges, has no other judges, or has skipped votes.
+    """
+    policy = stored_policy(result.experiment_dir).aggregation
+    labelled = dataset if dataset is not None else result.dataset
+    truths = {labelled.item_id(i): labelled.item_truth(i) or {} for i in range(len(labelled))}
+    cells: list[CascadeCell] = []
+    voted: set[str] = set()
+    for one in result.item_results:
+        if one.report is None:
+            continue
+        item_id = result.dataset.item_id(one.item_idx)
+        submission = Submission.parse(one.item.submission)
+        for report in one.report.report:
+            _refuse_gaps(item_id, report.votes)
+            voted.update(vote.judge_id for vote in report.votes)
+            if report.criterion.check is None:
+                facing = report.criterion.facing(submission)
+                truth = _truth(facing, truths.get(item_id, {}))
+                cells.append(_cell(item_id, facing, report.votes, strong, policy, truth))
+    _check_panels(voted, strong)
+    return cells
+
+
+def _cell(
+    item_id: str,
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    strong: Collection[str],
+    policy: AggregationPolicy,
+    truth: str | None,
+) -> CascadeCell:
+    cheap = [vote for vote in votes if vote.judge_id not in strong]
+    dear = [vote for vote in votes if vote.judge_id in strong]
+    first = criterion_report(criterion, cheap, GradingPolicy(aggregation=policy)).decision
+    later = criterion_report(criterion, dear, GradingPolicy(aggregation=policy)).decision
+    is_compared = criterion.level in _COMPARED
+    return CascadeCell(
+        item_id=item_id,
+        criterion=criterion.name or "",
+        confidence=None if _code(first) is None else confidence_of(cheap, first),
+        first=_code(first) if is_compared else None,
+        strong=_code(later) if is_compared else None,
+        truth=truth if is_compared else None,
+        first_votes=len(cheap),
+        strong_votes=len(dear),
+        first_cost=_cost(cheap),
+        strong_cost=_cost(dear),
+        states_cost=any(vote.completion_cost is not None for vote in votes),
+    )
+
+
+def _code(decision: Decision) -> str | None:
+    if decision.status != "answered" or decision.assumed or decision.answer is None:
+        return None
+    return repr(decision.answer.code)
+
+
+def _cost(votes: Sequence[JudgeVote]) -> float | None:
+    if any(vote.completion_cost is None and vote.token_usage is not None for vote in votes):
+        return None
+    return spend(votes)[1] or 0.0
+
+
+def _truth(criterion: BaseCriterion, labels: Mapping[str, Json]) -> str | None:
+    try:
+        answer = criterion.parse_truth(labels.get(criterion.name or ""))
+    except ReplyError:
+        return None
+    return None if answer is None or answer.abstains else repr(answer.code)
+
+
+def _refuse_gaps(item_id: str, votes: Sequence[JudgeVote]) -> None:
+    if any(vote.skipped for vote in votes):
+        raise ArgumentError(
+            f"item {item_id!r} has skipped votes, but a replay requires a run in which every judge voted on "
+            "everything; grade with all judges in judges=[…], without stop_when_decided and escalation"
+        )
+
+
+def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
+    missing = sorted(set(strong) - set(voted))
+    if missing:
+        raise ArgumentError(
+            f"unknown judge {', '.join(missing)}; judges of the run: {', '.join(sorted(voted))}"
+        )
+    if not set(voted) - set(strong):
+        raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
+
+
+Threshold = Callable[[CascadeCell], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscalationPoint:
+    """The results of a cascade of two panels at one threshold, or at one threshold per criterion.
+
+    Attributes:
+        threshold: Threshold of all criteria that have no separate threshold.
+        cells: Number of cells (one criterion of one item) that were judged.
+        escalated: Number of cells escalated to the strong panel.
+        votes: Number of votes cast by both panels.
+        cost: Cost of both panels in US dollars; None if a vote has tokens but no price, or no vote has costs.
+        full_cost: Cost in US dollars if the strong panel judged everything; None in the same cases.
+        accuracy: Proportion of correct decisions, with an interval clustered by item; undefined without
+            ground truth. Number and text answers, which are not simply right or wrong, are excluded.
+        fidelity: Proportion of decisions that equal the strong panel's decision, where both exist, with the
+            same exclusions.
+    """
+
+    threshold: float
+    cells: int
+    escalated: int
+    votes: int
+    cost: float | None
+    full_cost: float | None
+    accuracy: Estimate
+    fidelity: Estimate
+
+    @property
+    def escalated_share(self) -> float | None:
+        """Fraction of cells escalated to the strong panel, in [0, 1]; None if nothing was judged."""
+        return self.escalated / self.cells if self.cells else None
+
+    def blocks(self) -> list[Block]:
+        """Return the results as renderable blocks."""
+        figures = (
+            ("threshold", self.threshold),
+            ("criteria judged", self.cells),
+            ("escalated", self.escalated),
+            ("votes", self.votes),
+            ("US dollars", self.cost),
+            ("US dollars if the strong panel judged all", self.full_cost),
+            ("accuracy", self.accuracy.value),
+            ("… from", self.accuracy.low),
+            ("… to", self.accuracy.high),
+            ("same as the strong panel", self.fidelity.value),
+        )
+        return [ScalarBlock(title="Cascade", figures=figures)]
+
+    def summary(self) -> str:
+        """Return the results as plain text."""
+        return render_text(self.blocks())
+
+
+def replay_escalation(
+    result: EvalResult, config: EscalationConfig, *, dataset: RubricDataset | None = None
+) -> EscalationPoint:
+    """Compute the results of a cascade of two panels from a stored run, without calling models.
+
+    Args:
+        result: A run in which all judges of both panels voted on every criterion.
+        config: The cascade. Its judges must be judges of the run; all other judges form the first panel.
+        dataset: The dataset with ground truth; None to use the graded dataset.
+
+    Raises:
+        ArgumentError: If a judge or criterion of the cascade is not in the run, or if the run has no first
+            panel or has skipped votes.
+    """
+    check_per_criterion(config.per_criterion, result.dataset.rubrics())
+    strong = {seat.judge_id for seat in seat_judges(config.judges)}
+    cells = cells_of(result, strong, dataset)
+    own = config.per_criterion
+    return point(cells, config.threshold, lambda cell: own.get(cell.criterion, config.threshold))
+
+
+def point(cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None) -> EscalationPoint:
+    """Compute the results of the cascade, at one threshold or with a separate threshold for each cell."""
+    bounds = [threshold if of is None else of(cell) for cell in cells]
+    up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
+    made = [cell.decided(bound) for cell, bound in zip(cells, bounds, strict=True)]
+    costs = [cell.first_cost for cell in cells]
+    costs += [cell.strong_cost for cell, escalated in zip(cells, up, strict=True) if escalated]
+    stated = any(cell.states_cost for cell in cells)
+    votes = sum(cell.first_votes + cell.strong_votes * gone for cell, gone in zip(cells, up, strict=True))
+    return EscalationPoint(
+        threshold=threshold,
+        cells=len(cells),
+        escalated=sum(up),
+        votes=votes,
+        cost=_sum(costs) if stated else None,
+        full_cost=_sum([cell.strong_cost for cell in cells]) if stated else None,
+        accuracy=share_equal(cells, [cell.truth for cell in cells], made),
+        fidelity=share_equal(cells, [cell.strong for cell in cells], made),
+    )
+
+
+def share_equal(
+    cells: Sequence[CascadeCell], one: Sequence[str | None], other: Sequence[str | None]
+) -> Estimate:
+    """Estimate the proportion of equal pairs among complete pairs of values, clustered by item."""
+    both = [
+        (cell.item_id, a, b)
+        for cell, a, b in zip(cells, one, other, strict=True)
+        if a is not None and b is not None
+    ]
+    return accuracy([a for _, a, _ in both], [b for _, _, b in both], cluster=[item for item, _, _ in both])
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+_MOST_POINTS: Final = 101
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscalationCurve:
+    """The results of a cascade of two panels at all thresholds that lead to different decisions.
+
+    All thresholds are evaluated on the same data, so the accuracy of a threshold chosen from them is slightly
+    optimistic. Replay the threshold on other data, or choose it with `sure=True`.
+
+    Attributes:
+        points: At most 101 results, from threshold 0, which escalates least, to threshold 1, which escalates
+            everything except decisions with confidence 1.
+        first_accuracy: Accuracy of the first panel without escalation.
+        strong_accuracy: Accuracy of the strong panel if it decides everything.
+        per_criterion: A separate curve for each criterion, by name.
+    """
+
+    points: tuple[EscalationPoint, ...]
+    first_accuracy: Estimate
+    strong_accuracy: Estimate
+    per_criterion: Mapping[str, EscalationCurve] = field(default_factory=dict)
+
+    def threshold_for(self, accuracy: float, *, sure: bool = False) -> float | None:
+        """Return the threshold that reaches an accuracy with the least escalation; None if none reaches it.
+
+        Args:
+            accuracy: The required accuracy, in [0, 1].
+            sure: Whether the lower bound of the confidence interval must also reach this accuracy.
+        """
+        reaching = [one for one in self.points if _reaches(one.accuracy, accuracy, sure=sure)]
+        return min(reaching, key=lambda one: one.escalated).threshold if reaching else None
+
+    def thresholds_for(self, accuracy: float, *, sure: bool = False) -> dict[str, float]:
+        """Return thresholds per criterion that reach an accuracy, for `EscalationConfig(per_criterion=…)`.
+
+        A criterion for which no threshold reaches the accuracy gets 1, which escalates everything except
+        decisions with confidence 1. So do criteria with number or text answers, whose accuracy is unknown.
+        """
+        found = {name: curve.threshold_for(accuracy, sure=sure) for name, curve in self.per_criterion.items()}
+        return {name: 1.0 if threshold is None else threshold for name, threshold in found.items()}
+
+    def blocks(self) -> list[Block]:
+        """Return a table and a plot of the curve as renderable blocks."""
+        ends = TableBlock(
+            title="Cascade",
+            columns=("threshold", "escalated", "accuracy", "from", "to", "US dollars"),
+            rows=tuple(
+                (
+                    one.threshold,
+                    one.escalated_share,
+                    one.accuracy.value,
+                    one.accuracy.low,
+                    one.accuracy.high,
+                    one.cost,
+                )
+                for one in self.points
+            ),
+        )
+        curve = CurveBlock(
+            title="Accuracy by share escalated",
+            x_label="share escalated",
+            y_label="accuracy",
+            points=tuple(
+                (one.escalated_share, one.accuracy.value)
+                for one in self.points
+                if one.escalated_share is not None and one.accuracy.value is not None
+            ),
+        )
+        return [ends, curve]
+
+    def summary(self) -> str:
+        """Return the table and the curve as plain text."""
+        return render_text(self.blocks())
+
+
+def calibrate_escalation(
+    result: EvalResult, dataset: RubricDataset | None = None, *, judges: Sequence[str] | None = None
+) -> EscalationCurve:
+    """Compute the accuracy–cost curve of a cascade of two panels from a stored run, without calling models.
+
+    Args:
+        result: A run in which all judges of both panels voted on every criterion.
+        dataset: The dataset with ground truth; None to use the graded dataset.
+        judges: Ids of the strong panel's judges. None selects the judges to which the run escalated or, if
+            the run had no cascade, all judges except the first.
+
+    Raises:
+        ArgumentError: If there is no ground truth, the run lacks a judge or a first panel, or votes were
+            skipped.
+    """
+    cells = cells_of(result, _strong(result) if judges is None else tuple(judges), dataset)
+    if not any(cell.truth is not None for cell in cells):
+        raise ArgumentError(
+            "no judged criterion has a label; pass a dataset with ground_truth or ratings, and use criteria "
+            "whose answers are either right or wrong"
+        )
+    by_criterion: dict[str, list[CascadeCell]] = {}
+    for cell in cells:
+        by_criterion.setdefault(cell.criterion, []).append(cell)
+    return _curve(cells, {name: _curve(own, {}) for name, own in by_criterion.items()})
+
+
+def _strong(result: EvalResult) -> tuple[str, ...]:
+    rule = stored_policy(result.experiment_dir).escalation
+    if rule is not None:
+        return rule.judges
+    reports = (one.report for one in result.item_results if one.report is not None)
+    first = next(reports, None)
+    judges = dict.fromkeys(
+        vote.judge_id
+        for criterion in (first.report if first is not None else ())
+        if criterion.criterion.check is None
+        for vote in criterion.votes
+    )
+    return tuple(judges)[1:]
+
+
+def _curve(cells: Sequence[CascadeCell], per_criterion: Mapping[str, EscalationCurve]) -> EscalationCurve:
+    truth = [cell.truth for cell in cells]
+    return EscalationCurve(
+        points=tuple(point(cells, threshold) for threshold in _thresholds(cells)),
+        first_accuracy=share_equal(cells, truth, [cell.first for cell in cells]),
+        strong_accuracy=share_equal(cells, truth, [cell.strong for cell in cells]),
+        per_criterion=per_criterion,
+    )
+
+
+def _thresholds(cells: Sequence[CascadeCell]) -> list[float]:
+    """Return 0, 1 and the confidences in between, evenly thinned to the maximum number of points."""
+    given = sorted({cell.confidence for cell in cells if cell.confidence is not None} | {0.0, 1.0})
+    if len(given) <= _MOST_POINTS:
+        return given
+    places = {round(step * (len(given) - 1) / (_MOST_POINTS - 1)) for step in range(_MOST_POINTS)}
+    return [given[place] for place in sorted(places)]
+
+
+def _reaches(found: Estimate, wanted: float, *, sure: bool) -> bool:
+    value = found.low if sure else found.value
+    return value is not None and value >= wanted

@@ -1,0 +1,362 @@
+"""Executors, which grade the items of a run in this process or elsewhere, and stop on repeated errors."""
+
+from __future__ import annotations
+
+import gc
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final, Protocol
+
+from autorubric.errors import ArgumentError, AutorubricError, BudgetError, MissingDependencyError
+from autorubric.runs.config import EvalConfig
+from autorubric.runs.items import GradedItem, outcome_of
+from autorubric.support.concurrency import run_bounded
+
+if TYPE_CHECKING:
+    from autorubric.grading.base import Grader, GradingTask
+    from autorubric.llm.budget import SpendingLimit
+    from autorubric.scoring.events import Listener, VoteCast
+    from autorubric.scoring.votes import Votes
+
+
+GROUP = "autorubric.executors"
+"""The entry point group in which executors are found."""
+
+_DEFAULT_WINDOW = 64
+_FIRST_ITEMS = 2
+"""Maximum number of concurrent items until one was judged or `_FIRST_SECONDS` have passed."""
+_FIRST_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemWork:
+    """One item to grade.
+
+    Attributes:
+        position: Position of the item in the dataset, from 0.
+        task: The task to grade, with the item's id.
+        stored: Existing votes by criterion name, which are not requested again.
+    """
+
+    position: int
+    task: GradingTask
+    stored: Votes = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Interface for grading the items of one run."""
+
+    def graded(
+        self, work: Iterable[ItemWork], grader: Grader, listener: Listener
+    ) -> AsyncGenerator[GradedItem, None]:
+        """Yield the result of each item as it finishes.
+
+        Take an item from `work` only when it can be graded, since taken items stay in memory. Before yielding
+        an item, call `listener` in this event loop for each of its new votes, including the exchange with the
+        model; early calls limit the loss if the process dies. Do not report votes that are in `stored`. If
+        the budget left an item unfinished, report its votes but do not yield it. If grading raised an
+        `AutorubricError`, yield the item with that error. Any other exception is a bug: yield the other
+        finished items, then raise it. When the generator is closed, cancel and await the items in progress.
+
+        An executor must replace workers that die, and pass their items to another worker with the votes
+        reported so far added to `stored`.
+
+        Args:
+            work: The items to grade.
+            grader: The grader; when unpickled, it opens its own connections.
+            listener: Called with each vote.
+        """
+        ...
+
+
+def executor_of(config: EvalConfig) -> Executor:
+    """Return the executor that a config names.
+
+    Raises:
+        ArgumentError: If the executor is not installed or cannot be loaded.
+        MissingDependencyError: If the executor needs a package that is not installed.
+    """
+    if config.executor == "local":
+        return LocalExecutor(config)
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if config.executor not in found:
+        names = ", ".join(["local", *sorted(found)])
+        raise ArgumentError(
+            f"unknown executor {config.executor!r}; available: {names}. Other executors must be registered "
+            f"in the entry point group {GROUP!r}"
+        )
+    try:
+        make: Callable[[EvalConfig], Executor] = found[config.executor].load()
+    except MissingDependencyError:
+        raise
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(f"executor {config.executor!r} cannot be loaded: {error}") from error
+    return make(config)
+
+
+class LocalExecutor:
+    """Grades several items concurrently in this event loop.
+
+    Args:
+        config: Options of the run; `max_concurrent_items` limits the concurrency.
+    """
+
+    def __init__(self, config: EvalConfig) -> None:
+        self._limit = config.max_concurrent_items or _DEFAULT_WINDOW
+        self._has_limits = config.max_calls is not None or config.max_cost is not None
+
+    async def graded(
+        self, work: Iterable[ItemWork], grader: Grader, listener: Listener
+    ) -> AsyncGenerator[GradedItem, None]:
+        """Yield the result of each item; see `Executor`."""
+
+        admission = _admission(grader) if self._has_limits else None
+        opens_at = time.monotonic() + _FIRST_SECONDS
+        under_way = 0
+
+        async def one(item: ItemWork) -> GradedItem | None:
+            nonlocal opens_at, under_way
+            try:
+                done = await grade_item(item, grader, listener)
+                if done.votes_cast and done.error is None:
+                    opens_at = 0.0
+                return done
+            except BudgetError:
+                return None
+            finally:
+                under_way -= 1
+                if admission is not None:
+                    admission.end(item)
+
+        def may_begin(item: ItemWork) -> bool:
+            nonlocal under_way
+            # The first few calls reveal a wrong key or address.
+            if under_way >= _FIRST_ITEMS and time.monotonic() < opens_at:
+                return False
+            if admission is not None and not admission.may_begin(item):
+                return False
+            under_way += 1
+            return True
+
+        async with aclosing(run_bounded(work, one, limit=self._limit, may_begin=may_begin)) as finished:
+            async for done in finished:
+                if done is not None:
+                    yield done
+
+
+@dataclass(slots=True)
+class _Admission:
+    """Admits items in order, as long as the remaining budget suffices to finish all items in progress.
+
+    An item is assumed to need its planned calls, at the mean cost of the calls so far; if cost is limited,
+    the first item is therefore graded alone. An item that exceeds the remaining budget begins only when no
+    other item is in progress.
+
+    Attributes:
+        budget: The budget of the run.
+        grader: The grader.
+    """
+
+    budget: SpendingLimit
+    grader: Grader
+    _needs: dict[int, int] = field(default_factory=dict)
+    _has_finished: bool = False
+
+    def may_begin(self, work: ItemWork) -> bool:
+        """Return whether an item may begin now; if so, it is recorded as in progress."""
+        need = self._planned_calls(work)
+        if self._needs:
+            if self.budget.counts_cost and not self._has_finished:
+                return False
+            calls = need + sum(self._needs.values())
+            if not self.budget.has_room(calls, calls * self.budget.mean_cost):
+                return False
+        self._needs[work.position] = need
+        return True
+
+    def end(self, work: ItemWork) -> None:
+        """Release the calls reserved for an item that has ended."""
+        del self._needs[work.position]
+        self._has_finished = True
+
+    def _planned_calls(self, work: ItemWork) -> int:
+        # Imported late, since few runs have limits.
+        from autorubric.grading.grader import CriterionGrader
+
+        if not isinstance(self.grader, CriterionGrader):
+            return len(work.task.rubric)
+        try:
+            batches = self.grader.requests(work.task, stored=work.stored)
+        except AutorubricError:
+            # Grading the item fails with the same error and sends no request.
+            return 0
+        return sum(not batch[0].seat.is_offline for batch in batches)
+
+
+def _admission(grader: Grader) -> _Admission | None:
+    """Return the admission control for the run's budget; None if another process enforces the budget."""
+    # Imported late, since few runs have limits.
+    from autorubric.llm.budget import SpendingLimit, budget_in_force
+
+    budget = budget_in_force()
+    return _Admission(budget, grader) if isinstance(budget, SpendingLimit) else None
+
+
+async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:
+    """Grade one item and return the result; every executor calls this function.
+
+    Args:
+        work: The item.
+        grader: The grader.
+        listener: Called with each vote as it is cast.
+
+    Raises:
+        BudgetError: If the run's budget is exhausted.
+    """
+    heard = _Counted(listener)
+    clock = time.perf_counter()
+    try:
+        votes = await grader.judge(work.task, stored=work.stored, listener=heard)
+        outcome = outcome_of(grader.aggregate(work.task, votes))
+    except BudgetError:
+        raise
+    except AutorubricError as failure:
+        return GradedItem.of_error(
+            work.task,
+            work.position,
+            f"{type(failure).__name__}: {failure}",
+            votes_cast=heard.votes,
+            duration_seconds=time.perf_counter() - clock,
+        )
+    return GradedItem(
+        item_id=work.task.item_id,
+        position=work.position,
+        votes_cast=heard.votes,
+        duration_seconds=time.perf_counter() - clock,
+        **outcome,
+    )
+
+
+class _Counted:
+    """Counts votes and forwards them to another listener."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.votes = 0
+        self._listener = listener
+
+    def vote_cast(self, event: VoteCast) -> None:
+        """Count and forward a vote."""
+        self.votes += 1
+        self._listener.vote_cast(event)
+
+
+MOST: Final = 5
+"""Number of consecutive judgements of one judge with the same error that stops the run."""
+
+_PASSING: Final = ("ProviderConnectionError", "RateLimitError")
+"""Errors that may be temporary if the judge has answered before."""
+_EVERY_VOTE: Final = ("AuthenticationError", "ModelNotFoundError", *_PASSING)
+"""Errors that are independent of the item, so that each vote counts."""
+_EVERY_ITEM: Final = ("RequestRefusedError", "JudgeCodeError")
+"""Errors that an item may cause, so that all votes on one item count once."""
+_TOO_LONG: Final = "Retry-After asks to wait"
+"""Part of the error if a provider asks for a longer delay than the judge accepts."""
+_CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
+
+
+@dataclass(slots=True)
+class _ErrorStreak:
+    """The latest judgements of a judge.
+
+    Attributes:
+        error: The error that these judgements have in common, without parts that vary between requests.
+        count: Number of consecutive judgements with this error.
+        item_id: Id of the item of the latest judgement.
+        failed_at: Clock time of the latest failure, in seconds.
+        has_answered: Whether the judge has answered in this run.
+    """
+
+    error: str = ""
+    count: int = 0
+    item_id: str = ""
+    failed_at: float = 0.0
+    has_answered: bool = False
+
+
+@dataclass(slots=True)
+class RepeatedErrors:
+    """Counts the consecutive errors of each judge as the votes of a run arrive.
+
+    Once a judge has answered, a connection error may be temporary. It then counts only if its request began
+    after the previous failure, so that requests that failed at the same time count once.
+
+    Attributes:
+        stop: Called with the message when a judge has failed `MOST` times in a row with the same error.
+        clock: Function that returns a monotonic time in seconds.
+    """
+
+    stop: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _rows: dict[str, _ErrorStreak] = field(default_factory=dict)
+
+    def add(self, event: VoteCast) -> None:
+        """Process one vote."""
+        vote = event.vote
+        if vote.status == "not_asked" or (event.exchanged is not None and event.exchanged.cached):
+            return
+        row = self._rows.setdefault(vote.judge_id, _ErrorStreak())
+        text = vote.error or ""
+        kind = text.partition(":")[0] if vote.status == "failed" else ""
+        row.has_answered = row.has_answered or vote.status != "failed" or vote.unreadable
+        if kind == "RateLimitError" and _TOO_LONG not in text:
+            kind = ""
+        if kind not in _EVERY_VOTE and kind not in _EVERY_ITEM:
+            row.error, row.count = "", 0
+            return
+        same = _CHANGING.sub("#", text)
+        if same != row.error:
+            row.error, row.count = same, 0
+        elif self._is_counted(row, event, kind):
+            return
+        row.count += 1
+        row.item_id, row.failed_at = event.item_id, self.clock()
+        if row.count == MOST:
+            so_far = "the last" if row.has_answered else "all"
+            been = "" if row.has_answered else " so far"
+            judge = f"judge {vote.judge_id!r}"
+            self.stop(f"{so_far} {MOST} judgements of {judge}{been} failed with the same error: {text}")
+
+    def _is_counted(self, row: _ErrorStreak, event: VoteCast, kind: str) -> bool:
+        """Return whether the failure has the same cause as the previous one, and is already counted."""
+        if kind in _EVERY_ITEM:
+            return row.item_id == event.item_id
+        if kind not in _PASSING or not row.has_answered:
+            return False
+        return self.clock() - (event.vote.latency_seconds or 0.0) < row.failed_at
+
+
+_ALLOCATED: Final = 50_000
+"""Number of new objects that triggers a collection; Python's default is 700 or 2,000."""
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Make the garbage collector run less often within the block.
+
+    Hundreds of calls wait at a time, and their objects are not garbage. Scanning these and all other objects
+    of the process again and again takes a sixth of a run's CPU time on a fast server.
+    """
+    before = gc.get_threshold()
+    if not 0 < before[0] < _ALLOCATED:
+        # The collector is off, or another run or the program has already raised the threshold.
+        yield
+        return
+    gc.set_threshold(_ALLOCATED, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -1,0 +1,335 @@
+"""Results of items, computed on access from the stored votes that are still valid."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from autorubric.criteria.values import Submission, VerdictCounts
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ReplyError
+from autorubric.grading.base import GradingTask
+from autorubric.runs.differences import VoteDigests
+from autorubric.runs.index import RunIndex
+from autorubric.runs.items import GradedItem, ItemResult, ItemTally, Notices, outcome_of
+from autorubric.runs.lines import StoredItem
+from autorubric.scoring.votes import Votes
+
+if TYPE_CHECKING:
+    from autorubric.criteria.base import BaseCriterion
+    from autorubric.runs.differences import ItemDigests
+    from autorubric.runs.lines import StoredVote
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+    from autorubric.scoring.votes import JudgeVote
+    from autorubric.support.objects import Json
+
+
+def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
+    """Return the grading task of one item of a dataset."""
+    return GradingTask(
+        submission=Submission.parse(dataset.items[position].submission),
+        rubric=dataset.get_item_rubric(position),
+        query=dataset.get_item_prompt(position),
+        reference_submission=dataset.get_item_reference_submission(position),
+        item_id=dataset.item_id(position),
+    )
+
+
+class StandingVotes:
+    """Selects the votes of a run that are still valid.
+
+    Args:
+        dataset: The dataset to grade.
+        manifest: The run's manifest.
+    """
+
+    def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
+        asking: Mapping[str, Any] = manifest.get("asking") or {}
+        deciding: Mapping[str, Any] = manifest.get("deciding") or {}
+        self._dataset = dataset
+        self._digests = VoteDigests(dataset.rubric, asking)
+        self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
+        self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
+        self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
+
+    def digests(self, position: int) -> ItemDigests:
+        """Return the digests of the dependencies of votes on an item."""
+        rubric = self._dataset.get_item_rubric(position)
+        return self._digests.item(self._dataset.item_fingerprint(position), rubric)
+
+    def of(
+        self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
+    ) -> dict[str, list[JudgeVote]]:
+        """Return the votes on an item whose dependencies have not changed, by criterion.
+
+        Only judges and samples that are still requested count; of several votes with the same key, the last
+        is returned. A vote whose answer its criterion does not allow is skipped with a notice in `notices`.
+        """
+        if not stored:
+            return {name: [] for name in task.rubric.names}
+        digests = self.digests(position)
+        latest = {
+            one.key: one
+            for one in stored
+            if one.vote.sample < self._samples.get(one.vote.judge_id, 1)
+            and digests.fits(one.criterion, one.vote.judge_id, one.digest)
+        }
+        found: dict[str, list[JudgeVote]] = {name: [] for name in task.rubric.names}
+        for one in latest.values():
+            criterion = task.rubric.by_name(one.criterion).facing(task.submission)
+            try:
+                found[one.criterion].append(self._as_of_now(criterion, one.vote))
+            except ReplyError as error:
+                kind = "damaged votes were skipped"
+                notices.add(kind, f"a damaged vote on item {one.item_id} was skipped: {error}")
+        declared = tuple(task.submission.candidates)
+        return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
+
+    def _as_of_now(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
+        """Return a vote with the judge's current weight and the current values of the options."""
+        answer = criterion.parse_truth(vote.answer)
+        value = None if answer is None else answer.value
+        weight = self._weights.get(vote.judge_id, vote.weight)
+        if weight == vote.weight and value == vote.value:
+            return vote
+        return replace(vote, weight=weight, value=value)
+
+    def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
+        """Return the votes sorted by judge, sample and displayed order."""
+
+        def key(vote: JudgeVote) -> tuple[int, int, bool]:
+            swapped = vote.order is not None and tuple(vote.order) != declared
+            return (self._panel.get(vote.judge_id, len(self._panel)), vote.sample, swapped)
+
+        return sorted(votes, key=key)
+
+
+def answered(
+    votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
+) -> dict[str, list[JudgeVote]]:
+    """Return the votes that need not be requested again, without those that received no reply.
+
+    Args:
+        votes: The votes.
+        unreadable: Whether to keep votes whose replies could not be read.
+    """
+    return {
+        name: [vote for vote in cast if vote.status != "failed" or (unreadable and vote.unreadable)]
+        for name, cast in votes.items()
+    }
+
+
+ViewedT = TypeVar("ViewedT", covariant=True)
+
+Build = Callable[[GradingTask, Votes, StoredItem], "EnsembleEvaluationReport"]
+"""A function that builds a report from a task, its votes and the item's line."""
+
+
+class View(Sequence[ViewedT], Generic[ViewedT]):
+    """A sequence that creates its elements on access and does not store them; a copy or pickle is a list.
+
+    Args:
+        length: Number of elements.
+        make: Function that creates the element at an index.
+    """
+
+    def __init__(self, length: int, make: Callable[[int], ViewedT]) -> None:
+        self._length = length
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, place: int) -> ViewedT: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ViewedT]: ...
+
+    def __getitem__(self, place: int | slice) -> ViewedT | Sequence[ViewedT]:
+        at = range(self._length)[place]
+        return self._make(at) if isinstance(at, int) else [self._make(each) for each in at]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | View):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return list, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"<{self._length} elements, read on access>"
+
+
+class StoredResults(View[ItemResult]):
+    """A sequence with one result per item, in dataset order, read from the run folder on access.
+
+    Args:
+        index: Offsets of lines and votes.
+        dataset: The graded dataset.
+        standing: Selects the votes that are still valid.
+        build: Function that builds a report from votes.
+        unfinished: Whether to include results of unfinished items, based on their stored votes.
+        is_penalised: Whether scores include a length penalty, which is stored only for finished items.
+
+    Attributes:
+        notices: Notices about skipped votes.
+    """
+
+    def __init__(
+        self,
+        index: RunIndex,
+        dataset: RubricDataset,
+        standing: StandingVotes,
+        build: Build,
+        *,
+        unfinished: bool,
+        is_penalised: bool = False,
+    ) -> None:
+        self.notices = Notices()
+        self._index = index
+        self._dataset = dataset
+        self._standing = standing
+        self._build = build
+        # Computed lines of items that have no line in the folder, or no valid one.
+        self._made: dict[int, StoredItem] = {}
+        self._is_penalised = is_penalised
+        if unfinished:
+            self._make_lines()
+        n_items = len(index.current)
+        complete = index.current.count(1) == n_items
+        self._positions: Sequence[int] = (
+            range(n_items)
+            if complete
+            else array("q", (at for at in range(n_items) if index.current[at] or at in self._made))
+        )
+        super().__init__(len(self._positions), self._at)
+
+    # Copies and pickles remain views of the folder.
+    __reduce__ = object.__reduce__
+
+    def _at(self, place: int) -> ItemResult:
+        return self._result(self._positions[place])
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """Position in the dataset of each result."""
+        return self._positions
+
+    def lines(self) -> Iterator[StoredItem]:
+        """Yield the stored figures of each item, without its votes, in the order in which items finished."""
+        yield from self._index.current_lines()
+        yield from self._made.values()
+
+    @cached_property
+    def tally(self) -> ItemTally:
+        """Sums over all items."""
+        if self._index.tally is not None and not self._made:
+            return self._index.tally
+        tally = ItemTally()
+        for line in self.lines():
+            tally.add(line.fields())
+        return tally
+
+    @property
+    def verdicts(self) -> VerdictCounts:
+        """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
+        return self._counted.verdicts
+
+    @property
+    def partly_scored(self) -> int:
+        """Number of items that have a score although one of their verdicts was lost."""
+        return self._counted.partly_scored
+
+    @cached_property
+    def _counted(self) -> ItemTally:
+        """The sums, with missing verdict counts computed from the stored votes."""
+        if not self.tally.uncounted:
+            return self.tally
+        tally = ItemTally()
+        for line in self.lines():
+            tally.add({**line.fields(), "verdicts": line.verdicts or self._counts_of(line)})
+        return tally
+
+    def _counts_of(self, line: StoredItem) -> VerdictCounts:
+        if not line.raised:
+            return self._report(line.position, line, Notices())[0].verdicts
+        task = grading_task(self._dataset, line.position)
+        return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
+
+    def messages(self) -> list[str]:
+        """Return notices about lost and assumed verdicts without reading any votes."""
+        tally = self.tally
+        if not tally.uncounted:
+            return tally.verdicts.messages()
+        # Other notices cover items that are not finished or whose lines are damaged.
+        lines = self._index.current_lines()
+        n_items = sum(line.lost or line.raised or line.partial is not None for line in lines)
+        return [f"verdicts were lost or assumed on {n_items} items"] if n_items else []
+
+    def scores(self) -> list[float | None]:
+        """Return the score of each item, in the dataset's order."""
+        found: list[float | None] = [None] * len(self._index.current)
+        for line in self.lines():
+            found[line.position] = line.score
+        return [found[position] for position in self._positions]
+
+    def where(self, wanted: Callable[[StoredItem], bool]) -> View[ItemResult]:
+        """Return the results of the items for whose stored line `wanted` is true."""
+        places = array("q", sorted(line.position for line in self.lines() if wanted(line)))
+        return View(len(places), lambda place: self._result(places[place]))
+
+    def _result(self, position: int) -> ItemResult:
+        line = self._made.get(position) or self._index.line(position)
+        assert line is not None
+        return ItemResult(
+            item_idx=position,
+            item=self._dataset.items[position],
+            report=None if line.raised else self._report(position, line, Notices())[0],
+            duration_seconds=line.duration_seconds,
+            error=line.error,
+        )
+
+    def _report(
+        self, position: int, line: StoredItem, notices: Notices
+    ) -> tuple[EnsembleEvaluationReport, bool]:
+        """Return the report on an item and whether the item has votes."""
+        task = grading_task(self._dataset, position)
+        offsets = self._index.offsets(position, line.item_id, line)
+        stored = [vote for _, vote in self._index.votes(line.item_id, offsets)]
+        votes = self._standing.of(position, task, stored, notices)
+        return self._build(task, votes, line), any(votes.values())
+
+    def _make_lines(self) -> None:
+        """Compute the results of items without a valid line."""
+        current, unclaimed = self._index.current, self._index.unclaimed
+        if current.count(1) == len(current):
+            return
+        for position, item_id in enumerate(self._dataset.item_ids()):
+            if position in self._index.affected:
+                why = self._index.affected[position]
+                self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
+                continue
+            if current[position] or (self._index.lines[position] < 0 and item_id not in unclaimed):
+                continue
+            stored = self._index.line(position)
+            if stored is None and self._is_penalised:
+                why = "the item is unfinished, so its length penalty is unknown; resume the run"
+                self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
+                continue
+            line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
+            report, voted = self._report(position, line, self.notices)
+            if stored is None and any(not one.votes and one.criterion.check is None for one in report.report):
+                # The run stopped within the item, and a score of some criteria would look like its score.
+                continue
+            if line.raised or not (voted or stored):
+                if stored:
+                    self._made[position] = line
+                continue
+            self._made[position] = replace(line, **outcome_of(report))

@@ -1,0 +1,352 @@
+"""Results of grading single items, durations, and notices about a run."""
+
+from __future__ import annotations
+
+import warnings
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from math import fsum
+from typing import TYPE_CHECKING, Any, Final
+
+from autorubric.criteria.values import VerdictCounts
+from autorubric.errors import TokenUsage
+from autorubric.runs.log import DATASET, ITEMS, PROMPTS, VOTES
+from autorubric.support.objects import fast_init
+
+if TYPE_CHECKING:
+    from autorubric.datasets.item import DataItem
+    from autorubric.grading.base import GradingTask
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+
+
+_CHUNK: Final = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemResult:
+    """The result of grading one item of a dataset.
+
+    Attributes:
+        item_idx: Position of the item in the dataset, from 0.
+        item: The item.
+        report: The report; None if grading raised an exception.
+        duration_seconds: Grading time in seconds.
+        error: Reason for a missing score; None if there is a score.
+    """
+
+    item_idx: int
+    item: DataItem
+    report: EnsembleEvaluationReport | None
+    duration_seconds: float
+    error: str | None = None
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedItem:
+    """The result of grading one item, without its votes and report.
+
+    Attributes:
+        item_id: Id of the item.
+        position: Position of the item in the dataset, from 0.
+        score: Score of the item; None if it could not be scored.
+        error: Reason for a missing score; None if there is a score.
+        raised: Whether grading raised an exception; if so, there is no report.
+        partial: What could not be judged, for an item that has a score; None if everything was judged.
+        lost: Whether any vote received no reply and is therefore worth requesting again.
+        votes_cast: Number of votes cast in this run, excluding stored votes.
+        duration_seconds: Grading time in seconds.
+        length_penalty: Points subtracted for length.
+        tokens: Tokens used by the item's votes; None if they were not counted.
+        cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
+        calls_saved: Number of votes not requested because they could no longer change the result.
+        verdicts: Counts of the item's verdicts by outcome; None if an older version did not count them.
+    """
+
+    item_id: str
+    position: int
+    score: float | None = None
+    error: str | None = None
+    raised: bool = False
+    partial: str | None = None
+    lost: bool = False
+    votes_cast: int = 0
+    duration_seconds: float = 0.0
+    length_penalty: float = 0.0
+    tokens: TokenUsage | None = None
+    cost: float | None = None
+    calls_saved: int = 0
+    verdicts: VerdictCounts | None = None
+
+    @classmethod
+    def of_error(
+        cls,
+        task: GradingTask,
+        position: int,
+        error: str,
+        *,
+        votes_cast: int = 0,
+        duration_seconds: float = 0.0,
+    ) -> GradedItem:
+        """Return the result for an item whose grading failed; one verdict per criterion counts as lost."""
+        n_criteria = len(task.rubric.names)
+        return cls(
+            item_id=task.item_id,
+            position=position,
+            error=error,
+            raised=True,
+            votes_cast=votes_cast,
+            duration_seconds=duration_seconds,
+            verdicts=VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=error),
+        )
+
+    @property
+    def partly_scored(self) -> bool:
+        """Whether the item has a score although at least one of its verdicts was lost."""
+        return is_partly_scored(self.score, self.verdicts, self.partial)
+
+
+def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
+    """Return whether an item has a score although at least one of its verdicts was lost.
+
+    `partial`, the description of what could not be judged, is used if the verdicts were not counted.
+    """
+    return score is not None and (verdicts.lost > 0 if verdicts is not None else partial is not None)
+
+
+@dataclass(kw_only=True)
+class ItemTally:
+    """Sums over the items of a run.
+
+    Attributes:
+        scores: Sum of the scores.
+        scored: Number of items with a score.
+        failed: Number of items without a score.
+        partly_scored: Number of items that have a score although one of their verdicts was lost.
+        tokens: Tokens used; None if no tokens were counted.
+        cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
+        calls_saved: Number of votes not requested because they could no longer change the result.
+        durations: Duration of each item in seconds.
+        verdicts: Counts of verdicts by outcome, over the items with such counts.
+        uncounted: Number of items without verdict counts, written by earlier versions.
+    """
+
+    scores: float = 0.0
+    scored: int = 0
+    failed: int = 0
+    partly_scored: int = 0
+    tokens: TokenUsage | None = None
+    cost: float | None = None
+    calls_saved: int = 0
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
+    uncounted: int = 0
+    durations: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        """Add an item, passed as a mapping of the fields of a `GradedItem`."""
+        score, tokens, cost = item["score"], item["tokens"], item["cost"]
+        if score is not None:
+            self.scores += score
+            self.scored += 1
+        self.failed += item["error"] is not None
+        if tokens is not None:
+            self.tokens = tokens if self.tokens is None else self.tokens + tokens
+        if cost is not None:
+            self.cost = cost + (self.cost or 0.0)
+        self.calls_saved += item["calls_saved"]
+        self.durations.append(item["duration_seconds"])
+        counts = item["verdicts"]
+        if counts is None:
+            self.uncounted += 1
+        else:
+            self.verdicts = self.verdicts + counts
+        self.partly_scored += is_partly_scored(score, counts, item["partial"])
+
+    @property
+    def mean_score(self) -> float | None:
+        """Mean of the scores; None if no item has a score."""
+        return self.scores / self.scored if self.scored else None
+
+
+def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
+    """Return the fields of a `GradedItem` that are derived from its report."""
+    votes = [vote for criterion in report.report for vote in criterion.votes]
+    return {
+        "score": report.score,
+        "error": report.error if report.score is None else None,
+        "partial": report.error if report.score is not None else None,
+        "lost": any(vote.without_reply for vote in votes),
+        "length_penalty": report.length_penalty,
+        "tokens": report.token_usage,
+        "cost": report.completion_cost,
+        "calls_saved": report.calls_saved,
+        "verdicts": report.verdicts,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalTimingStats:
+    """Durations of a run and its items, in seconds; item statistics are None if there are no items.
+
+    Attributes:
+        total_duration_seconds: Duration of the run, from start to end.
+        mean_item_duration_seconds: Mean duration of an item.
+        min_item_duration_seconds: Shortest duration of an item.
+        max_item_duration_seconds: Longest duration of an item.
+        p50_item_duration_seconds: Median duration of an item.
+        p95_item_duration_seconds: 95th percentile of the item durations.
+        items_per_second: Number of items divided by the total duration; None if the duration is 0.
+    """
+
+    total_duration_seconds: float
+    mean_item_duration_seconds: float | None
+    min_item_duration_seconds: float | None
+    max_item_duration_seconds: float | None
+    p50_item_duration_seconds: float | None
+    p95_item_duration_seconds: float | None
+    items_per_second: float | None
+
+    @classmethod
+    def of(cls, durations: Sequence[float], total: float) -> EvalTimingStats:
+        """Compute the statistics from the durations of the items and of the run, in seconds."""
+        p50, p95 = _percentiles(durations, (50, 95)) if durations else (None, None)
+        return cls(
+            total_duration_seconds=total,
+            mean_item_duration_seconds=fsum(durations) / len(durations) if durations else None,
+            min_item_duration_seconds=min(durations, default=None),
+            max_item_duration_seconds=max(durations, default=None),
+            p50_item_duration_seconds=p50,
+            p95_item_duration_seconds=p95,
+            items_per_second=len(durations) / total if total > 0 else None,
+        )
+
+
+def _percentiles(values: Sequence[float], percents: Sequence[int]) -> list[float]:
+    """Return interpolated percentiles, sorting the values in chunks to save memory."""
+    last = len(values) - 1
+    chunks = [array("d", sorted(values[start : start + _CHUNK])) for start in range(0, len(values), _CHUNK)]
+    wanted = [divmod(percent * last, 100) for percent in percents]
+    places = {min(place + step, last) for place, _ in wanted for step in (0, 1)}
+    found = {place: value for place, value in enumerate(merge(*chunks)) if place in places}
+    return [
+        (found[place] * (100 - over) + found[min(place + 1, last)] * over) / 100 for place, over in wanted
+    ]
+
+
+FEW = 5
+"""Maximum number of notices of one kind that are listed individually."""
+
+
+class Notices:
+    """A list of notices; of each kind, only the first few are listed and the others are counted."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, list[str]] = {}
+        self._more: dict[str, int] = {}
+
+    def append(self, told: str) -> None:
+        """Add a notice that has no further notices of its kind."""
+        self._first[told] = [told]
+
+    def add(self, kind: str, told: str) -> None:
+        """Add a notice of a kind that may be frequent.
+
+        Args:
+            kind: The kind, worded to follow "12 more", the number of notices that are not listed.
+            told: The text of the notice.
+        """
+        first = self._first.setdefault(kind, [])
+        if len(first) < FEW:
+            first.append(told)
+        else:
+            self.add_more(kind, 1)
+
+    def add_more(self, kind: str, count: int) -> None:
+        """Count further notices of a kind without listing them."""
+        self._more[kind] = self._more.get(kind, 0) + count
+
+    def __iter__(self) -> Iterator[str]:
+        for kind, first in self._first.items():
+            yield from first
+            if kind in self._more:
+                yield f"{self._more[kind]:,} more {kind}"
+
+
+_REPAIR = {
+    VOTES: "requests only the lost votes again",
+    ITEMS: "recomputes the scores from the stored votes",
+    DATASET: "with the same dataset restores the file without requesting any vote again",
+}
+_RESTORE = {
+    VOTES: "restores the file",
+    ITEMS: "restores the file",
+    DATASET: "with the same dataset restores the file",
+    PROMPTS: "cannot restore the lost requests and replies",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Damage to one file of a run folder.
+
+    Attributes:
+        file: Name of the file.
+        what: Description of the damage.
+        n_items: Number of items that count as not scored.
+        is_unlocated: Whether the damaged lines are unknown, because an older version wrote no checksums.
+    """
+
+    file: str
+    what: str
+    n_items: int
+    is_unlocated: bool = False
+
+    def when_opened(self) -> str:
+        """Return the notice for a run that was opened for reading."""
+        told = f"{self.file} is damaged: {self.what}."
+        if not self.n_items:
+            return f"{told} No score is affected; resuming the run {_RESTORE[self.file]}"
+        repair = "scores the votes in their current state" if self.is_unlocated else _REPAIR[self.file]
+        return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
+
+    def when_resumed(self) -> str:
+        """Return the notice for a resumed run."""
+        told = f"{self.file} was damaged: {self.what}."
+        if not self.n_items:
+            return f"{told} No score is affected"
+        items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
+        return f"{told} {items} counted as not scored before the run was resumed"
+
+    def doubt(self) -> str:
+        """Return the lasting notice for a run whose damaged lines are unknown."""
+        return (
+            f"{self.file} did not match its checksum when the run was resumed, and it is unknown which lines "
+            "differ, so scores may be wrong. To be certain, run again under another name"
+        )
+
+
+def warn_of_damage(notices: Iterable[str]) -> None:
+    """Emit each notice as a warning, so that damage is visible even if the result is not printed."""
+    for notice in notices:
+        warnings.warn(notice, RuntimeWarning, stacklevel=4)
+
+
+def affected_by(file: str) -> str:
+    """Return the error of an item that has no score because a file is damaged."""
+    return f"{file} is damaged, so this item counts as not scored; resume the run to repair the file"
+
+
+def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
+    """Return a description of the damaged lines of a file."""
+    told = [
+        f"{count:,} {'line is' if count == 1 else 'lines are'} {what}"
+        for count, what in ((lost, "damaged or missing"), (repeated, "repeated"), (moved, "out of order"))
+        if count
+    ]
+    return ", ".join(told) or "lines are missing"
+
+
+def _counted(n_items: int) -> str:
+    return f"{n_items:,} {'item counts' if n_items == 1 else 'items count'} as"

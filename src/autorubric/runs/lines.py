@@ -1,0 +1,356 @@
+"""The lines of a run folder (votes, finished items), and the requests and replies of a vote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer, SchemaValidator, ValidationError
+from pydantic_core.core_schema import (
+    TypedDictField,
+    any_schema,
+    bool_schema,
+    dataclass_args_schema,
+    dataclass_field,
+    dataclass_schema,
+    float_schema,
+    int_schema,
+    list_schema,
+    literal_schema,
+    nullable_schema,
+    str_schema,
+    typed_dict_field,
+    typed_dict_schema,
+    with_default_schema,
+)
+
+from autorubric.criteria.values import VerdictCounts
+from autorubric.errors import TokenUsage
+from autorubric.runs.items import GradedItem, warn_of_damage
+from autorubric.runs.log import PROMPTS, is_intact, log_lines, read_manifest, written_at, written_by
+from autorubric.scoring.events import Exchanged
+from autorubric.support.json_text import compact_json, read_compact
+from autorubric.support.objects import Json, fast_init
+
+if TYPE_CHECKING:
+    from autorubric.scoring.votes import JudgeVote
+
+
+# The beginning of a vote's line, which is enough to find its item.
+_WHOSE: Final = re.compile(rb'\{"item":("(?:[^"\\]|\\.)*")')
+
+ItemFields = dict[str, Any]
+"""The fields of a `StoredItem` by name, which are faster to create than an object for each line."""
+
+
+class StoredVote(NamedTuple):
+    """A vote stored in a run folder.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        digest: Digest of the dependencies of the vote.
+        vote: The vote.
+    """
+
+    item_id: str
+    criterion: str
+    digest: str
+    vote: JudgeVote
+
+    @property
+    def key(self) -> tuple[str, str, str, int, tuple[str, ...]]:
+        """Item, criterion, judge, sample and, for comparisons, the order of the candidates."""
+        vote = self.vote
+        return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredItem(GradedItem):
+    """The result of a finished item as stored in a run folder.
+
+    Attributes:
+        basis: Digest of the judges, the shared rubric and the policies, on which the figures depend.
+        dataset: Digest of the dataset.
+        fingerprint: Digest of the parts of the item on which the figures depend.
+        votes: Offsets of the item's votes in `votes.jsonl`.
+    """
+
+    basis: str = ""
+    dataset: str = ""
+    fingerprint: str = ""
+    votes: tuple[int, ...] = ()
+
+    def fields(self) -> ItemFields:
+        """Return the fields by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class Seal(NamedTuple):
+    """The state of the folder when a line of `items.jsonl` was written, used to verify offsets.
+
+    Attributes:
+        number: Number of preceding lines of items.
+        votes_size: Size of `votes.jsonl` in bytes.
+        votes_crc: CRC-32 of `votes.jsonl`.
+        votes_open: Offset after which there may be votes on unfinished items.
+    """
+
+    number: int
+    votes_size: int
+    votes_crc: int
+    votes_open: int
+
+
+def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
+    """Return the validated fields of the item in a line of `items.jsonl`, and the line's seal.
+
+    Raises:
+        ValueError: If the line is not a valid item.
+    """
+    item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
+    item.pop("at", None)
+    item.pop("crc", None)
+    seal = Seal._make(item.pop("seal"))
+    item["votes"] = tuple(item["votes"])
+    if item["tokens"] is not None:
+        item["tokens"] = TokenUsage(**item["tokens"])
+    if item["verdicts"] is not None:
+        item["verdicts"] = VerdictCounts(**item["verdicts"])
+    return item, seal
+
+
+def parse_vote(raw: bytes) -> StoredVote:
+    """Return the vote in a line of `votes.jsonl`.
+
+    Raises:
+        ValueError: If the line is not a valid vote.
+    """
+    lines = _votes()
+    line = _read(lines.reader, raw)
+    return StoredVote(
+        item_id=line["item"],
+        criterion=line["criterion"],
+        digest=line["digest"],
+        vote=lines.kind.from_dict(line["vote"]),
+    )
+
+
+def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
+    """Return the id of the item that a line of `votes.jsonl` is about; None if the line is not a vote.
+
+    Args:
+        raw: The line.
+        is_intact: Whether the line is known to be intact, so that only its beginning needs to be read.
+    """
+    whose = _WHOSE.match(raw) if is_intact else None
+    try:
+        item_id: str = json.loads(whose[1]) if whose else parse_vote(raw).item_id
+    except ValueError:
+        return None
+    return item_id
+
+
+def line_of_vote(stored: StoredVote) -> bytes:
+    """Return a vote as a line of `votes.jsonl`, without the line's seal and without default values."""
+    line = {
+        "item": stored.item_id,
+        "criterion": stored.criterion,
+        "digest": stored.digest,
+        "vote": stored.vote,
+    }
+    return _written(_votes().writer, line)
+
+
+def line_of_item(item: StoredItem, seal: Seal) -> bytes:
+    """Return an item as a line of `items.jsonl`, without offset and checksum and without default values."""
+    return b'%b,"seal":[%d,%d,%d,%d]}' % (_written(_item_writer(), item)[:-1], *seal)
+
+
+@cache
+def _item_writer() -> SchemaSerializer:
+    return SchemaSerializer(_instance_of(StoredItem), _WRITING)
+
+
+def _written(writer: SchemaSerializer, content: Any) -> bytes:
+    try:
+        return writer.to_json(content, exclude_defaults=True, warnings=False)
+    except ValueError:
+        # Lone surrogates cannot be encoded in UTF-8.
+        return compact_json(writer.to_python(content, mode="json", exclude_defaults=True, warnings=False))
+
+
+class _VoteLines(NamedTuple):
+    """The reader and writer of lines of votes."""
+
+    kind: type[JudgeVote]
+    reader: SchemaValidator
+    writer: SchemaSerializer
+
+
+@cache
+def _votes() -> _VoteLines:
+    """Create the reader and writer of votes on first use, since opening a run does not read votes."""
+    from autorubric.scoring.votes import JudgeVote
+
+    key = {"item": _TEXT, "criterion": _TEXT, "digest": _TEXT}
+    read, written = typed_dict_field(_schema_of(JudgeVote)), typed_dict_field(_instance_of(JudgeVote))
+    return _VoteLines(
+        kind=JudgeVote,
+        reader=SchemaValidator(_mapping(**key, vote=read, **_SEALED)),
+        writer=SchemaSerializer(typed_dict_schema({**key, "vote": written}), _WRITING),
+    )
+
+
+def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
+    """Return the validated content of a line."""
+    found: dict[str, Any]
+    try:
+        found = lines.validate_json(raw)
+    except ValidationError:
+        found = lines.validate_python(_parsed(raw))
+    return found
+
+
+def _parsed(raw: bytes) -> Json:
+    """Return the content of a line, using Python's JSON parser, which accepts lone surrogates."""
+    try:
+        return json.loads(raw.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("the line is nested too deeply") from None
+
+
+def _schema_of(hint: Any) -> CoreSchema:
+    """Return the validation schema of a type; integers are bounded so that offsets stay valid."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (alone,) = (one for one in arguments if one is not NoneType)
+        return nullable_schema(_schema_of(alone))
+    if origin is Literal:
+        return literal_schema(list(arguments))
+    if origin is tuple:
+        return list_schema(_schema_of(arguments[0]))
+    if is_dataclass(hint):
+        return _mapping(**_fields_of(hint))
+    if hint is Any:
+        return any_schema()
+    return str_schema() if issubclass(hint, str) else _PLAIN[hint]
+
+
+def _fields_of(kind: Any) -> dict[str, TypedDictField]:
+    """Return the fields of a dataclass; fields with defaults are optional."""
+    hints = get_type_hints(kind)
+    return {
+        one.name: typed_dict_field(_schema_of(hints[one.name]), required=one.default is MISSING)
+        for one in fields(kind)
+    }
+
+
+def _instance_of(kind: Any) -> CoreSchema:
+    """Return the schema of a dataclass instance, with defaults, so that they can be omitted when writing."""
+    hints, held = get_type_hints(kind), []
+    for one in fields(kind):
+        within = [each for each in get_args(hints[one.name]) if is_dataclass(each)]
+        schema = nullable_schema(_instance_of(within[0])) if within else _schema_of(hints[one.name])
+        if one.default is not MISSING:
+            schema = with_default_schema(schema, default=one.default)
+        held.append(dataclass_field(one.name, schema))
+    names = [one.name for one in fields(kind)]
+    return dataclass_schema(kind, dataclass_args_schema(kind.__name__, held), names, slots=True)
+
+
+def _mapping(**held: TypedDictField) -> CoreSchema:
+    config = CoreConfig(strict=True, extra_fields_behavior="forbid")
+    return typed_dict_schema(held, config=config)
+
+
+_COUNT: Final = int_schema(ge=0, le=2**62)
+_PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf_nan=False)}
+# A judge's answer may contain NaN or infinity, which must be kept and not become null.
+_WRITING: Final = CoreConfig(ser_json_inf_nan="constants")
+_TEXT: Final = typed_dict_field(str_schema())
+# Fields that the log adds to a line; older lines have neither.
+_SEALED: Final = {
+    "at": typed_dict_field(_COUNT, required=False),
+    "crc": typed_dict_field(str_schema(), required=False),
+}
+_ITEM_LINES: Final = SchemaValidator(
+    _mapping(
+        **_fields_of(StoredItem),
+        seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)),
+        **_SEALED,
+    )
+)
+_ITEM_DEFAULTS: Final = {one.name: one.default for one in fields(StoredItem) if one.default is not MISSING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredExchange:
+    """The exchange with a model that led to a vote.
+
+    Attributes:
+        criterion: Name of the criterion.
+        judge_id: Id of the judge.
+        sample: Index of the sample, from 0.
+        order: Names of the candidates in the order shown; None if the criterion is not a comparison.
+        exchanged: The request and the reply.
+    """
+
+    criterion: str
+    judge_id: str
+    sample: int
+    order: tuple[str, ...] | None
+    exchanged: Exchanged
+
+
+def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
+    """Return the stored exchanges for an item's votes, in order of arrival.
+
+    Each line of the file is compared with its checksum, and damaged or moved lines cause a warning.
+
+    Raises:
+        OSError: If the file cannot be read.
+        RunFormatError: If the folder is not a run folder, or is damaged.
+    """
+    written = written_by(read_manifest(path))
+    unsealed = written.unsealed.get(PROMPTS, 0)
+    found: dict[int, StoredExchange] = {}
+    # Most lines are about other items, and parsing them would take long.
+    begins, damaged = b'{"item":' + compact_json(item_id), 0
+    for _, offset, raw in log_lines(path / PROMPTS, 0):
+        at: int | None = offset
+        if offset >= unsealed and not is_intact(raw, offset, written.mark):
+            at = written_at(raw, written.mark)
+            damaged += raw.endswith(b"\n")
+        if at is None or not raw.startswith(begins):
+            continue
+        try:
+            found.setdefault(at, _exchange(read_compact(raw)))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            damaged += 1
+    if damaged:
+        warn_of_damage([f"{PROMPTS} has {damaged:,} damaged or moved lines"])
+    return [found[at] for at in sorted(found)]
+
+
+def _exchange(line: Mapping[str, Any]) -> StoredExchange:
+    order = line.get("order")
+    return StoredExchange(
+        criterion=line["criterion"],
+        judge_id=line["judge_id"],
+        sample=line["sample"],
+        order=None if order is None else tuple(order),
+        exchanged=Exchanged(
+            messages=tuple((one["role"], one["content"]) for one in line.get("messages", ())),
+            replies=tuple(line.get("replies", ())),
+            dropped_params=tuple(line.get("dropped_params", ())),
+            shared_with=line.get("shared_with"),
+        ),
+    )

@@ -1,0 +1,375 @@
+"""Merging runs: checking that they are compatible, and combining their items and votes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.datasets.stream import line_of
+from autorubric.errors import ArgumentError, RunError, RunFormatError, RunMismatchError
+from autorubric.grading.base import GraderDescription
+from autorubric.runs.config import EvalConfig, Shard
+from autorubric.runs.dataset_copy import stored_dataset
+from autorubric.runs.differences import asking_differences, content_fingerprint, deciding_differences
+from autorubric.runs.index import RunIndex
+from autorubric.runs.item_results import StandingVotes
+from autorubric.runs.items import FEW, Notices
+from autorubric.runs.lines import StoredVote
+from autorubric.runs.log import PROMPTS, body_of, log_lines, new_mark, read_manifest, written_by
+from autorubric.runs.open import plain_name
+from autorubric.runs.reopen import read_index, stand_of
+from autorubric.runs.result import EvalResult
+from autorubric.runs.runner import EvalRunner
+from autorubric.runs.store import RunStore
+from autorubric.support.json_text import read_compact
+
+if TYPE_CHECKING:
+    from autorubric.grading.base import Grader
+
+
+_MOST_TOLD = 12
+_OWN = frozenset({"format", "shard", "missing", "sizes", "unsealed"})
+"""Manifest entries that describe a single run only."""
+
+
+class _Place(NamedTuple):
+    """The location of an item: the index of its run, and its position in that run's dataset."""
+
+    run: int
+    position: int
+
+
+class _MergeOrder(NamedTuple):
+    """The locations of the items of the merged dataset.
+
+    Attributes:
+        places: The first location of each item, in order.
+        again: Further locations of items that are in several runs, by id.
+        first: The first location of each item, by id.
+    """
+
+    places: list[_Place]
+    again: dict[str, list[_Place]]
+    first: dict[str, _Place]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunPart:
+    """One of the runs to merge."""
+
+    path: Path
+    manifest: dict[str, Any]
+    dataset: RubricDataset
+    index: RunIndex
+    standing: StandingVotes
+
+    @classmethod
+    def read(cls, path: Path) -> _RunPart:
+        manifest: dict[str, Any] = read_manifest(path)
+        stored = stored_dataset(path, manifest)
+        dataset, manifest["dataset"] = stored.dataset, dict(stored.entry)
+        index = read_index(path, stored, stand_of(manifest, dataset), written_by(manifest))
+        if index.damages:
+            told = "; ".join(one.when_opened() for one in index.damages)
+            raise RunFormatError(f"{path} cannot be merged until it is repaired: {told}")
+        return cls(
+            path=path,
+            manifest=manifest,
+            dataset=dataset,
+            index=index,
+            standing=StandingVotes(dataset, manifest),
+        )
+
+    @property
+    def shard(self) -> Shard | None:
+        """The shard that the run graded; None if the run is not a shard."""
+        found = self.manifest.get("shard")
+        return Shard(*found) if found else None
+
+    def votes(self, position: int) -> list[StoredVote]:
+        """Return the valid votes on an item; of several votes with the same key, only the last."""
+        line = self.index.line(position)
+        item_id = self.dataset.item_id(position)
+        digests = self.standing.digests(position)
+        stored = self.index.votes(item_id, self.index.offsets(position, item_id, line))
+        fitting = (one for _, one in stored if digests.fits(one.criterion, one.vote.judge_id, one.digest))
+        return list({one.key: one for one in fitting}.values())
+
+
+def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
+    """Merge several runs into one, as if all items had been graded in one run, without calling any judge.
+
+    Shards from `run_shard` are merged into a run of the whole dataset, in dataset order. Other runs are
+    concatenated. If an item is in several runs, its votes must be equal. The result's `notices` list missing
+    shards and unfinished items. The merged run can be resumed like any other run.
+
+    Args:
+        paths: The run folders to merge.
+        out: The folder of the merged run, which must not exist.
+
+    Raises:
+        ArgumentError: If `paths` is empty.
+        RunMismatchError: If the runs have different settings, or disagree on shared items.
+        RunFormatError: If a folder is not a run folder, or is damaged; resuming that run repairs it.
+        RunError: If `out` already exists.
+    """
+    parts = [_RunPart.read(Path(path)) for path in paths]
+    target = Path(out)
+    if not parts:
+        raise ArgumentError("paths must not be empty; pass the folders of the runs to merge")
+    if target.exists():
+        raise RunError(f"{target} already exists; pass a folder that does not exist")
+    _refuse("have different settings", _differences(parts))
+    merged = _ordered(parts)
+    _refuse("disagree", _disagreements(parts, merged))
+    unfinished = target.with_name(target.name + ".merging")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        _write(parts, merged, unfinished, target.name)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return EvalResult.from_experiment(target)
+
+
+def _refuse(what: str, found: Sequence[str]) -> None:
+    if found:
+        told = "\n".join(f"  - {line}" for line in found[:_MOST_TOLD])
+        more = f"\n  - and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        message = f"the runs cannot be merged because they {what}:\n{told}{more}"
+        raise RunMismatchError(message, differences=found)
+
+
+def _differences(parts: Sequence[_RunPart]) -> list[str]:
+    """Return the differences of the later runs from the first, one line each."""
+    first, found = parts[0], []
+    for part in parts[1:]:
+        # A check may occur in the items of one part only, which is not a difference.
+        before = _with_checks(first.manifest["asking"], _checks([part, first]))
+        after = _with_checks(part.manifest["asking"], _checks([first, part]))
+        now = GraderDescription(asking=after, deciding=part.manifest["deciding"])
+        stored = {**first.manifest, "asking": before}
+        told = asking_differences(stored, now, None)
+        told += deciding_differences(stored, now, None)
+        if _header(part) != _header(first):
+            told.append("the dataset's name, shared prompt, shared rubric or shared reference differs")
+        if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
+            told.append("the runs are shards of different datasets or have different numbers of shards")
+        found += [f"{part.path.name} and {first.path.name}: {line}" for line in told]
+    return found
+
+
+def _with_checks(asking: Mapping[str, Any], checks: Mapping[str, Any]) -> dict[str, Any]:
+    return {**asking, "checks": checks}
+
+
+def _checks(parts: Iterable[_RunPart]) -> dict[str, Any]:
+    """Return the checks of all runs; of several versions of a check, that of the last run."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        found.update(part.manifest["asking"].get("checks") or {})
+    return dict(sorted(found.items()))
+
+
+def _header(part: _RunPart) -> bytes:
+    return part.dataset.header_line()
+
+
+def _ordered(parts: Sequence[_RunPart]) -> _MergeOrder:
+    """Return the locations of all items: shards in the order of the whole dataset, other runs in sequence."""
+    places = [_Place(run, at) for run, part in enumerate(parts) for at in range(len(part.dataset))]
+    if all(part.shard for part in parts):
+
+        def in_whole(place: _Place) -> int:
+            shard = parts[place.run].shard
+            return place.position * shard.shards + shard.number if shard else 0
+
+        places.sort(key=in_whole)
+    first: dict[str, _Place] = {}
+    again: dict[str, list[_Place]] = {}
+    for place in places:
+        item_id = parts[place.run].dataset.item_id(place.position)
+        if item_id in first:
+            again.setdefault(item_id, []).append(place)
+        else:
+            first[item_id] = place
+    return _MergeOrder(list(first.values()), again, first)
+
+
+def _disagreements(parts: Sequence[_RunPart], merged: _MergeOrder) -> list[str]:
+    """Return the items whose text or votes differ between runs, one line each."""
+    found = []
+    for item_id, others in merged.again.items():
+        place = merged.first[item_id]
+        part = parts[place.run]
+        text = content_fingerprint(part.dataset, place.position)
+        known = {one.key: _said(one) for one in part.votes(place.position)}
+        for other in others:
+            beside = parts[other.run]
+            where = f"item {item_id} in {part.path.name} and {beside.path.name}"
+            if content_fingerprint(beside.dataset, other.position) != text:
+                found.append(f"{where}: the text differs")
+                continue
+            found += [
+                f"{where}: the vote of {one.vote.judge_id} on {one.criterion} differs"
+                for one in beside.votes(other.position)
+                if known.get(one.key, _said(one)) != _said(one)
+            ]
+    return found
+
+
+def _said(stored: StoredVote) -> tuple[Any, ...]:
+    return (stored.vote.status, stored.vote.answer, stored.vote.value)
+
+
+def _write(parts: Sequence[_RunPart], merged: _MergeOrder, folder: Path, name: str) -> None:
+    store = RunStore(folder)
+    store.mark = new_mark()
+    try:
+        sha256 = store.write_incoming(_dataset_lines(parts, merged.places))
+        store.take_incoming()
+        manifest = _manifest(parts, name, len(merged.places), sha256)
+        unfinished = _add_items(parts, merged, store, manifest)
+        store.write_prompts(_prompts(parts, merged))
+        if missing := [*_missing_shards(parts), *unfinished]:
+            manifest.update(status="stopped", missing=missing)
+        store.write_manifest(manifest)
+    finally:
+        store.close()
+
+
+def _dataset_lines(parts: Sequence[_RunPart], places: Sequence[_Place]) -> Iterator[bytes]:
+    yield _header(parts[0])
+    # A shard's items always have ids; if all ids are positions, the items of the whole dataset had none.
+    ids = (parts[place.run].dataset.item_id(place.position) for place in places)
+    unnamed = all(item_id == str(at) for at, item_id in enumerate(ids))
+    for place in places:
+        item = parts[place.run].dataset.items[place.position]
+        yield line_of((item.model_copy(update={"id": None}) if unnamed else item).snapshot())
+
+
+def _manifest(parts: Sequence[_RunPart], name: str, n_items: int, sha256: str) -> dict[str, Any]:
+    first = parts[0].manifest
+    ends = [part.manifest.get("completed_at") for part in parts]
+    return {
+        **{key: value for key, value in first.items() if key not in _OWN},
+        "experiment_name": name,
+        "started_at": min(part.manifest.get("started_at") or "" for part in parts),
+        "completed_at": max((end for end in ends if end), default=None),
+        "status": "complete",
+        "dataset": {
+            "name": first["dataset"].get("name"),
+            "n_items": n_items,
+            "sha256": sha256,
+            "source": None,
+        },
+        "asking": {**first["asking"], "checks": _checks(parts)},
+    }
+
+
+def _add_items(
+    parts: Sequence[_RunPart], merged: _MergeOrder, store: RunStore, manifest: dict[str, Any]
+) -> Notices:
+    """Add the votes and lines of all items, and return notices about unfinished items."""
+    dataset = stored_dataset(store.path, manifest).dataset
+    stand = stand_of(manifest, dataset)
+    unfinished = Notices()
+    for position, place in enumerate(merged.places):
+        item_id = dataset.item_id(position)
+        held = [(parts[at.run], at.position) for at in (place, *merged.again.get(item_id, ()))]
+        votes = {one.key: one for part, at in reversed(held) for one in part.votes(at)}
+        for one in votes.values():
+            store.add_vote(one)
+        line = next((part.index.line(at) for part, at in held if part.index.current[at]), None)
+        if line is None:
+            unfinished.add("items are unfinished", f"item {item_id} is unfinished")
+        else:
+            cast = tuple(store.votes_cast(item_id))
+            store.add_item(
+                replace(line, position=position, basis=stand.basis, dataset=stand.dataset, votes=cast)
+            )
+        store.flush()
+    return unfinished
+
+
+def _missing_shards(parts: Sequence[_RunPart]) -> Notices:
+    missing = Notices()
+    shards = [part.shard for part in parts if part.shard]
+    if len(shards) < len(parts):
+        return missing
+    there, count = {shard.number for shard in shards}, shards[0].shards
+    kind = f"of {count:,} shards"
+    # The manifest's number of shards may be very large.
+    for number in islice((number for number in range(count) if number not in there), FEW):
+        missing.add(kind, f"shard {number} of {count}")
+    more = count - len(there) - FEW
+    if more > 0:
+        missing.add_more(kind, more)
+    return missing
+
+
+def _prompts(parts: Sequence[_RunPart], merged: _MergeOrder) -> Iterator[bytes]:
+    """Yield the stored exchanges line by line; for items in several runs, only those of the first run."""
+    for run, part in enumerate(parts):
+        others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
+        written = written_by(part.manifest)
+        unsealed = written.unsealed.get(PROMPTS, 0)
+        for _, offset, raw in log_lines(part.path / PROMPTS, 0):
+            body = body_of(raw, written.mark, is_sealed=offset >= unsealed)
+            if body is not None and not _is_of(body, others):
+                yield body
+
+
+def _is_of(body: bytes, items: Set[str]) -> bool:
+    """Return whether a line is about one of these items."""
+    if not items:
+        return False
+    try:
+        return read_compact(body)["item"] in items
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options: Any) -> EvalResult:
+    """Grade every `n`-th item, starting at item `i`, in a separate run folder, and return the result.
+
+    To grade each item once, call this function for each `i` from 0 to n - 1, on any machines, and merge the
+    run folders with `merge_runs`. To resume a stopped shard, run it again.
+
+    Args:
+        dataset: The whole dataset, which must be the same for all shards.
+        grader: The grader.
+        i: Index of the shard, from 0.
+        n: Number of shards.
+        options: See `evaluate`. The run is named after `experiment_name`, or the dataset if not set, with the
+            suffix `-i-of-n`.
+
+    Raises:
+        ArgumentError: If the shard does not exist or has no items; see also `evaluate`.
+        RunError: If the run folder cannot be used as requested.
+    """
+    part, config = shard_of(dataset, EvalConfig(**options), i, n)
+    grader.check_rubrics(dataset.rubrics())
+    return EvalRunner(part, grader, config).run_sync()
+
+
+def shard_of(dataset: RubricDataset, config: EvalConfig, i: int, n: int) -> tuple[RubricDataset, EvalConfig]:
+    """Return the items of one shard and the options of the run that grades them.
+
+    Raises:
+        ArgumentError: If the shard does not exist or has no items.
+    """
+    if n < 1 or not 0 <= i < n:
+        raise ArgumentError(f"shard {i} of {n} does not exist; shards are numbered from 0 to n - 1")
+    if i >= len(dataset):
+        raise ArgumentError(
+            f"shard {i} of {n} is empty; the dataset has {len(dataset)} items, so use at most as many shards"
+        )
+    shard = Shard(i, n, dataset.source_digest() or dataset.fingerprint)
+    name = f"{config.experiment_name or plain_name(dataset)}-{i}-of-{n}"
+    return dataset.part(i, n), config.model_copy(update={"experiment_name": name, "shard": shard})

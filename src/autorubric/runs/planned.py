@@ -1,0 +1,317 @@
+"""Estimates of a run, from its planned calls and rendered prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from autorubric.criteria.conditions import check_name
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ArgumentError, MissingDependencyError
+from autorubric.grading.base import Grader
+from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.plan import JudgeCall
+from autorubric.judges.base import ModelAsker
+from autorubric.judges.panel import Seat
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.prices import CHARACTERS_PER_TOKEN, Price, prompt_tokens
+from autorubric.llm.route import pricings_of
+from autorubric.runs.damage import load_index
+from autorubric.runs.differences import with_checks
+from autorubric.runs.index import Stand
+from autorubric.runs.item_results import StandingVotes, answered, grading_task
+from autorubric.runs.items import Notices
+from autorubric.runs.log import MANIFEST, read_manifest, run_path, written_by
+from autorubric.scoring.votes import Votes
+from autorubric.support.blocks import Block, TableBlock, TextBlock, render_text
+from autorubric.support.objects import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeEstimate:
+    """A run's estimated requests to one judge.
+
+    Attributes:
+        judge_id: Id of the judge.
+        model: The judge's model; None if the judge has no model or its model is unknown.
+        votes: Number of votes that the judge would cast.
+        calls: Number of requests to the model if no request is repeated; None if unknown.
+        prompt_tokens: Estimated tokens sent, at four characters per token; None if unknown.
+        completion_tokens: Estimated tokens received, at 80 tokens per criterion; None if unknown.
+        cost: Estimated cost in US dollars; None if unknown.
+        reason: Reason for an unknown cost; empty if the cost is known.
+    """
+
+    judge_id: str
+    model: str | None
+    votes: int
+    calls: int | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate:
+    """A rough estimate of a run; see `JudgeEstimate`.
+
+    Attributes:
+        items: Number of items in the dataset.
+        judges: One estimate per judge, in panel order.
+        stored_votes: Number of votes reused from a stored run with the same name; the estimate excludes them.
+        at_most: Whether the figures are upper limits, because votes may be skipped or never escalated.
+        notes: Assumptions and limitations of the estimate.
+    """
+
+    items: int
+    judges: tuple[JudgeEstimate, ...]
+    stored_votes: int = 0
+    at_most: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def votes(self) -> int:
+        """Number of votes from all judges."""
+        return sum(judge.votes for judge in self.judges)
+
+    @property
+    def calls(self) -> int | None:
+        """Number of requests to all models; None if the number is unknown for a judge."""
+        return _total([judge.calls for judge in self.judges])
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens sent to all models; None if the number is unknown for a judge."""
+        return _total([judge.prompt_tokens for judge in self.judges])
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Tokens received from all models; None if the number is unknown for a judge."""
+        return _total([judge.completion_tokens for judge in self.judges])
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of all judges in US dollars; None if the cost of a judge is unknown."""
+        costs = [judge.cost for judge in self.judges]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the estimate as a JSON-serializable dictionary."""
+        names = ("votes", "calls", "prompt_tokens", "completion_tokens", "cost")
+        return {
+            "items": self.items,
+            **{name: getattr(self, name) for name in names},
+            "at_most": self.at_most,
+            "stored_votes": self.stored_votes,
+            "judges": [{name: getattr(one, name) for name in one.__slots__} for one in self.judges],
+            "notes": list(self.notes),
+        }
+
+    def blocks(self) -> list[Block]:
+        """Return the estimate and its notes as blocks for renderers."""
+        head = ("judge", "votes", "calls", "tokens sent", "tokens received", "US dollars")
+        rows = [
+            (one.judge_id, one.votes, one.calls, one.prompt_tokens, one.completion_tokens, one.cost)
+            for one in self.judges
+        ]
+        total = ("total", self.votes, self.calls, self.prompt_tokens, self.completion_tokens, self.cost)
+        title = f"{'Upper bound' if self.at_most else 'Estimate'} for {self.items} items"
+        table = TableBlock(title=title, columns=head, rows=(*rows, total))
+        return [table, TextBlock(title="Notes", text="\n".join(self.notes))] if self.notes else [table]
+
+    def summary(self) -> str:
+        """Return the estimate as plain text."""
+        return render_text(self.blocks())
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+REPLY_TOKENS_A_CRITERION: Final = 80
+"""Tokens of a verdict with a reason of one or two sentences; reasoning models may use many more."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The calls planned for one judge so far."""
+
+    seat: Seat
+    votes: int = 0
+    calls: int = 0
+    sent: int = 0
+    received: int = 0
+
+    def add(self, batch: Sequence[JudgeCall]) -> None:
+        self.votes += len(batch)
+        judge = self.seat.judge
+        if not isinstance(judge, ModelAsker) or not judge.models:
+            return
+        prompt = judge.prompt_for([call.request for call in batch])
+        if prompt is None:
+            return
+        expected = REPLY_TOKENS_A_CRITERION * len(batch)
+        self.calls += 1
+        self.sent += prompt_tokens(prompt.messages, prompt.schema)
+        self.received += min(expected, judge.models[0].max_tokens or expected)
+
+    def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
+        model = self.seat.models[0] if self.seat.models else None
+        counted: tuple[int | None, int | None, int | None] = (self.calls, self.sent, self.received)
+        cost: float | None = 0.0
+        reason = ""
+        if model is not None and self.calls:
+            price, reason = price_of(model)
+            cost = price.of(self.sent, self.received) if price is not None else None
+        elif model is None and not self.seat.is_offline and self.votes:
+            counted, cost, reason = (
+                (None, None, None),
+                None,
+                "the models that the judge calls and their prices are unknown",
+            )
+        return JudgeEstimate(
+            judge_id=self.seat.judge_id,
+            model=model.model if model is not None else None,
+            votes=self.votes,
+            calls=counted[0],
+            prompt_tokens=counted[1],
+            completion_tokens=counted[2],
+            cost=cost,
+            reason=reason,
+        )
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The calls planned for all judges so far."""
+
+    grader: CriterionGrader
+    tallies: dict[str, _Tally] = field(default_factory=dict)
+    items: int = 0
+    stored: int = 0
+
+    def __post_init__(self) -> None:
+        self.tallies = {seat.judge_id: _Tally(seat) for seat in self.grader.seats}
+
+    def add(self, batches: Iterable[Sequence[JudgeCall]]) -> None:
+        self.items += 1
+        for batch in batches:
+            seat = batch[0].seat
+            self.tallies.setdefault(seat.judge_id, _Tally(seat)).add(batch)
+
+
+def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
+    """Estimate the grading of a dataset; see `estimate`.
+
+    Args:
+        dataset: The dataset to grade.
+        grader: The grader.
+        name: Name of a run whose stored votes are reused; None for a new run.
+        folder: The folder that contains the run folders.
+    """
+    if not isinstance(grader, CriterionGrader):
+        raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
+    grader.check_rubrics(dataset.rubrics())
+    stored_for = _stored_votes(dataset, grader, name, folder)
+    plan = _Plan(grader)
+    for position in range(len(dataset)):
+        stored = stored_for(position)
+        plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
+        plan.add(grader.requests(grading_task(dataset, position), stored=stored))
+    judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
+    at_most = grader.policy.stop_when_decided or grader.policy.escalation is not None
+    return RunEstimate(
+        items=plan.items,
+        judges=judges,
+        stored_votes=plan.stored,
+        at_most=at_most,
+        notes=tuple(_notes(judges, grader, plan.stored, at_most=at_most)),
+    )
+
+
+def _stored_votes(
+    dataset: RubricDataset, grader: CriterionGrader, name: str | None, folder: Path
+) -> Callable[[int], Votes]:
+    """Return a function from an item's position to its stored votes that need not be requested again."""
+    path = run_path(folder, name) if name is not None else None
+    if path is None or not (path / MANIFEST).exists():
+        return lambda position: {}
+    written = written_by(read_manifest(path))._replace(is_complete=False)
+    rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
+    checks = {
+        check_name(criterion.check): criterion.check
+        for rubric in rubrics.values()
+        for criterion in rubric
+        if criterion.check is not None
+    }
+    described = with_checks(grader.describe(), checks)
+    standing = StandingVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
+    index = load_index(path, dataset, Stand(basis="", dataset=""), written)
+
+    def stored(position: int) -> Votes:
+        task = grading_task(dataset, position)
+        offsets = index.offsets(position, task.item_id, index.line(position))
+        votes = [vote for _, vote in index.votes(task.item_id, offsets)]
+        return answered(standing.of(position, task, votes, Notices()))
+
+    return stored
+
+
+def _price_of(config: LLMConfig) -> tuple[Price | None, str]:
+    try:
+        pricing = pricings_of(config)[0]
+    except MissingDependencyError as error:
+        return None, str(error)
+    return pricing.price, pricing.reason
+
+
+def _notes(
+    judges: Sequence[JudgeEstimate], grader: CriterionGrader, stored: int, *, at_most: bool
+) -> Iterable[str]:
+    if any(judge.calls for judge in judges):
+        yield (
+            f"Tokens are estimated at {CHARACTERS_PER_TOKEN} characters of prompt and schema per token, and "
+            f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries, and repeats after "
+            "unreadable replies, are not included."
+        )
+    if at_most:
+        yield "The actual figures may be lower if votes are skipped or criteria are not escalated."
+    if stored:
+        yield f"The estimate excludes {stored} votes that are reused from the stored run."
+    if any(model.cache_enabled for model in grader.models):
+        yield "Cached replies are free, but they are counted here because the cache was not checked."
+    yield from (f"{judge.judge_id}: {judge.reason}" for judge in judges if judge.reason)
+
+
+def estimate(
+    dataset: RubricDataset,
+    grader: Grader,
+    *,
+    experiment_name: str | None = None,
+    experiments_dir: str | Path = "experiments",
+) -> RunEstimate:
+    """Estimate the calls, tokens and cost of grading a dataset without sending any request.
+
+    Calls are planned and prompts are rendered exactly as in the run. Tokens are estimated at four characters
+    of prompt and schema per token, and 80 tokens per criterion in a reply. Prices are read from the models'
+    configs, or from litellm's price list.
+
+    Args:
+        dataset: The dataset to grade.
+        grader: The grader.
+        experiment_name: Name of a run whose stored votes are reused; None for a new run.
+        experiments_dir: The folder that contains the run folders.
+
+    Raises:
+        ArgumentError: If the grader is not a `CriterionGrader` or names criteria that no rubric has, or an
+            item cannot be graded.
+        RunError: If a run with that name exists but cannot be read.
+    """
+    # Imported late, since reading a run does not need the modules that send requests.
+
+    return planned(dataset, grader, experiment_name, Path(experiments_dir))

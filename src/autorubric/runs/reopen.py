@@ -1,0 +1,187 @@
+"""Opening a stored run and its results, without calling any judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import RunFormatError
+from autorubric.grading.base import GradingTask
+from autorubric.runs.damage import load_index
+from autorubric.runs.dataset_copy import StoredDataset, stored_dataset
+from autorubric.runs.differences import basis_of, mapping_in
+from autorubric.runs.index import RunIndex, Stand
+from autorubric.runs.item_results import StandingVotes, StoredResults
+from autorubric.runs.items import EvalTimingStats, affected_by, warn_of_damage
+from autorubric.runs.lines import StoredItem
+from autorubric.runs.log import DATASET, ITEMS, Written, read_manifest, written_by
+from autorubric.scoring.report_builder import GradingPolicy
+from autorubric.scoring.votes import Votes
+from autorubric.support.objects import Json
+
+if TYPE_CHECKING:
+    from autorubric.rubric.rubric import Rubric
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+
+
+_UNSEALED = (
+    f"an older version wrote {ITEMS} without a checksum for each line, so a changed score in this file would "
+    "not be detected"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A stored run.
+
+    Attributes:
+        dataset: The judged dataset.
+        item_results: One result for each item with votes or an error, in the dataset's order.
+        timing_stats: Durations of the run and its items.
+        started_at: Start of the run.
+        completed_at: End of the run; equal to the start if the run has not ended.
+        notices: Messages for the user.
+    """
+
+    dataset: RubricDataset
+    item_results: StoredResults
+    timing_stats: EvalTimingStats
+    started_at: datetime
+    completed_at: datetime
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByPolicy:
+    """Builds the reports of a stored run."""
+
+    policy: GradingPolicy
+
+    def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
+        # Imported late, since opening a run builds no reports.
+        from autorubric.scoring.report_builder import build_report
+
+        return build_report(
+            task.submission, task.rubric.root, votes, self.policy, length_penalty=line.length_penalty
+        )
+
+
+def reopen(
+    path: Path, *, rubric: Rubric | None = None, deciding: Mapping[str, Json] | None = None
+) -> StoredRun:
+    """Return the run stored in a folder.
+
+    Args:
+        path: The run folder.
+        rubric: Replacement for the rubric that the items share. Votes on criteria that ask something else
+            in this rubric are ignored.
+        deciding: Replacements for parts of the stored policy, in the form of a manifest.
+
+    Raises:
+        RunFormatError: If the folder is not a run folder, was written by a newer version, or is damaged.
+    """
+    manifest = read_manifest(path)
+    stored = stored_dataset(path, manifest)
+    manifest["dataset"] = dict(stored.entry)
+    if rubric is not None:
+        stored = stored._replace(dataset=stored.dataset.with_rubric(rubric))
+    dataset = stored.dataset
+    if deciding:
+        manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
+    policy = _policy(path, manifest)
+    stand = stand_of(manifest, dataset)
+    written = written_by(manifest)
+    index = read_index(path, stored, stand, written)
+    damage = [one.when_opened() for one in index.damages]
+    unsealed = [_UNSEALED] if written.unsealed.get(ITEMS) else []
+    warn_of_damage(damage)
+    results = StoredResults(
+        index,
+        dataset,
+        StandingVotes(dataset, manifest),
+        _ByPolicy(policy),
+        unfinished=True,
+        is_penalised=mapping_in(manifest, "deciding").get("length_penalty") is not None,
+    )
+    started, ended = _times(manifest)
+    left = sum(offset < 0 for offset in index.lines) - len(index.affected)
+    unfinished = [f"{left} of {len(dataset)} items are unfinished; resume the run"] if left else []
+    missing = [f"missing: {told}" for told in manifest.get("missing") or ()]
+    unverified = [str(told) for told in manifest.get("unverified") or ()]
+    return StoredRun(
+        dataset=dataset,
+        item_results=results,
+        timing_stats=EvalTimingStats.of(results.tally.durations, (ended - started).total_seconds()),
+        started_at=started,
+        completed_at=ended,
+        notices=(
+            *damage,
+            *unverified,
+            *unsealed,
+            *index.notices,
+            *results.notices,
+            *results.messages(),
+            *unfinished,
+            *missing,
+        ),
+    )
+
+
+def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
+    """Return the conditions under which lines of items are valid in a run with this manifest."""
+    basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
+    entry: Mapping[str, Any] = manifest.get("dataset") or {}
+    earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}
+    return Stand(basis=basis, dataset=str(entry.get("sha256"))[:16], earlier=earlier)
+
+
+def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written) -> RunIndex:
+    """Return the index of a run folder; items with damaged lines in the dataset count as not scored.
+
+    Raises:
+        RunFormatError: If a file cannot be read.
+    """
+    index = load_index(path, stored.dataset, stand, written)
+    for position in stored.affected:
+        index.set_aside(position, affected_by(DATASET))
+    if stored.damage is not None:
+        index.tally = None
+        index.damages.insert(0, stored.damage)
+    return index
+
+
+def stored_policy(path: Path) -> GradingPolicy:
+    """Return a stored run's policy, without the length penalty, which is stored per item.
+
+    Raises:
+        RunFormatError: If the folder is not a run folder, or is damaged.
+    """
+    return _policy(path, read_manifest(path))
+
+
+def _policy(path: Path, manifest: Mapping[str, Json]) -> GradingPolicy:
+    deciding: dict[str, Any] = dict(manifest.get("deciding") or {})
+    deciding.pop("judge_weights", None)
+    # The count function of a length penalty is code and not stored; the penalties are stored per item.
+    deciding["length_penalty"] = None
+    try:
+        return GradingPolicy.model_validate(deciding)
+    except ValidationError as error:
+        raise RunFormatError(f"{path}: the manifest's grading policy is damaged: {error}") from error
+
+
+def _times(manifest: Mapping[str, Json]) -> tuple[datetime, datetime]:
+    try:
+        started = datetime.fromisoformat(str(manifest["started_at"]))
+        ended = manifest.get("completed_at")
+        # The duration must not be negative if the clock was set back during the run.
+        return started, max(started, datetime.fromisoformat(str(ended))) if ended else started
+    except (KeyError, ValueError, TypeError):
+        epoch = datetime.fromtimestamp(0, UTC)
+        return epoch, epoch

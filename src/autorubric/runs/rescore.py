@@ -1,0 +1,180 @@
+"""Scores of stored votes under other weights or policies, and HealthBench scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum, isfinite
+from pathlib import Path
+from typing import Any, Protocol, TypedDict
+
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.rubric.rubric import Rubric
+from autorubric.runs.dataset_copy import stored_dataset
+from autorubric.runs.differences import digest, mapping_in
+from autorubric.runs.items import ItemResult
+from autorubric.runs.log import read_manifest
+from autorubric.runs.reopen import StoredRun, reopen, stored_policy
+from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
+from autorubric.support.blocks import Block, ScalarBlock, render_text
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import nearest_key
+
+
+class Policies(TypedDict, total=False):
+    """Policies that override a run's policies; omitted options keep their values.
+
+    Attributes:
+        aggregation: Aggregation of binary criteria.
+        ordinal_aggregation: Aggregation of ordered scales and numbers.
+        nominal_aggregation: Aggregation of unordered choices.
+        ranking_aggregation: Aggregation of compared candidates.
+        on_failure: How an unreadable reply counts: `conservative` or `exclude`.
+        cannot_assess_config: How to count criteria that the panel could not assess.
+        normalize: Whether to scale the score to [0, 1].
+        judge_weights: Positive weights by judge id; omitted judges keep their weights.
+    """
+
+    aggregation: str
+    ordinal_aggregation: str
+    nominal_aggregation: str
+    ranking_aggregation: str
+    on_failure: str
+    cannot_assess_config: CannotAssessConfig
+    normalize: bool
+    judge_weights: Mapping[str, float]
+
+
+def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
+    """Return the run stored in a folder, rescored under another rubric and other policies.
+
+    Raises:
+        ArgumentError: If a policy, an aggregation or a judge is unknown, or the rubric has no criterion in
+            common with the run's rubric.
+        RunFormatError: If the folder is not a run folder, or is damaged.
+    """
+    unknown = set(policies) - set(Policies.__annotations__)
+    if unknown:
+        allowed = ", ".join(Policies.__annotations__)
+        raise ArgumentError(f"unknown policy {', '.join(sorted(unknown))}; available: {allowed}")
+    unasked = _unasked(path, rubric) if rubric is not None else []
+    found = reopen(path, rubric=rubric, deciding=_deciding(path, policies))
+    if not unasked:
+        return found
+    told = ", ".join(unasked)
+    notice = f"the run has no votes on these criteria, which are new or have changed: {told}"
+    return replace(found, notices=(*found.notices, notice))
+
+
+def _unasked(path: Path, rubric: Rubric) -> list[str]:
+    """Return the names of the criteria that have no votes, because the run asked something else."""
+    shared = stored_dataset(path, read_manifest(path)).dataset.rubric
+    if shared is None:
+        raise ArgumentError(
+            f"{path}: each item has its own rubric, but rubric= can replace only a shared rubric"
+        )
+    asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
+    unasked = [
+        one.name or "" for one in rubric if asked.get(one.name) != digest([one.asked(), rubric.guidelines])
+    ]
+    if len(unasked) == len(rubric.names):
+        raise ArgumentError(
+            f"{path}: the rubric has no criterion in common with the run's rubric, so there are no votes to "
+            "score. Criteria match if their names, requirements, options and guidelines are equal"
+        )
+    return unasked
+
+
+def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
+    """Return the policies in the form of a manifest."""
+    deciding: dict[str, Json] = {}
+    chosen: dict[str, Any] = {
+        name: given for name, given in policies.items() if name in AggregationPolicy.model_fields
+    }
+    if chosen:
+        before = stored_policy(path).aggregation.model_dump()
+        deciding["aggregation"] = AggregationPolicy.of(**{**before, **chosen}).model_dump()
+    if "cannot_assess_config" in policies:
+        deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")
+    if "normalize" in policies:
+        deciding["normalize"] = policies["normalize"]
+    if "judge_weights" in policies:
+        deciding["judge_weights"] = _weights(path, policies["judge_weights"])
+    return deciding
+
+
+def _weights(path: Path, given: Mapping[str, float]) -> dict[str, float]:
+    manifest = read_manifest(path)
+    before = dict(mapping_in(mapping_in(manifest, "deciding"), "judge_weights"))
+    known = mapping_in(mapping_in(manifest, "asking"), "judges")
+    for name, weight in given.items():
+        if name not in known:
+            raise ArgumentError(f"unknown judge {name!r}; {nearest_key(name, list(known))}")
+        if not (isfinite(weight) and weight > 0):
+            raise ArgumentError(f"the weight of judge {name!r} must be finite and positive; got {weight!r}")
+    return {**before, **given}
+
+
+class HealthBenchRun(Protocol):
+    """The parts of a run that `healthbench_score` needs."""
+
+    @property
+    def dataset(self) -> RubricDataset:
+        """The graded dataset."""
+        ...
+
+    @property
+    def item_results(self) -> Sequence[ItemResult]:
+        """One result per item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthBenchScore:
+    """The HealthBench score of a run.
+
+    Attributes:
+        score: Mean of `items`, clipped to [0, 1]; None if no item has a score.
+        items: Unclipped score by item id: points met ÷ positive points, which is negative if penalties
+            outweigh the points. None if the item was not judged or has no positive points.
+        n: Number of items with a score.
+        n_missing: Number of items without a score.
+    """
+
+    score: float | None
+    items: Mapping[str, float | None]
+    n: int
+    n_missing: int
+
+    def blocks(self) -> list[Block]:
+        """Return the figures as blocks for renderers."""
+        figures = (("score", self.score), ("items", self.n), ("items without a score", self.n_missing))
+        return [ScalarBlock(title="HealthBench score", figures=figures)]
+
+    def summary(self) -> str:
+        """Return the figures as plain text."""
+        return render_text(self.blocks())
+
+
+def healthbench_score(result: HealthBenchRun) -> HealthBenchScore:
+    """Compute the HealthBench score of a run over a dataset from `from_healthbench`.
+
+    An item's score is the sum of the points of its met criteria, divided by the sum of its positive points.
+    The run's score is the mean of the item scores, clipped to [0, 1] (Arora et al. 2025, "HealthBench:
+    Evaluating Large Language Models Towards Improved Human Health"). Only the mean is clipped, so it can
+    differ from the mean of the items' `score`. Criteria that could not be judged count as not met.
+
+    Args:
+        result: The run.
+    """
+    found: dict[str, float | None] = {}
+    for one in result.item_results:
+        positive = result.dataset.get_item_rubric(one.item_idx).total_positive_weight
+        points = one.report.raw_score if one.report is not None else None
+        found[one.item.id or str(one.item_idx)] = (
+            points / positive if positive and points is not None else None
+        )
+    known = [figure for figure in found.values() if figure is not None]
+    score = min(max(fsum(known) / len(known), 0.0), 1.0) if known else None
+    return HealthBenchScore(score=score, items=found, n=len(known), n_missing=len(found) - len(known))

@@ -1,0 +1,435 @@
+"""Runs: grade every item of a dataset and store votes and results as they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from autorubric.datasets.dataset import RubricDataset
+from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
+from autorubric.runs.config import EvalConfig, OnMismatch, ProgressStyle, StopReason
+from autorubric.runs.differences import ItemDigests, content_fingerprint
+from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, collecting_seldom, executor_of
+from autorubric.runs.item_results import StoredResults, answered, grading_task
+from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
+from autorubric.runs.lines import StoredItem, StoredVote
+from autorubric.runs.open import OpenRun, open_run
+from autorubric.runs.preflight import Preflight, Progress, checked
+from autorubric.runs.result import EvalResult
+from autorubric.support.concurrency import loop_is_running, run_sync
+from autorubric.support.objects import logger_of
+from autorubric.support.reading_errors import shortened
+
+if TYPE_CHECKING:
+    from autorubric.grading.base import Grader, GradingTask
+    from autorubric.llm.budget import SpendingLimit
+    from autorubric.scoring.events import VoteCast
+    from autorubric.scoring.reports import EnsembleEvaluationReport
+    from autorubric.scoring.votes import Votes
+
+
+_OUTCOME = tuple(one.name for one in fields(GradedItem))
+
+
+class _UnderWay(NamedTuple):
+    """An item that is being graded.
+
+    Attributes:
+        digests: Digests of the dependencies of its votes.
+        fingerprint: Digest of the parts of the item that its figures depend on.
+        before: Its latest line in the folder, whether or not that line is still valid.
+        offsets: Offsets of its stored votes.
+        again: Whether the item was graded earlier in this run and votes on it failed.
+    """
+
+    digests: ItemDigests
+    fingerprint: str
+    before: StoredItem | None
+    offsets: list[int]
+    again: bool = False
+
+
+class RunWriter:
+    """Hands out the items of a run that still need grading, and stores their votes and results.
+
+    Args:
+        opened: The run.
+        progress: Progress display, updated with votes and items.
+        stop: Called with the reason if a judge keeps failing with the same error; None ignores such errors.
+    """
+
+    def __init__(
+        self, opened: OpenRun, progress: Progress, stop: Callable[[str], None] | None = None
+    ) -> None:
+        self._opened = opened
+        self._errors = None if stop is None else RepeatedErrors(stop)
+        self._progress = progress
+        self._under_way: dict[str, _UnderWay] = {}
+        self._failed_on: set[str] = set()
+        self._with_failures: set[int] = set()
+        self._finished = 0
+        self._tally = opened.index.tally
+        if self._tally is None and not opened.index.current.count(1):
+            self._tally = ItemTally()
+
+    def work(self) -> Iterator[ItemWork]:
+        """Yield the items to grade, created one by one; finished items are skipped."""
+        opened, index = self._opened, self._opened.index
+        if self._progress.shown:
+            for line in index.current_lines():
+                if index.settled[line.position]:
+                    self._progress.item(line)
+        for position in range(len(opened.dataset)):
+            if index.settled[position]:
+                continue
+            work = self._begun(position)
+            if work is not None:
+                yield work
+
+    def second_chances(self) -> Iterator[ItemWork]:
+        """Yield the items on which votes failed in this run, so that those votes are requested once more.
+
+        If votes failed on all items, or on several items and over a tenth of them, nothing is yielded.
+        """
+        failed, self._with_failures = sorted(self._with_failures), set()
+        if len(failed) == self._finished or len(failed) > max(1, self._finished // 10):
+            return
+        # Lines are written in the next iteration of the event loop, and these are read again here.
+        self._opened.store.flush()
+        for position in failed:
+            work = self._begun(position, again=True)
+            if work is not None:
+                yield work
+
+    def _begun(self, position: int, *, again: bool = False) -> ItemWork | None:
+        """Return the item to grade; None if its stored result is still valid."""
+        opened, index = self._opened, self._opened.index
+        before = index.line(position)
+        item_id = opened.dataset.item_id(position)
+        digests = opened.standing.digests(position)
+        fingerprint = content_fingerprint(opened.dataset, position, digests.fingerprint)
+        if before is not None and not again and self._stands(before, fingerprint):
+            carried = _UnderWay(
+                digests=digests, fingerprint=fingerprint, before=before, offsets=list(before.votes)
+            )
+            self._store(replace(before, position=position), carried)
+            return None
+        stored = list(index.votes(item_id, index.offsets(position, item_id, before)))
+        self._under_way[item_id] = _UnderWay(
+            digests=digests,
+            fingerprint=fingerprint,
+            before=before,
+            offsets=[offset for offset, _ in stored],
+            again=again,
+        )
+        task = grading_task(opened.dataset, position)
+        standing = opened.standing.of(position, task, [vote for _, vote in stored], opened.notices)
+        stored_votes = answered(standing, unreadable=not again)
+        return ItemWork(position=position, task=task, stored=stored_votes)
+
+    def _stands(self, line: StoredItem, fingerprint: str) -> bool:
+        same = line.basis == self._opened.stand.basis and line.fingerprint == fingerprint
+        return same and not (line.lost or line.raised)
+
+    def vote_cast(self, event: VoteCast) -> None:
+        """Store a vote as it arrives."""
+        item_id, name, vote, exchanged = event
+        digests = self._under_way[item_id].digests
+        digest = digests.of(digests.rubric.by_name(name), vote.judge_id)
+        self._opened.store.add_vote(StoredVote(item_id, name, digest, vote), exchanged)
+        self._progress.vote()
+        if self._errors is not None:
+            self._errors.add(event)
+        if vote.status == "failed":
+            self._failed_on.add(item_id)
+
+    def finish(self, done: GradedItem) -> None:
+        """Store the result of grading an item."""
+        under_way = self._under_way.pop(done.item_id)
+        if not under_way.again:
+            self._finished += 1
+            if done.item_id in self._failed_on:
+                self._with_failures.add(done.position)
+        self._store(done, under_way)
+
+    def _store(self, done: GradedItem, under_way: _UnderWay) -> None:
+        opened, before = self._opened, under_way.before
+        outcome = {name: getattr(done, name) for name in _OUTCOME}
+        if before is not None and not done.votes_cast:
+            # No vote was requested, so the earlier duration is still right.
+            outcome["duration_seconds"] = before.duration_seconds
+        elif before is not None and under_way.again:
+            outcome["duration_seconds"] += before.duration_seconds
+        item = StoredItem(
+            **outcome,
+            basis=opened.stand.basis,
+            dataset=opened.stand.dataset,
+            fingerprint=under_way.fingerprint,
+            votes=(*under_way.offsets, *opened.store.votes_cast(done.item_id)),
+        )
+        counted = opened.index.current[done.position]
+        opened.index.finished(item, opened.store.add_item(item))
+        self._count(outcome, counted=bool(counted))
+        if not opened.index.unclaimed:
+            opened.store.votes_open = None
+        self._progress.item(done, instead_of=before if under_way.again else None)
+
+    def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
+        """Add a result to the sums, or discard the sums if the result replaces an earlier one."""
+        if counted:
+            self._tally = None
+        elif self._tally is not None:
+            self._tally.add(outcome)
+        self._opened.index.tally = self._tally
+
+
+_log = logger_of(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByGrader:
+    """Builds the reports of a run that has just ended."""
+
+    grader: Grader
+
+    def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
+        return self.grader.aggregate(task, votes)
+
+
+def _spending(budget: SpendingLimit | None) -> AbstractContextManager[None]:
+    if budget is None:
+        return nullcontext()
+    from autorubric.llm.budget import spending_within
+
+    return spending_within(budget)
+
+
+def _no_limit() -> SpendingLimit:
+    """Return a budget without limits, which can still stop a run that keeps failing."""
+    # Imported late, since a run with nothing left to grade does not need it.
+    from autorubric.llm.budget import SpendingLimit
+
+    return SpendingLimit()
+
+
+class EvalRunner:
+    """Grades a dataset and stores the results in a run folder.
+
+    Args:
+        dataset: The dataset to grade.
+        grader: The grader.
+        config: Options of the run; None for the defaults of `EvalConfig`.
+        preflight: Called for each judge that passes its test request. Test requests are sent before all other
+            requests; if one fails, the run raises a `JudgeError`. None disables test requests.
+
+    Raises:
+        ArgumentError: If `dataset` is empty or not a `RubricDataset`, an item has no rubric, or `grader` is
+            invalid or names criteria that no rubric has.
+    """
+
+    def __init__(
+        self,
+        dataset: RubricDataset,
+        grader: Grader,
+        config: EvalConfig | None = None,
+        *,
+        preflight: Preflight | None = None,
+    ) -> None:
+        if not isinstance(dataset, RubricDataset):
+            raise ArgumentError(f"dataset must be a RubricDataset; got {shortened(dataset)}")
+        if not hasattr(grader, "check_rubrics"):
+            raise ArgumentError(
+                f"grader must be a grader, such as CriterionGrader(judges=['gpt-6-luna']); got "
+                f"{shortened(grader)}"
+            )
+        if not dataset.items:
+            raise ArgumentError("the dataset has no items; add at least one item before evaluating it")
+        if not dataset.is_streamed:
+            for position in range(len(dataset)):
+                dataset.get_item_rubric(position)
+        self.dataset = dataset
+        self.grader = grader
+        self.config = config or EvalConfig()
+        self._preflight = preflight
+        # A shard may lack criteria that other items of its dataset have; the whole dataset was checked.
+        if self.config.shard is None:
+            grader.check_rubrics(dataset.rubrics())
+
+    def run_sync(self) -> EvalResult:
+        """Call `run` from synchronous code, even if an event loop is running."""
+        return run_sync(self.run())
+
+    async def run(self) -> EvalResult:
+        """Grade every item and return the result.
+
+        An interrupted run can be resumed under the same name; stored votes are not requested again.
+
+        Raises:
+            RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
+                (`ItemFailedError`).
+            ArgumentError: If `max_cost` is set and the price of a model is unknown, the executor is not
+                installed, or a streamed dataset has an item without a rubric.
+            DatasetError: If a streamed dataset has errors.
+        """
+        budget = self._budget()
+        executor = executor_of(self.config)
+        opened = open_run(self.dataset, self.grader, self.config)
+        try:
+            if budget is None and opened.index.settled.count(0):
+                budget = _no_limit()
+            with _spending(budget), collecting_seldom():
+                result = await self._graded(opened, executor, budget)
+        except BaseException as error:
+            is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
+            self._stopped(opened, "stopped" if is_stopped else "failed")
+            if is_stopped:
+                # Loggers are silent by default, so the error itself says how to resume.
+                error.add_note(self._how_to_resume(opened))
+            await self._closed(opened)
+            raise
+        await self._closed(opened)
+        return result
+
+    def _budget(self) -> SpendingLimit | None:
+        config = self.config
+        if config.max_calls is None and config.max_cost is None:
+            return None
+        # Imported late, since few runs have limits and this module loads the models.
+        from autorubric.llm.route import spending_limit
+
+        return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
+
+    async def _closed(self, opened: OpenRun) -> None:
+        try:
+            opened.store.close()
+        finally:
+            # If the event loop was closed during the run, nothing can be awaited anymore.
+            if loop_is_running():
+                await self.grader.aclose()
+
+    async def _graded(self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None) -> EvalResult:
+        started_at, clock = datetime.now(UTC), time.perf_counter()
+        count = len(opened.dataset)
+        with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
+            writer = RunWriter(opened, progress, stop=None if budget is None else budget.stop)
+            first = writer.work()
+            if self._preflight is not None:
+                first = await checked(first, self.grader, writer, self._preflight)
+            for items in (first, writer.second_chances()):
+                work = takewhile(lambda _: budget is None or not budget.is_over, items)
+                async with aclosing(executor.graded(work, self.grader, writer)) as finished:
+                    async for done in finished:
+                        writer.finish(done)
+                        self._maybe_fail_fast(opened, done)
+        # The system clock may have been set back during the run.
+        completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
+        stopped: StopReason | None = None
+        if budget is not None:
+            stopped = "same_error" if budget.stop_reason is not None else budget.reached
+        if stopped is None:
+            opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
+            opened.store.write_manifest(opened.manifest)
+        else:
+            left = opened.index.settled.count(0)
+            told = f"stopped: {budget}; {left} of {count} items remain. {self._how_to_resume(opened)}"
+            opened.notices.append(told)
+            self._stopped(opened, "stopped")
+        results = self._results(opened)
+        models = getattr(self.grader, "models", ())
+        if len(models) > 1 and results.tally.cost is not None:
+            from autorubric.llm.route import unknown_prices
+
+            if unknown := unknown_prices(models):
+                opened.notices.append(f"the cost excludes {', '.join(unknown)}, whose price is unknown")
+        return EvalResult(
+            dataset=opened.dataset,
+            item_results=results,
+            timing_stats=EvalTimingStats.of(results.tally.durations, time.perf_counter() - clock),
+            started_at=started_at,
+            completed_at=completed_at,
+            experiment_name=opened.name,
+            experiment_dir=opened.store.path,
+            notices=(*opened.notices, *results.messages()),
+            stopped=stopped,
+        )
+
+    def _results(self, opened: OpenRun) -> StoredResults:
+        build = _ByGrader(self.grader)
+        return StoredResults(opened.index, opened.dataset, opened.standing, build, unfinished=False)
+
+    def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
+        if not self.config.fail_fast or (done.error is None and not done.partly_scored):
+            return
+        what = f"failed: {done.error}"
+        if done.error is None and done.verdicts is not None:
+            what = f"is only partly scored: {'; '.join(done.verdicts.messages())}"
+        raise ItemFailedError(f"item {done.item_id!r} {what}. {self._how_to_resume(opened)}")
+
+    def _stopped(self, opened: OpenRun, status: str) -> None:
+        opened.manifest.update(status=status, completed_at=datetime.now(UTC).isoformat())
+        # The reason for the stop matters more than a manifest that cannot be written. Closing the store
+        # reports lines that cannot be written.
+        with suppress(RunWriteError):
+            opened.store.write_manifest(opened.manifest)
+        _log.warning("run %s %s. %s", opened.name, status, self._how_to_resume(opened))
+
+    def _how_to_resume(self, opened: OpenRun) -> str:
+        return (
+            f"The results so far are in {opened.store.path}; to resume, run again with "
+            f"experiment_name={opened.name!r}"
+        )
+
+
+async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its options object at once
+    dataset: RubricDataset,
+    grader: Grader,
+    *,
+    fail_fast: bool = False,
+    show_progress: bool = True,
+    progress_style: ProgressStyle = "simple",
+    max_concurrent_items: int | None = None,
+    experiment_name: str | None = None,
+    experiments_dir: str | Path = "experiments",
+    resume: bool = True,
+    on_mismatch: OnMismatch = "refuse",
+    store_prompts: bool = True,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    executor: str = "local",
+) -> EvalResult:
+    """Grade a dataset and store the results in a run folder; see `EvalConfig` for the options.
+
+    Raises:
+        ArgumentError: If the dataset is empty, an item has no rubric, the grader names criteria that no
+            rubric has, `max_cost` is set and the price of a model is unknown, or the executor is not
+            installed.
+        RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
+            (`ItemFailedError`).
+    """
+    config = EvalConfig(
+        fail_fast=fail_fast,
+        show_progress=show_progress,
+        progress_style=progress_style,
+        max_concurrent_items=max_concurrent_items,
+        experiment_name=experiment_name,
+        experiments_dir=Path(experiments_dir),
+        resume=resume,
+        on_mismatch=on_mismatch,
+        store_prompts=store_prompts,
+        max_calls=max_calls,
+        max_cost=max_cost,
+        executor=executor,
+    )
+    return await EvalRunner(dataset, grader, config).run()
+
+
+def evaluate_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> EvalResult:
+    """Call `evaluate` from synchronous code, even if an event loop is running."""
+    return run_sync(evaluate(dataset, grader, **options))

@@ -1,0 +1,285 @@
+"""Policies for missing judgments, length and aggregation, and the groups of a rubric's tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, assert_never
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SkipValidation,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.registry import criterion_from_dict
+from autorubric.criteria.values import Level
+from autorubric.errors import ArgumentError
+from autorubric.support.objects import IdentityCache
+
+if TYPE_CHECKING:
+    from autorubric.scoring.aggregation import Aggregator
+
+
+PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
+
+
+def _function(given: Any) -> Any:
+    if not callable(given):
+        raise ValueError(
+            f"{given!r} is not a function; pass a function that returns the number of units in a text"
+        )
+    return given
+
+
+CountFunction = Annotated[
+    SkipValidation[Callable[[str], int]],
+    BeforeValidator(_function),
+    PlainSerializer(qualified_name, return_type=str),
+]
+
+
+class CannotAssessStrategy(StrEnum):
+    """How to score a criterion that has no judgment (CANNOT_ASSESS or NA).
+
+    `SKIP` removes the criterion from numerator and denominator, `ZERO` scores it as 0, `PARTIAL` as
+    `partial_credit`, and `FAIL` as the worst answer: the lowest or, for a negative weight, the highest.
+    """
+
+    SKIP = "skip"
+    ZERO = "zero"
+    PARTIAL = "partial"
+    FAIL = "fail"
+
+    @classmethod
+    def _missing_(cls, value: object) -> CannotAssessStrategy | None:
+        return next((one for one in cls if isinstance(value, str) and value.lower() == one), None)
+
+
+class CannotAssessConfig(BaseModel):
+    """Policy for criteria that have no judgment.
+
+    Attributes:
+        strategy: How to score such criteria.
+        partial_credit: Value in [0, 1] used by `PARTIAL`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP
+    partial_credit: float = Field(default=0.5, ge=0.0, le=1.0)
+
+
+class LengthPenalty(BaseModel):
+    """Policy for a length penalty that is subtracted from the score.
+
+    Attributes:
+        free_budget: Maximum number of units without a penalty.
+        max_cap: Number of units at which the penalty reaches `penalty_at_cap`.
+        penalty_at_cap: Maximum penalty, in score units.
+        exponent: Exponent of the increase between the two limits; 1 is linear.
+        count_fn: Function that counts the units in a text; words by default.
+        penalty_type: Part of the submission to count.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    free_budget: int = Field(default=6000, ge=0)
+    max_cap: int = Field(default=8000, ge=0)
+    penalty_at_cap: float = Field(default=0.5, ge=0.0, allow_inf_nan=False)
+    exponent: float = Field(default=1.6, gt=0.0, allow_inf_nan=False)
+    count_fn: CountFunction | None = None
+    penalty_type: PenaltyType = "ALL"
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> LengthPenalty:
+        if self.free_budget >= self.max_cap:
+            raise ValueError(f"free_budget ({self.free_budget}) must be less than max_cap ({self.max_cap})")
+        return self
+
+
+def _member(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        try:
+            return RubricGroup(**given) if is_group(given) else criterion_from_dict(given)
+        except RecursionError:
+            raise ValueError("groups are nested too deeply; make the tree flatter") from None
+    if not isinstance(given, (BaseCriterion, RubricGroup)):
+        raise ValueError(f"{given!r} is neither a criterion nor a group")
+    return given
+
+
+def _some(members: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not members:
+        raise ValueError("the group is empty; add at least one criterion")
+    return members
+
+
+class RubricGroup(BaseModel):
+    """A named group of criteria and nested groups that contributes to the score with a single weight.
+
+    A group's score is normalized to [0, 1] like a rubric's score and contributes to the parent group's score
+    like a criterion's value.
+
+    Attributes:
+        name: Name of the group, unique among the rubric's groups and criteria; empty for the root.
+        criteria: At least one criterion or group; mappings are parsed as in a rubric file.
+        weight: Weight in the parent group's score, at least 0 (only criteria can be penalties). The root's
+            weight has no effect.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    criteria: Annotated[
+        tuple[Annotated[BaseCriterion | RubricGroup, SkipValidation, BeforeValidator(_member)], ...],
+        AfterValidator(_some),
+    ]
+    weight: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 10.0
+
+    def __init__(
+        self,
+        name: str,
+        criteria: Iterable[BaseCriterion | RubricGroup | Mapping[str, Any]],
+        weight: float = 10.0,
+        **unknown: Any,
+    ) -> None:
+        super().__init__(name=name, criteria=criteria, weight=weight, **unknown)
+
+    @property
+    def leaves(self) -> tuple[BaseCriterion, ...]:
+        """The criteria in the group and its nested groups, depth first."""
+        return tuple(one for one in _walk(self) if not isinstance(one, RubricGroup))
+
+    @property
+    def groups(self) -> tuple[RubricGroup, ...]:
+        """The group itself and all nested groups, parents first."""
+        return tuple(one for one in _walk(self) if isinstance(one, RubricGroup))
+
+
+def _walk(group: RubricGroup) -> Iterator[BaseCriterion | RubricGroup]:
+    ahead: list[BaseCriterion | RubricGroup] = [group]
+    while ahead:
+        yield (one := ahead.pop())
+        if isinstance(one, RubricGroup):
+            ahead.extend(reversed(one.criteria))
+
+
+def is_group(given: Mapping[str, Any]) -> bool:
+    """Return whether a mapping in a rubric file is a group rather than a criterion."""
+    return "criteria" in given and "type" not in given
+
+
+OnFailure = Literal["conservative", "exclude", "raise"]
+BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
+OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
+NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
+RankingAggregation = Literal["borda", "bradley_terry"]
+
+
+class AggregationPolicy(BaseModel):
+    """Policy for combining votes into decisions, with one method per measurement level.
+
+    Attributes:
+        aggregation: Method for binary criteria.
+        ordinal_aggregation: Method for ordered scales and numbers.
+        nominal_aggregation: Method for unordered choices.
+        ranking_aggregation: Method for comparisons of candidates.
+        on_failure: What to do with a reply that cannot be parsed: count it as the conservative answer,
+            exclude it, or raise an error.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    aggregation: BinaryAggregation = "majority"
+    ordinal_aggregation: OrdinalAggregation = "mean"
+    nominal_aggregation: NominalAggregation = "mode"
+    ranking_aggregation: RankingAggregation = "borda"
+    on_failure: OnFailure = "conservative"
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _ignore_case(cls, given: object) -> object:
+        return given.lower() if isinstance(given, str) else given
+
+    @classmethod
+    def of(cls, **given: object) -> AggregationPolicy:
+        """Create a policy from keyword arguments.
+
+        Raises:
+            ArgumentError: If a value is not allowed; the message lists the allowed values.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
+
+    def aggregator(self, criterion: BaseCriterion) -> Aggregator:
+        """Return the aggregator for the method set in the criterion or, by default, for its level.
+
+        If a criterion has parts, such as checklist items, each is aggregated separately, based on its level.
+
+        Raises:
+            ArgumentError: If the method set in the criterion is not available for its level or the level of
+                one of its parts.
+        """
+        chosen = _CHOSEN.of(self).of(criterion)
+        if not chosen:
+            chosen.append(self._chosen(criterion))
+        return chosen[0]
+
+    def _chosen(self, criterion: BaseCriterion) -> Aggregator:
+        # Imported late, because a policy is read whenever a run is opened but seldom counts votes.
+        from autorubric.scoring.aggregation import AGGREGATORS, part_by_part
+
+        parts = criterion.part_fields.values()
+        if parts:
+            return part_by_part(
+                [self._of_level(part, f"{criterion.name!r}: part aggregation") for part in parts],
+                undivided=AGGREGATORS["interval"]["mean"],
+            )
+        return self._of_level(criterion, f"{criterion.name!r}: aggregation")
+
+    def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
+        from autorubric.scoring.aggregation import AGGREGATORS
+
+        level = criterion.level
+        name: str = criterion.aggregation or self._named(level)
+        known = AGGREGATORS.get(level, {})
+        if name not in known:
+            raise ArgumentError(
+                f"criterion {called} {name!r} is not available for the level {level!r}; "
+                f"allowed: {', '.join(known) or 'none'}"
+            )
+        return known[name]
+
+    def _named(self, level: Level) -> str:
+        match level:
+            case "binary":
+                return self.aggregation
+            case "nominal":
+                return self.nominal_aggregation
+            case "ordinal" | "interval":
+                return self.ordinal_aggregation
+            case "ranking":
+                return self.ranking_aggregation
+            case "text":
+                return "first"
+            case _:
+                assert_never(level)
+
+
+# The aggregator of each policy and criterion, cached on first use.
+_CHOSEN: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, "list[Aggregator]"]](
+    lambda policy: IdentityCache(lambda criterion: [])
+)

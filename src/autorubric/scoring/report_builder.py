@@ -1,0 +1,353 @@
+"""Pure functions that turn votes into a report, and that say which decisions escalate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Submission, VerdictCounts
+from autorubric.errors import TokenUsage
+from autorubric.scoring.decisions import decide_by_judge, decide_panel
+from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, LengthPenalty, RubricGroup
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.score import (
+    Entry,
+    TreeScore,
+    apply_conditions,
+    entering_value,
+    entry_of,
+    penalised,
+    score_tree,
+    submission_length_penalty,
+)
+from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
+
+
+class EscalationRule(BaseModel):
+    """An `EscalationConfig` as stored in a run's policy.
+
+    Attributes:
+        judges: Ids of the judges that uncertain criteria are escalated to.
+        threshold: Confidence in [0, 1] below which a criterion is escalated.
+        per_criterion: Thresholds for individual criteria, by criterion name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    judges: tuple[str, ...]
+    threshold: float = Field(ge=0.0, le=1.0)
+    per_criterion: dict[str, float] = Field(default_factory=dict)
+
+    def threshold_of(self, criterion: BaseCriterion) -> float:
+        """Return the confidence below which this criterion is escalated."""
+        return self.per_criterion.get(criterion.name or "", self.threshold)
+
+    def split(self, votes: Sequence[JudgeVote]) -> tuple[list[JudgeVote], list[JudgeVote]]:
+        """Split the votes into votes from the first judges and votes from the escalation panel."""
+        strong = set(self.judges)
+        return [v for v in votes if v.judge_id not in strong], [v for v in votes if v.judge_id in strong]
+
+    def is_unsure(self, criterion: BaseCriterion, decision: Decision, confidence: float | None) -> bool:
+        """Return whether the first judges' decision must be escalated, given their confidence in it."""
+        if decision.status != "answered" or decision.assumed:
+            return True
+        return confidence is None or confidence < self.threshold_of(criterion)
+
+
+def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
+    """Return the votes' confidence in the decision, in [0, 1], or None if it is unknown.
+
+    The confidence is the mean probability that the answered votes assign to the chosen answer: a vote's
+    confidence if it gave that answer, otherwise one minus its confidence. If there are several votes, a vote
+    without a confidence counts as certain, so that the agreement among samples determines the confidence. For
+    a single vote without a confidence, return None.
+    """
+    answered = [vote for vote in votes if vote.status == "answered"]
+    if decision.answer is None or not answered:
+        return None
+    if len(answered) == 1 and answered[0].confidence is None:
+        return None
+    code = decision.answer.code
+    sure = [(1.0 if vote.confidence is None else vote.confidence, vote.answer == code) for vote in answered]
+    return sum(confidence if same else 1.0 - confidence for confidence, same in sure) / len(sure)
+
+
+class GradingPolicy(BaseModel):
+    """The rules that turn votes into decisions and decisions into a score.
+
+    Attributes:
+        aggregation: How votes are combined.
+        cannot_assess: How criteria that have no judgment count in the score.
+        length_penalty: Penalty for length; None for no penalty.
+        normalize: Whether the score is normalized to [0, 1].
+        escalation: Rule for escalating uncertain criteria to other judges; None for no escalation.
+        stop_when_decided: Whether votes that can no longer change a verdict are skipped.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    aggregation: AggregationPolicy = Field(default_factory=AggregationPolicy)
+    cannot_assess: CannotAssessConfig = Field(default_factory=CannotAssessConfig)
+    length_penalty: LengthPenalty | None = None
+    normalize: bool = True
+    escalation: EscalationRule | None = None
+    stop_when_decided: bool = False
+
+
+def build_report(
+    submission: Submission,
+    root: RubricGroup,
+    votes: Votes,
+    policy: GradingPolicy,
+    *,
+    length_penalty: float | None = None,
+) -> EnsembleEvaluationReport:
+    """Build the report on a submission from its votes.
+
+    Args:
+        submission: The graded submission.
+        root: The tree of the rubric's criteria.
+        votes: Votes by criterion name.
+        policy: The rules for combining and scoring votes.
+        length_penalty: The length penalty, if it is known; None computes it from the submission.
+    """
+    reports = [_facing_report(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
+    reports = _under_conditions(reports, policy)
+    penalty = length_penalty
+    if penalty is None:
+        penalty = submission_length_penalty(submission, policy.length_penalty)
+    scored = _score(root, reports, policy)
+    agreements = [report.agreement for report in reports if report.agreement is not None]
+    usage, cost = spend([vote for report in reports for vote in report.votes])
+    return EnsembleEvaluationReport(
+        score=penalised(scored.score, penalty, normalize=policy.normalize),
+        raw_score=scored.raw,
+        llm_raw_score=scored.raw,
+        length_penalty=penalty,
+        node_scores=scored.node_scores,
+        report=reports,
+        cannot_assess_count=[report.decision.status for report in reports].count("abstained"),
+        token_usage=usage,
+        completion_cost=cost,
+        error=_what_failed(reports, scored),
+        verdicts=VerdictCounts.sum(report.verdicts for report in reports),
+        judge_scores=_judge_scores(root, reports, policy, penalty, scored),
+        mean_agreement=sum(agreements) / len(agreements) if agreements else None,
+    )
+
+
+def _facing_report(
+    submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
+) -> EnsembleCriterionReport:
+    facing = criterion.facing(submission)
+    report = criterion_report(facing, votes, policy)
+    return report if facing is criterion else replace(report, criterion=criterion)
+
+
+def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
+    """Return the votes' total tokens and total cost in US dollars, each None if no vote reports it."""
+    usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
+    costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
+    return TokenUsage.sum(usages) if usages else None, sum(costs) if costs else None
+
+
+def criterion_report(
+    criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
+) -> EnsembleCriterionReport:
+    """Build the report on one criterion from its votes."""
+    by_judge = decide_by_judge(criterion, votes, policy.aggregation)
+    deciding, confidence, escalated = votes, None, False
+    if policy.escalation is not None and criterion.check is None:
+        deciding, strong = policy.escalation.split(votes)
+        first = _panel(criterion, deciding, by_judge, policy)
+        confidence = confidence_of(deciding, first)
+        escalated = policy.escalation.is_unsure(criterion, first, confidence)
+        deciding = strong if escalated else deciding
+    decision = _panel(criterion, deciding, by_judge, policy)
+    return EnsembleCriterionReport(
+        criterion=criterion,
+        decision=decision,
+        votes=list(votes),
+        judge_decisions=by_judge,
+        final_reason=_final_reason(criterion, decision, deciding),
+        error=_criterion_error(decision, deciding),
+        score_value=entering_value(criterion, decision, policy.cannot_assess),
+        confidence=confidence,
+        escalated=escalated,
+        verdicts=count_verdicts(
+            votes, assumes=criterion.measures and policy.aggregation.on_failure == "conservative"
+        ),
+    )
+
+
+def _panel(
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    judges: Mapping[str, Decision],
+    policy: GradingPolicy,
+) -> Decision:
+    """Combine votes into a joint decision of the judges that cast them."""
+    own = {vote.judge_id: judges[vote.judge_id] for vote in votes}
+    return decide_panel(criterion, votes, own, policy.aggregation)
+
+
+def _under_conditions(
+    reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy
+) -> list[EnsembleCriterionReport]:
+    """Mark reports as not applicable if the condition of their criterion does not hold.
+
+    The panel's conditions are evaluated on its decisions, and each judge's on the judge's own decisions. If a
+    judge was not asked, as for a check, the panel's decision is used.
+    """
+    criteria = [report.criterion for report in reports]
+    if not [criterion for criterion in criteria if criterion.when is not None]:
+        return list(reports)
+    panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
+    judges = {
+        judge: apply_conditions(criteria, _own(judge, reports), policy.cannot_assess, elsewhere=panel)
+        for judge in _judges(reports)
+    }
+    return [
+        _decided_anew(
+            report,
+            panel[report.name],
+            {judge: judges[judge][report.name] for judge in report.judge_decisions},
+        )
+        for report in reports
+    ]
+
+
+def _decided_anew(
+    report: EnsembleCriterionReport, decision: Decision, by_judge: dict[str, Decision]
+) -> EnsembleCriterionReport:
+    condition = report.criterion.when
+    if decision.status != "not_applicable" or condition is None:
+        return replace(report, judge_decisions=by_judge)
+    reason = f"applies only if {condition.criterion!r} reaches {condition.at_least:g}, which it does not"
+    return replace(
+        report, decision=decision, judge_decisions=by_judge, score_value=None, final_reason=reason, error=None
+    )
+
+
+def _score(root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> TreeScore:
+    entries = {r.name: Entry.of(r.score_value, r.decision) for r in reports}
+    scored = score_tree(root, entries, normalize=policy.normalize)
+    if [1 for report in reports if report.score_value is not None and not report.decision.assumed]:
+        return scored
+    return TreeScore(score=None, raw=None, node_scores=dict.fromkeys(scored.node_scores))
+
+
+def _judges(reports: Sequence[EnsembleCriterionReport]) -> list[str]:
+    return list(dict.fromkeys(judge for report in reports for judge in report.judge_decisions))
+
+
+def _own(judge: str, reports: Sequence[EnsembleCriterionReport]) -> dict[str, Decision]:
+    return {r.name: r.judge_decisions[judge] for r in reports if judge in r.judge_decisions}
+
+
+def _judge_scores(
+    root: RubricGroup,
+    reports: Sequence[EnsembleCriterionReport],
+    policy: GradingPolicy,
+    penalty: float,
+    panel: TreeScore,
+) -> dict[str, float | None]:
+    judges = _judges(reports)
+    if len(judges) == 1 and all(r.judge_decisions.get(judges[0]) is r.decision for r in reports):
+        # The only judge has the decisions of the panel, and therefore its score.
+        return {judges[0]: penalised(panel.score, penalty, normalize=policy.normalize)}
+    return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in judges}
+
+
+def _judge_score(
+    judge: str,
+    root: RubricGroup,
+    reports: Sequence[EnsembleCriterionReport],
+    policy: GradingPolicy,
+    penalty: float,
+) -> float | None:
+    if any(vote.skipped and vote.judge_id == judge for report in reports for vote in report.votes):
+        # Votes were skipped because of other judges' votes, so the rest is not representative of the judge.
+        return None
+    own = _own(judge, reports)
+    entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
+    if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
+        return None
+    alone = score_tree(root, entries, normalize=policy.normalize)
+    return penalised(alone.score, penalty, normalize=policy.normalize)
+
+
+def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:
+    """Return the score entry of a judge's decision; the panel decides gates that the judge was not asked."""
+    entry = entry_of(report.criterion, own or report.decision, policy.cannot_assess)
+    return entry if own else entry._replace(value=None)
+
+
+def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> str:
+    """Join the reasons of the votes that agree with the decision, with judge ids if there are several."""
+    telling = "abstained" if decision.status == "abstained" else "answered"
+    if len(votes) == 1:
+        return votes[0].reason if votes[0].status == telling else ""
+    carrying = [vote for vote in votes if vote.status == telling and vote.reason]
+    if telling == "answered":
+        decided = decision.answer.code if decision.answer else None
+        carrying = [vote for vote in carrying if vote.answer == decided] or carrying
+    return "\n".join(f"{vote.judge_id}: {vote.reason}" for vote in carrying)
+
+
+def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | None:
+    if decision.status == "not_asked":
+        return "no judge voted on this criterion"
+    failures = [f"{vote.judge_id}: {vote.error}" for vote in votes if vote.status == "failed"]
+    return "; ".join(failures) if failures else None
+
+
+def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
+    """Describe why there is no score, and which judgments are missing because of failures or open gates."""
+    failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
+    gates = _open_gates(reports, scored)
+    told = []
+    if failed:
+        head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
+        empty = scored.score is None and len(failed) < len(reports) and not gates
+        told.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
+    elif swayed := [report.name for report in reports if report.decision.swayed]:
+        told.append(f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}")
+    elif scored.score is None and not gates:
+        whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
+        told.append(f"no score: {whys}")
+    return "; ".join([*gates, *told]) or None
+
+
+def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
+    if len(failed) > 1 and len({report.error for report in failed}) == 1:
+        return failed[0].error or ""
+    told = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
+    return told + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
+
+
+def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:
+    if not scored.open_gates:
+        return []
+    statuses = {report.name: report.status for report in reports}
+    around = ", and so the rubric," if scored.score is None else ""
+    return [
+        f"{f'the group {gate.group!r}{around}' if gate.group else 'the rubric'} has no score: its gate "
+        f"{gate.criterion!r} could not be judged ({statuses[gate.criterion]})"
+        for gate in scored.open_gates
+    ]
+
+
+def _why_unscored(report: EnsembleCriterionReport) -> str:
+    if report.status != "answered":
+        return f"is {report.status}"
+    if report.score_value is not None and report.criterion.bonus:
+        return "is a bonus"
+    return "has no value" if report.score_value is None else f"has weight {report.criterion.weight:g}"
+
+
+def _share(failed: Sequence[object], reports: Sequence[object]) -> str:
+    return f"{len(failed)} of {len(reports)} criteria could not be judged"

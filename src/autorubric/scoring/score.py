@@ -1,0 +1,389 @@
+"""Scores of groups and of a rubric's tree, with penalties, bonuses, caps and the length penalty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from graphlib import TopologicalSorter
+from typing import Any, Final, NamedTuple, TypeVar, assert_never
+
+from pydantic import ValidationError
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.conditions import Gate
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError
+from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, LengthPenalty, RubricGroup
+from autorubric.scoring.votes import Decision
+from autorubric.support.reading_errors import shortened
+
+_LEAST_SUM: Final = 1e-280
+
+Number = TypeVar("Number", float, Fraction)
+
+
+class Term(NamedTuple):
+    """One term of a score: a criterion or a group.
+
+    Attributes:
+        value: Value in [0, 1].
+        weight: Weight, of any sign.
+        bonus: Whether the term is excluded from the denominator.
+    """
+
+    value: float
+    weight: float
+    bonus: bool = False
+
+
+class Score(NamedTuple):
+    """A score before the length penalty.
+
+    Attributes:
+        score: The score, either normalized to [0, 1] or a raw sum; None if nothing can be scored.
+        raw: Σ value × weight; None if nothing can be scored or the sum exceeds the largest float.
+    """
+
+    score: float | None
+    raw: float | None
+
+
+def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
+    """Combine several terms into a score.
+
+    If the denominator is empty or zero, the score is 0 if the cap is 0 and None otherwise, so that missing a
+    gate with cap 0 counts even if nothing else was judged.
+
+    If the sum of the weights exceeds the largest float (1.8e308) or is so small that products would
+    underflow, exact fractions keep the normalized score correct.
+
+    Args:
+        terms: The terms to score together.
+        normalize: Whether to normalize to [0, 1].
+        cap: Upper limit of the normalized score, in [0, 1]; a raw sum is limited to the equivalent sum.
+
+    Raises:
+        ArgumentError: If the score is a raw sum that exceeds the largest float.
+    """
+    kept = list(terms)
+    total = sum(abs(term.weight) for term in kept)
+    if math.isfinite(total) and (total == 0 or total > _LEAST_SUM):
+        return Score(*_score_and_raw(kept, normalize, cap))
+    exact = [(Fraction(term.value), Fraction(term.weight), term.bonus) for term in kept]
+    score, raw = _score_and_raw(exact, normalize, None if cap is None else Fraction(cap))
+    shown = _as_float(score)
+    if score is not None and shown is None:
+        largest = max((term.weight for term in kept), key=abs)
+        raise ArgumentError(
+            f"the sum of value × weight exceeds the largest float (the largest weight is {largest:g}); "
+            "divide all weights by the same number, or grade with normalize=True"
+        )
+    return Score(score=shown, raw=_as_float(raw))
+
+
+def _score_and_raw(
+    terms: Sequence[tuple[Number, Number, bool]], normalize: bool, cap: Number | None
+) -> tuple[Number | None, Number | None]:
+    products = [value * weight for value, weight, _ in terms]
+    divided = [weight for _, weight, bonus in terms if not bonus]
+    if not products or not any(divided):
+        return (cap if cap == 0 else None), (sum(products[1:], products[0]) if products else None)
+    raw = sum(products[1:], products[0])
+    gains = [weight for weight in divided if weight > 0]
+    # If there are only penalties, they are subtracted from a full score.
+    start, shares = (0, gains) if gains else (1, [abs(weight) for weight in divided])
+    scale = sum(shares[1:], shares[0])
+    if not normalize:
+        return (raw if cap is None else min(raw, (cap - start) * scale)), raw
+    score = clamp(start + raw / scale)
+    return (score if cap is None else min(score, cap)), raw
+
+
+def _as_float(figure: Fraction | None) -> float | None:
+    """Return the nearest float; None if the value overflows."""
+    try:
+        return None if figure is None else float(figure)
+    except OverflowError:
+        return None
+
+
+def clamp(score: Number) -> Number:
+    """Clip a number to [0, 1]."""
+    low, high = type(score)(0), type(score)(1)
+    return min(high, max(low, score))
+
+
+def penalised(score: float | None, penalty: float, *, normalize: bool = True) -> float | None:
+    """Subtract the length penalty from a score, and clip a normalized score to [0, 1]."""
+    if score is None:
+        return None
+    return clamp(score - penalty) if normalize else score - penalty
+
+
+def compute_length_penalty(
+    text: str | Mapping[str, Any], config: LengthPenalty | Mapping[str, Any] | None = None
+) -> float:
+    """Compute the length penalty of a text.
+
+    For `n` units of text, the penalty is 0 up to `free_budget`, `penalty_at_cap` at `max_cap` and above, and
+    `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` in between.
+
+    Args:
+        text: A text, or a submission such as `{"thinking", "output"}`; the policy selects the part to count.
+        config: The policy, or a mapping of its fields; by default, `LengthPenalty()`.
+
+    Raises:
+        ArgumentError: If the text or the policy is invalid, or if `count_fn` fails or returns an invalid
+            count.
+    """
+    policy = config if isinstance(config, LengthPenalty) else _length_policy(config or {})
+    if isinstance(text, Mapping):
+        return submission_length_penalty(Submission.parse(text), policy)
+    if not isinstance(text, str):
+        raise ArgumentError(f"text must be a string or a submission mapping; got {shortened(text)}")
+    return _penalty_of(_length_of(text, policy), policy)
+
+
+def _length_policy(fields: Any) -> LengthPenalty:
+    try:
+        return LengthPenalty.model_validate(fields)
+    except ValidationError as error:
+        wrong = [
+            f"{'.'.join(map(str, one['loc'])) or 'config'}: {one['msg']}"
+            for one in error.errors(include_url=False)
+        ]
+        fields_of = ", ".join(LengthPenalty.model_fields)
+        raise ArgumentError(
+            f"config={shortened(fields)} is not a length penalty: {'; '.join(wrong)}. Fields: {fields_of}"
+        ) from None
+
+
+def _length_of(text: str, config: LengthPenalty) -> int:
+    if config.count_fn is None:
+        return len(text.split())
+    try:
+        units = config.count_fn(text)
+    # The function is user code, so its exceptions are reported as errors in the policy.
+    except Exception as error:
+        raise ArgumentError(f"count_fn raised {type(error).__name__}: {error}") from error
+    if isinstance(units, bool) or not isinstance(units, (int, float)) or not 0 <= units < math.inf:
+        raise ArgumentError(f"count_fn must return a non-negative number of units; got {units!r}")
+    return int(units)
+
+
+def _penalty_of(units: int, config: LengthPenalty) -> float:
+    if units <= config.free_budget:
+        return 0.0
+    if units >= config.max_cap:
+        return config.penalty_at_cap
+    share = (units - config.free_budget) / (config.max_cap - config.free_budget)
+    return float(config.penalty_at_cap * share**config.exponent)
+
+
+def submission_length_penalty(submission: Submission, config: LengthPenalty | None) -> float:
+    """Compute the length penalty of a submission; only the part selected by `penalty_type` is counted."""
+    if config is None:
+        return 0.0
+    parts = {
+        "ALL": (submission.thinking, submission.text),
+        "OUTPUT_ONLY": (submission.text,),
+        "THINKING_ONLY": (submission.thinking,),
+    }[config.penalty_type]
+    return _penalty_of(sum(_length_of(part, config) for part in parts if part), config)
+
+
+class Entry(NamedTuple):
+    """A criterion's contribution to a score.
+
+    Attributes:
+        value: Value used in the sums, in [0, 1]; None if the criterion is excluded from the score.
+        seen: Value that the criterion's gate checks; None if the criterion was not judged.
+        applies: Whether the criterion applies; if not, its gate is ignored.
+    """
+
+    value: float | None
+    seen: float | None
+    applies: bool = True
+
+    @classmethod
+    def of(cls, value: float | None, decision: Decision | None) -> Entry:
+        """Create the entry for a decision that contributes this value to the score.
+
+        The criterion does not apply if its decision is NA and excluded from the score, or if its condition is
+        not met.
+        """
+        if value is not None or decision is None:
+            return cls(value, value)
+        left_out = decision.status == "not_applicable" or bool(decision.answer and decision.answer.na)
+        return cls(value, value, not left_out)
+
+
+def entering_value(
+    criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig
+) -> float | None:
+    """Return the value in [0, 1] that a decision contributes to the score; None if it is excluded.
+
+    A missing judgment is scored by `policy`. A criterion that failed, was not asked, does not apply
+    or has no values is excluded from numerator and denominator.
+    """
+    if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):
+        return None
+    if decision.status == "answered":
+        return decision.value
+    if not criterion.measures:
+        return None
+    match policy.strategy:
+        case CannotAssessStrategy.SKIP:
+            return None
+        case CannotAssessStrategy.ZERO:
+            return 0.0
+        case CannotAssessStrategy.PARTIAL:
+            return policy.partial_credit
+        case CannotAssessStrategy.FAIL:
+            return criterion.conservative().value
+        case _:
+            assert_never(policy.strategy)
+
+
+def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig) -> Entry:
+    """Return the score entry of a decision under a policy."""
+    return Entry.of(entering_value(criterion, decision, policy), decision)
+
+
+def apply_conditions(
+    criteria: Sequence[BaseCriterion],
+    decisions: Mapping[str, Decision],
+    policy: CannotAssessConfig,
+    *,
+    elsewhere: Mapping[str, Decision] | None = None,
+) -> dict[str, Decision]:
+    """Return the decisions, with `not_applicable` for criteria whose condition is not met.
+
+    A condition is met if the criterion it names reaches the required value. It is not met if that criterion
+    was not judged or does not apply.
+
+    Args:
+        criteria: The criteria; their conditions must not form a cycle.
+        decisions: Decisions by criterion name.
+        policy: Policy for missing judgments.
+        elsewhere: Decisions to use for criteria that are not in `decisions`.
+    """
+    applied = dict(decisions)
+    by_name = {criterion.name or "": criterion for criterion in criteria}
+    conditions = {name: one.when for name, one in by_name.items() if one.when is not None}
+    graph = {name: [condition.criterion] for name, condition in conditions.items()}
+    for name in TopologicalSorter(graph).static_order():
+        condition = conditions.get(name)
+        if condition is None or name not in applied:
+            continue
+        other = condition.criterion
+        known = applied.get(other) or (elsewhere or {}).get(other)
+        value = entering_value(by_name[other], known, policy) if other in by_name else None
+        if not condition.holds(value):
+            applied[name] = Decision(status="not_applicable")
+    return applied
+
+
+_ABSENT = Entry(None, None, applies=False)
+
+
+class OpenGate(NamedTuple):
+    """A gate that could not be judged, so that its group has no score.
+
+    Attributes:
+        criterion: Name of the gate criterion.
+        group: Name of the group that contains the gate.
+    """
+
+    criterion: str
+    group: str
+
+
+class TreeScore(NamedTuple):
+    """The scores of a tree before the length penalty.
+
+    Attributes:
+        score: Score of the root, normalized to [0, 1] if requested; None if it cannot be computed.
+        raw: Σ value × weight over the root's members, where a group's value is its score, before gates are
+            applied. None if nothing can be scored.
+        node_scores: Normalized score of each group by name, parents before children; the root is `""`.
+        open_gates: Gates that could not be judged and whose outcome could have changed their group's score.
+    """
+
+    score: float | None
+    raw: float | None
+    node_scores: dict[str, float | None]
+    open_gates: tuple[OpenGate, ...] = ()
+
+
+def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bool = True) -> TreeScore:
+    """Score a tree from its criteria's entries, in time linear in the size of the tree.
+
+    `score_terms` combines a group's members into its score; a group in which nothing can be scored is
+    excluded from its parent. A failed gate caps its group's score; a cap of 0 applies even if nothing else
+    can be scored. If a gate was not judged, its group and all groups above it have no score, except a group
+    whose score does not exceed the gate's cap anyway and a parent group that another gate caps at 0.
+
+    Args:
+        root: Root of the tree.
+        entries: Entries by criterion name. Criteria without an entry are excluded and their gates ignored.
+        normalize: Whether to normalize the root's score; nested groups are always normalized.
+    """
+    scores: dict[str, float | None] = {}
+    open_gates: list[OpenGate] = []
+    members = _score_group(root, entries, scores, open_gates)
+    score = scores[root.name]
+    if score is not None and not normalize:
+        score = score_terms(members.terms, normalize=False, cap=members.cap).score
+    return TreeScore(score=score, raw=members.raw, node_scores=scores, open_gates=tuple(open_gates))
+
+
+@dataclass(slots=True)
+class _Members:
+    terms: list[Term] = field(default_factory=list)
+    cap: float | None = None
+    raw: float | None = None
+    undecided: list[tuple[str, Gate]] = field(default_factory=list)
+    open: bool = False
+
+    def look_at_gate(self, name: str, gate: Gate, entry: Entry) -> None:
+        if not entry.applies:
+            return
+        if entry.seen is None:
+            self.undecided.append((name, gate))
+        elif not gate.passed(entry.seen):
+            self.cap = gate.cap if self.cap is None else min(self.cap, gate.cap)
+
+
+def _score_group(
+    group: RubricGroup,
+    entries: Mapping[str, Entry],
+    scores: dict[str, float | None],
+    open_gates: list[OpenGate],
+) -> _Members:
+    scores[group.name] = None  # so that it comes before its nested groups
+    members = _Members()
+    for one in group.criteria:
+        if isinstance(one, RubricGroup):
+            inner = _score_group(one, entries, scores, open_gates)
+            value = scores[one.name]
+            members.open = members.open or inner.open
+            if value is not None:
+                members.terms.append(Term(value, one.weight))
+            continue
+        entry = entries.get(one.name or "", _ABSENT)
+        if entry.value is not None:
+            members.terms.append(Term(entry.value, one.weight, one.bonus))
+        if one.gate is not None:
+            members.look_at_gate(one.name or "", one.gate, entry)
+    scored: Score = score_terms(members.terms, cap=members.cap)
+    members.raw = scored.raw
+    members.open = members.open and members.cap != 0.0
+    if scored.score is not None and not members.open:
+        biting = [OpenGate(name, group.name) for name, gate in members.undecided if scored.score > gate.cap]
+        open_gates.extend(biting)
+        members.open = bool(biting)
+    scores[group.name] = None if members.open else scored.score
+    return members

@@ -1,0 +1,209 @@
+"""Votes, each the answer of one judge to one criterion in one sample, and the decisions made from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
+
+from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, VoteStatus
+from autorubric.errors import TokenUsage
+from autorubric.support.objects import Json, fast_init
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeVote:
+    """One judge's answer to a criterion of any kind, in one sample.
+
+    Attributes:
+        judge_id: Id of the judge.
+        sample: Index of the sample, from 0.
+        status: `answered`, `abstained` (CANNOT_ASSESS or NA), `failed`, or `not_asked`.
+        answer: The answer as JSON: a verdict, a label, a number or an evaluation; None if there is no answer.
+        verdict: The verdict, for a binary criterion.
+        selected_index: Index of the chosen option, for a multi-choice criterion.
+        selected_label: Label of the chosen option, for a multi-choice criterion.
+        value: Value of the answer in [0, 1]; None if it has no value.
+        na: Whether the judge chose an NA option.
+        reason: The judge's explanation.
+        weight: Weight of the judge in the panel.
+        confidence: The judge's reported probability that the answer is correct, in [0, 1], if any.
+        error: Error that caused the vote to fail; None if it did not fail.
+        unreadable: Whether the vote failed because its reply could not be read.
+        order: Candidate names in the order shown, for comparative criteria.
+        model: The model that answered, if any.
+        truncated: Whether the submission was truncated to fit the model's context.
+        token_usage: Tokens spent, including retries; None if not counted.
+        completion_cost: US dollars spent, including retries; None if unknown.
+        latency_seconds: Seconds from the request to the answer.
+        skipped: Whether the vote was skipped because it could not matter: the verdict was already decided, or
+            the criterion was not escalated.
+    """
+
+    judge_id: str
+    sample: int = 0
+    status: VoteStatus
+    answer: Json = None
+    verdict: CriterionVerdict | None = None
+    selected_index: int | None = None
+    selected_label: str | None = None
+    value: float | None = None
+    na: bool = False
+    reason: str = ""
+    weight: float = 1.0
+    confidence: float | None = None
+    error: str | None = None
+    unreadable: bool = False
+    order: tuple[str, ...] | None = None
+    model: str | None = None
+    truncated: bool = False
+    token_usage: TokenUsage | None = None
+    completion_cost: float | None = None
+    latency_seconds: float | None = None
+    skipped: bool = False
+
+    @property
+    def without_reply(self) -> bool:
+        """Whether the vote failed because no reply arrived, in which case a retry can help."""
+        return self.status == "failed" and not self.unreadable
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the vote as a JSON-compatible dict, omitting fields with default values."""
+        kept: dict[str, Json] = {
+            name: value
+            for name, default, value in zip(_NAMES, _DEFAULTS, _values_of(self), strict=True)
+            if value is not default and value != default
+        }
+        if self.token_usage is not None:
+            kept["token_usage"] = self.token_usage.to_dict()
+        if self.verdict is not None:
+            kept["verdict"] = str(self.verdict)
+        if self.order is not None:
+            kept["order"] = list(self.order)
+        return kept
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> JudgeVote:
+        """Create a vote from the output of `to_dict`."""
+        fields = dict(given)
+        if fields.get("token_usage") is not None:
+            fields["token_usage"] = TokenUsage(**fields["token_usage"])
+        if fields.get("verdict") is not None:
+            fields["verdict"] = CriterionVerdict(fields["verdict"])
+        if fields.get("order") is not None:
+            fields["order"] = tuple(fields["order"])
+        return cls(**fields)
+
+
+MultiChoiceJudgeVote = JudgeVote
+
+
+def prefers_alike(one: Json, other: Json) -> bool:
+    """Return whether two comparative answers prefer the same candidate, regardless of the margin."""
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return (one > 0) == (other > 0) and (one < 0) == (other < 0)
+    return bool(one == other)
+
+
+def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
+    """Return the ids of judges whose answer changed when the same candidates were shown in another order."""
+    first: dict[tuple[str, int], JudgeVote] = {}
+    found: dict[str, None] = {}
+    for vote in votes:
+        if vote.order is None or vote.status != "answered":
+            continue
+        before = first.setdefault((vote.judge_id, vote.sample), vote)
+        if before.order != vote.order and not prefers_alike(before.answer, vote.answer):
+            found[vote.judge_id] = None
+    return tuple(found)
+
+
+def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
+    """Count a criterion's votes by outcome.
+
+    Args:
+        votes: The votes to count.
+        assumes: Whether a reply that could not be read counts as the conservative answer.
+    """
+    if len(votes) == 1 and votes[0].status == "answered":
+        return _ONE_ANSWERED
+    outcomes: Counter[str] = Counter()
+    causes: dict[str, str] = {}
+    for vote in votes:
+        kind: str = vote.status
+        if vote.status == "failed":
+            kind = "assumed" if assumes and vote.unreadable else "lost"
+            causes.setdefault(kind, f"{vote.judge_id}: {vote.error}")
+        outcomes[kind] += 1
+    return VerdictCounts(
+        asked=outcomes.total() - outcomes["not_asked"],
+        answered=outcomes["answered"],
+        abstained=outcomes["abstained"],
+        lost=outcomes["lost"],
+        assumed=outcomes["assumed"],
+        lost_cause=causes.get("lost"),
+        assumed_cause=causes.get("assumed"),
+    )
+
+
+_ONE_ANSWERED = VerdictCounts(asked=1, answered=1)
+_UNSET = object()
+_NAMES = tuple(JudgeVote.__dataclass_fields__)
+_DEFAULTS: tuple[object, ...] = tuple(
+    _UNSET if name in ("judge_id", "status") else field.default
+    for name, field in JudgeVote.__dataclass_fields__.items()
+)
+_values_of = attrgetter(*_NAMES)
+
+
+Votes: TypeAlias = "Mapping[str, Sequence[JudgeVote]]"
+"""Votes by criterion name."""
+
+
+DecisionStatus = Literal["answered", "abstained", "failed", "not_asked", "not_applicable"]
+"""Outcome of a criterion: answered, abstained, failed, not asked, or not applicable.
+
+`not_applicable` means that the criterion's condition does not hold.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A decision on a criterion, combined from the votes of one judge or the whole panel.
+
+    Attributes:
+        status: Outcome of the criterion.
+        answer: The chosen answer; None unless `status` is answered, or abstained with an answer.
+        mean_value: Aggregated value of the votes in [0, 1] before an answer is chosen; None if there is none.
+        tie: Whether the votes were tied, so that the conservative answer was used.
+        agreement: Fraction of answered votes equal to the answer, in [0, 1]; None if no vote was answered.
+        assumed: Whether no vote was answered, so that the answer is based only on unreadable replies.
+        swayed: Whether counting unreadable replies as the conservative answer changed the answer that the
+            answered votes alone would give. Such an answer is used in the score but in no other figure.
+    """
+
+    status: DecisionStatus
+    answer: Answer | None = None
+    mean_value: float | None = None
+    tie: bool = False
+    agreement: float | None = None
+    assumed: bool = False
+    swayed: bool = False
+
+    @property
+    def value(self) -> float | None:
+        """Value of the answer in [0, 1]; None if there is no answer with a value."""
+        return self.answer.value if self.answer and self.status == "answered" else None
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the decision as a JSON-compatible dict."""
+        return {**asdict(self), "answer": asdict(self.answer) if self.answer else None}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Decision:
+        """Create a decision from the output of `to_dict`."""
+        answer = given.get("answer")
+        return cls(**{**given, "answer": Answer(**answer) if answer else None})

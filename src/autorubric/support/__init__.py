@@ -1,0 +1,1 @@
+"""General-purpose helpers, which know nothing about grading."""

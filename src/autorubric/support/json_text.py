@@ -1,0 +1,152 @@
+"""Strict parsing of JSON, in which repeated keys and NaN are errors, and fast writing of single lines."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, NoReturn
+
+from pydantic_core import from_json, to_json
+
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import FilePath, SyntaxFault
+
+_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+')
+
+
+class _RepeatedKeyError(Exception):
+    """A mapping repeats a key; the parser does not report where."""
+
+
+class _NumberError(Exception):
+    """A token that is not a JSON number, such as `NaN`."""
+
+
+class JsonPlace(NamedTuple):
+    """The path and line at which a key or a list element begins."""
+
+    path: FilePath
+    line: int
+
+
+def parse_json(text: str, first_line: int = 1) -> Json:
+    """Return the data of a JSON text.
+
+    Args:
+        text: The JSON text.
+        first_line: The line of the file on which the text begins.
+
+    Raises:
+        SyntaxFault: If the text is not JSON, repeats a key, or contains NaN or an infinity.
+    """
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise SyntaxFault(f"invalid JSON: {error.msg}", first_line + error.lineno - 1) from None
+    except _RepeatedKeyError:
+        raise _repeated_key(text, first_line) from None
+    except _NumberError as error:
+        # Invalid text may directly follow the number.
+        line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
+        raise SyntaxFault(f"{error} is not a JSON number; use a finite number or null", line) from None
+    # Python rejects integers with thousands of digits.
+    except ValueError as error:
+        raise SyntaxFault(f"invalid JSON: {error}") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _RepeatedKeyError
+    return found
+
+
+def _refuse_number(word: str) -> NoReturn:
+    raise _NumberError(word)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _refuse_number(digits)
+    return number
+
+
+# A shared decoder: `json.loads` with hooks would create a new one each time.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
+)
+
+
+def _repeated_key(text: str, first_line: int) -> SyntaxFault:
+    seen: dict[FilePath, int] = {}
+    for place in json_places(text, first_line):
+        if place.path in seen:
+            return SyntaxFault(
+                f"the key {place.path[-1]!r} is repeated; it first occurs on line {seen[place.path]}; "
+                "remove one",
+                place.line,
+                place.path[:-1],
+            )
+        seen[place.path] = place.line
+    raise AssertionError("no repeated key was found")  # pragma: no cover
+
+
+def json_places(text: str, first_line: int = 1) -> Iterator[JsonPlace]:
+    """Yield every key and list element of a valid JSON text in order, including repeated keys."""
+    path: list[str | int | None] = []
+    for token, line in _tokens(text, first_line):
+        if token in "}]":
+            path.pop()
+        elif token == ",":
+            top = path[-1]
+            path[-1] = top + 1 if isinstance(top, int) else None
+        else:
+            if path and path[-1] is None:
+                path[-1] = json.loads(token)
+                yield JsonPlace(tuple(step for step in path if step is not None), line)
+                continue
+            if not path or isinstance(path[-1], int):
+                yield JsonPlace(tuple(step for step in path if step is not None), line)
+            if token in "{[":
+                path.append(None if token == "{" else 0)
+
+
+def _tokens(text: str, first_line: int) -> Iterable[tuple[str, int]]:
+    line, counted = first_line, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        yield match[0], line
+
+
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+def compact_json(content: Any) -> bytes:
+    """Return data as UTF-8 encoded JSON on one line, without spaces.
+
+    Raises:
+        TypeError: If JSON cannot represent the value.
+    """
+    try:
+        return to_json(content)
+    except ValueError:
+        # Unpaired surrogates have no UTF-8 encoding and are escaped.
+        return _ENCODE(content).encode("ascii")
+
+
+def read_compact(raw: bytes) -> Any:
+    """Parse UTF-8 encoded JSON.
+
+    Raises:
+        ValueError: If the data is not JSON.
+        RecursionError: If the data is nested too deeply.
+    """
+    try:
+        return from_json(raw)
+    except ValueError:
+        # Escaped unpaired surrogates, and depths over 200.
+        return json.loads(raw.decode("utf-8"))

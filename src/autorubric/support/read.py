@@ -1,0 +1,399 @@
+"""Reading of YAML, JSON, TOML and JSON lines into data with line numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import IO, Any, Final
+
+from autorubric.errors import ArgumentError, Fault, FileError, MissingDependencyError
+from autorubric.support.json_text import json_places, parse_json
+from autorubric.support.objects import Json
+from autorubric.support.reading_errors import MAX_DEPTH, Faults, FilePath, SyntaxFault, nearest_key, path_text
+
+MAX_BYTES: Final = 1 << 30
+"""The largest file that is read whole, in bytes: 1 GiB."""
+
+MAX_LINE_BYTES: Final = 1 << 26
+"""The longest line of JSON lines, and the longest single text to judge, in bytes: 64 MiB."""
+
+_LINE_BUFFER: Final = 1 << 16
+"""Bytes read at a time; with Python's default, a line of text would seldom be in one piece."""
+
+FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
+"""Formats of structured text by suffix."""
+
+_SPREADSHEETS: Final = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+
+# Dotted keys; the memory of the TOML library grows with the square of their number.
+_DOTTED: Final = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)++""")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Data read from a structured text.
+
+    Attributes:
+        data: The data; for JSON lines, a list with one entry per line.
+        source: The file's path, or the name of another source.
+        line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it
+            returns None if the format has no line numbers.
+    """
+
+    data: Json
+    source: str
+    line_of: Callable[[FilePath], int | None] = lambda path: None
+
+    def faults(self) -> Faults:
+        """Return an empty collection for errors in this document."""
+        return Faults(self.source, self.line_of)
+
+
+def read_structured(
+    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
+) -> Document:
+    """Return the document in a file; the suffix determines the format.
+
+    Args:
+        path: The file.
+        suffixes: Supported formats, by suffix.
+        error: The class of error to raise.
+
+    Raises:
+        FileError: If the file cannot be read, or is not valid in its format; raised as `error`.
+    """
+    form = format_of(path, suffixes=suffixes, error=error)
+    return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
+
+
+def format_of(
+    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
+) -> str:
+    """Return the format that a file's suffix stands for.
+
+    Raises:
+        FileError: If the suffix is not in `suffixes`; raised as `error`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix in _SPREADSHEETS:
+        raise _at_top(error, path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
+    if suffix not in suffixes:
+        message = f"suffix {suffix!r} is not supported"
+        raise _at_top(error, path, f"{message}; supported: {', '.join(suffixes)}")
+    return suffixes[suffix]
+
+
+def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark.
+
+    Raises:
+        FileError: If the file is not readable UTF-8, or has more than `MAX_BYTES`; raised as `error`.
+    """
+    with reading(path, error=error), Path(path).open("rb") as file:
+        return read_bounded(file, str(path), error=error).decode("utf-8-sig")
+
+
+def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[bytes]:
+    """Yield the lines of a regular file, including blank lines, with their line breaks.
+
+    Raises:
+        FileError: If it is a pipe or device, or a line exceeds `MAX_LINE_BYTES`; raised as `error`.
+        OSError: If the file cannot be read.
+    """
+    mode = Path(path).stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        what = "the path is a pipe or a device, not a regular file; write its content to a file first"
+        raise _at_top(error, path, what)
+    with Path(path).open("rb", buffering=_LINE_BUFFER) as file:
+        for number in count(1):
+            line = file.readline(MAX_LINE_BYTES + 1)
+            if not line:
+                return
+            if len(line) > MAX_LINE_BYTES:
+                what = f"the line has more than {MAX_LINE_BYTES:,} bytes; put each record on its own line"
+                raise _at_top(error, path, what, number)
+            yield line
+
+
+def read_bounded(
+    file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
+) -> bytes:
+    """Return the content of a file of at most `most` bytes.
+
+    Args:
+        file: The open file; the size of a regular file is checked before anything is read.
+        source: Name of the file in the error.
+        most: Maximum size in bytes.
+        error: The class of error to raise.
+
+    Raises:
+        FileError: If the file is larger; raised as `error`.
+    """
+    try:
+        found = os.fstat(file.fileno())
+        size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+    except OSError:
+        # A stream in memory has no descriptor.
+        size = 0
+    # A pipe has no size, and a regular file may grow.
+    held = file.read(most + 1) if size <= most else b""
+    if max(size, len(held)) > most:
+        given = f"the file has {size:,} bytes" if size > most else f"the file has more than {most:,} bytes"
+        what = f"the limit for this file is {most:,} bytes; split the file"
+        if most == MAX_BYTES:
+            what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
+        raise _at_top(error, source, f"{given}; {what}")
+    return held
+
+
+@contextmanager
+def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[None]:
+    """Convert errors while opening and decoding a file into errors of the class `error`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise _at_top(error, path, "file not found") from None
+    except IsADirectoryError:
+        raise _at_top(error, path, "this is a folder; pass a file") from None
+    except UnicodeDecodeError as fault:
+        line = fault.object.count(b"\n", 0, fault.start) + 1
+        wrong = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
+        raise _at_top(error, path, f"the file is not UTF-8: {wrong}; save it as UTF-8", line) from None
+    except FileError:
+        raise
+    # A path with a NUL character is a ValueError.
+    except (OSError, ValueError) as fault:
+        raise _at_top(error, path, f"the file cannot be read: {fault}") from None
+
+
+def _at_top(error: type[FileError], source: str | Path, message: str, line: int | None = None) -> FileError:
+    return error(str(source), [Fault(path="", message=message, line=line)])
+
+
+def _fault(found: SyntaxFault) -> Fault:
+    return Fault(path=path_text(found.path), message=found.message, line=found.line)
+
+
+def parse_structured(
+    text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
+) -> Document:
+    """Parse a structured text into a document.
+
+    Args:
+        text: The text to parse.
+        form: Its format: `yaml`, `json`, `toml` or `jsonl`.
+        source: Name of the text in errors.
+        error: The class of error to raise.
+
+    Raises:
+        FileError: If the text is empty or not valid in its format; raised as `error`.
+    """
+    if not text.strip():
+        raise _at_top(error, source, "the content is empty")
+    try:
+        document = _PARSERS[form](text, source)
+        _check_depth(document.data)
+        _check_characters(text, document.data)
+    except SyntaxFault as fault:
+        raise error(source, [_fault(each) for each in (fault, *fault.more)]) from None
+    except RecursionError:
+        raise _at_top(error, source, f"the data is nested deeper than {MAX_DEPTH} levels") from None
+    return document
+
+
+def _check_depth(data: Json) -> None:
+    layer, depth = [data], 0
+    while layer := [
+        child
+        for held in layer
+        if isinstance(held, (dict, list))
+        for child in (held.values() if isinstance(held, dict) else held)
+    ]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_characters(text: str, data: Json) -> None:
+    if not _SURROGATE.search(text):
+        return
+    try:
+        json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise SyntaxFault(r"a string contains an unpaired surrogate (\ud800 to \udfff)") from None
+
+
+def _yaml_document(text: str, source: str) -> Document:
+    # Imported late, here and below: most processes do not use YAML, and its parser is slow to load.
+    from autorubric.support.yaml_text import node_line, parse_yaml
+
+    data, root = parse_yaml(text)
+    if root is None:
+        raise SyntaxFault("the content is empty")
+    return Document(data=data, source=source, line_of=lambda path: node_line(root, path))
+
+
+def _json_document(text: str, source: str) -> Document:
+    return Document(data=parse_json(text), source=source, line_of=_json_lines(text))
+
+
+def _json_lines(text: str) -> Callable[[FilePath], int | None]:
+    # Only errors need lines, so the text is scanned for them only then.
+    lines = cache(lambda: dict(json_places(text)))
+
+    def line_of(path: FilePath) -> int | None:
+        while path and path not in lines():
+            path = path[:-1]
+        return lines().get(path)
+
+    return line_of
+
+
+def _toml_document(text: str, source: str) -> Document:
+    for dotted in _DOTTED.finditer(text):
+        if dotted[0].count(".") > MAX_DEPTH:
+            line = text.count("\n", 0, dotted.start()) + 1
+            raise SyntaxFault(
+                f"the data is nested deeper than {MAX_DEPTH} levels, or a dotted key has more parts", line
+            )
+    # Imported late, since few files are TOML and its patterns take long to compile.
+    import tomllib
+
+    try:
+        data = tomllib.loads(text)
+        # TOML has dates and infinities, which rubrics and datasets do not have.
+        json.dumps(data, allow_nan=False)
+    except tomllib.TOMLDecodeError as fault:
+        raise SyntaxFault(f"invalid TOML: {fault}") from None
+    except TypeError as fault:
+        raise SyntaxFault(f"{fault}; quote dates and times") from None
+    except ValueError as fault:
+        raise SyntaxFault(f"the file contains an unsupported number: {fault}") from None
+    return Document(data=data, source=source)
+
+
+def _jsonl_document(text: str, source: str) -> Document:
+    # Not `splitlines`: a JSON string may contain U+2028 and similar characters unescaped.
+    numbered = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    rows, faults = [], []
+    for number, line in numbered:
+        try:
+            rows.append(parse_json(line, number))
+        except SyntaxFault as fault:
+            faults.append(fault)
+    if faults:
+        raise SyntaxFault(faults[0].message, faults[0].line, faults[0].path, faults[1:])
+    lines = [number for number, _ in numbered]
+
+    def line_of(path: FilePath) -> int | None:
+        return lines[path[0]] if path and isinstance(path[0], int) else None
+
+    return Document(data=rows, source=source, line_of=line_of)
+
+
+def parse_line(text: str, number: int) -> Json:
+    """Return the data of one line of a JSON lines file.
+
+    Args:
+        text: The line.
+        number: The number of the line in the file, from 1.
+
+    Raises:
+        SyntaxFault: If the line is not JSON, is nested too deeply, or contains an unpaired surrogate.
+    """
+    try:
+        data = parse_json(text, number)
+        _check_depth(data)
+        _check_characters(text, data)
+    except SyntaxFault as fault:
+        raise SyntaxFault(fault.message, fault.line or number, fault.path) from None
+    except RecursionError:
+        raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels", number) from None
+    return data
+
+
+_PARSERS: Final[dict[str, Callable[[str, str], Document]]] = {
+    "yaml": _yaml_document,
+    "json": _json_document,
+    "toml": _toml_document,
+    "jsonl": _jsonl_document,
+}
+
+
+def dump_structured(data: Json, form: str) -> str:
+    """Serialize data as `yaml`, `json` or `toml` text that ends with a line break."""
+    match form:
+        case "yaml":
+            return _dump_yaml(data)
+        case "toml":
+            return _dump_toml(data)
+        case "json":
+            return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        case _:
+            raise ArgumentError(f"unknown format {form!r}; {nearest_key(form, ('yaml', 'json', 'toml'))}")
+
+
+def _dump_yaml(data: Json) -> str:
+    from autorubric.support.yaml_text import dump_yaml
+
+    text = dump_yaml(data)
+    try:
+        # The YAML library writes characters that it cannot read back.
+        _check_characters(text, data)
+    except SyntaxFault as fault:
+        raise ArgumentError(f"the data cannot be written as YAML: {fault}") from None
+    return text
+
+
+def _dump_toml(data: Json) -> str:
+    try:
+        import tomli_w
+
+        return tomli_w.dumps(data)
+    except TypeError as fault:
+        raise ArgumentError(f"the data cannot be written as TOML: {fault}; use YAML or JSON") from None
+
+
+def text_or_path(given: str | Path, form: str) -> Path | None:
+    """Return the path that an argument names, or None if the argument is text.
+
+    A `Path` is a path, as is a single line that ends in a suffix of the format; everything else is text.
+    """
+    if isinstance(given, Path):
+        return given
+    suffix = Path(given).suffix.lower() if "\n" not in given else ""
+    return Path(given) if FORMATS.get(suffix) == form else None
+
+
+def format_fault(given: Json, newest: int) -> str | None:
+    """Return an error message for a file's `format` number; None if this version can read the format."""
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        return f"'format' must be a positive integer (at most {newest}), or be omitted; got {given!r}"
+    if given > newest:
+        return f"format {given} is newer than this version supports ({newest}); upgrade autorubric"
+    return None
+
+
+def load_pyarrow() -> Any:
+    """Return the module `pyarrow`, with `pyarrow.parquet`.
+
+    Raises:
+        MissingDependencyError: If pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError(
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow"
+        ) from None
+    return pyarrow

@@ -1,0 +1,5 @@
+"""OpenTelemetry spans for grading."""
+
+from autorubric.integrations.optional import traced
+
+__all__ = ["traced"]
