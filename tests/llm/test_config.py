@@ -76,7 +76,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
             {"model": "m", "retry_max_wait": 0.5},
             "retry_max_wait must be at least retry_min_wait; got 0.5 and 1.0",
         ),
-        ({"model": "m", "transport": "http"}, "'auto', 'litellm' or 'openai_compatible'; got 'http'"),
+        ({"model": "m", "transport": "http"}, "in the entry point group 'autorubric.transports'; got 'http'"),
         (
             {"model": "m", "transport": "openai_compatible"},
             "requires api_base, such as 'https://api.openai.com/v1'",

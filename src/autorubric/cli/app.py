@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -22,7 +22,7 @@ from autorubric.cli.judges import judges_app
 from autorubric.cli.labels import labels_app
 from autorubric.cli.merge import merge
 from autorubric.cli.metrics import metrics
-from autorubric.cli.output import tolerate_narrow_encodings
+from autorubric.cli.output import guarded, tolerate_narrow_encodings
 from autorubric.cli.redteam import redteam
 from autorubric.cli.rejudge import rejudge
 from autorubric.cli.report import report
@@ -31,6 +31,10 @@ from autorubric.cli.show import show
 from autorubric.cli.tools import mcp, tools
 from autorubric.cli.validate import schema, validate
 from autorubric.cli.view import view
+from autorubric.support.extensions import extension_names, load_extension
+
+COMMANDS_GROUP: Final = "autorubric.commands"
+"""The entry point group of other commands."""
 
 
 class _Commands(TyperGroup):
@@ -41,6 +45,20 @@ class _Commands(TyperGroup):
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, with those of installed packages at the end."""
+        own = super().list_commands(ctx)
+        return own + [name for name in extension_names(COMMANDS_GROUP) if name not in own]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; those of installed packages are functions that Typer reads."""
+        command = super().get_command(ctx, cmd_name)
+        if command is None and (function := load_extension(COMMANDS_GROUP, cmd_name)):
+            extension = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+            extension.command(cmd_name)(guarded(function))
+            return typer.main.get_command(extension)
+        return command
 
 
 # Without markup, Typer does not load rich, which takes longer to load than the rest of `--help`.

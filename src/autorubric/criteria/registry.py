@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Final, TypeVar
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError
+from autorubric.support.extensions import extension_names, load_extension
 from autorubric.support.objects import Json
 
 KindT = TypeVar("KindT", bound=type[BaseCriterion])
@@ -57,9 +57,11 @@ def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
 
 
 def registered_kinds() -> dict[str, type[BaseCriterion]]:
-    """Return all criterion classes by tag: built-in classes first, then others in order of registration."""
+    """Return all criterion classes by tag: built-in classes first, then registered and installed ones."""
     for tag in _OWN:
         _load_own(tag)
+    for tag in extension_names(KINDS_GROUP):
+        kind_of(tag)
     others = {tag: kind for tag, kind in _kinds.items() if tag is not None}
     return {tag: _kinds[tag] for tag in _OWN} | others
 
@@ -118,5 +120,5 @@ def _load_own(tag: str | None) -> None:
 
 def _load_installed(tag: str) -> None:
     """Register the kind that an installed package provides under this tag, if any."""
-    for found in entry_points(group=KINDS_GROUP, name=tag):
-        register_kind(tag)(found.load())
+    if kind := load_extension(KINDS_GROUP, tag):
+        register_kind(tag)(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, Unpack, overload
 
 from autorubric.datasets import store as _store, tables as _tables
 from autorubric.datasets.fields import FieldMap
@@ -25,6 +25,7 @@ from autorubric.datasets.stream import (
 )
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.extensions import load_extension
 from autorubric.support.frames import Library, in_library
 from autorubric.support.objects import Json
 from autorubric.support.read import dump_structured
@@ -47,6 +48,10 @@ class DatasetSplit(NamedTuple):
     train: RubricDataset
     dev: RubricDataset
     test: RubricDataset
+
+
+IMPORTERS_GROUP: Final = "autorubric.importers"
+"""The entry point group of importers: functions from a path to a dataset, named by the suffix."""
 
 
 class RubricDataset(SharingItems):
@@ -359,6 +364,10 @@ class RubricDataset(SharingItems):
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
+        suffix = Path(path).suffix.lower()
+        if suffix and suffix not in _store.SUFFIXES and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
+            imported: RubricDataset = read(Path(path))
+            return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
         return cls._of(_store.contents_of_file(path, given, fields))
 
     @classmethod

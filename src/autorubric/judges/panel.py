@@ -26,6 +26,7 @@ from autorubric.judges.recorded import RecordedJudge
 from autorubric.judges.supervised import SupervisedJudge
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import owner_of, unset_variable
+from autorubric.support.extensions import extension_names, load_extension
 
 if TYPE_CHECKING:
     from autorubric.judges.function import JudgeFunction
@@ -230,6 +231,8 @@ def _as_judge(who: Any, judge_id: str | None) -> Judge:
 
 
 _OWN: Final = ("lexical", "supervised", "recorded")
+JUDGES_GROUP: Final = "autorubric.judges"
+"""The entry point group of other judges: functions that take the text after `NAME:` and return a judge."""
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
 
 
@@ -330,6 +333,8 @@ def names_model(text: str) -> bool:
     kind, colon, rest = text.partition(":")
     if text == "lexical" or (kind in ("supervised", "recorded") and rest):
         return False
+    if kind in extension_names(JUDGES_GROUP):
+        return False
     if kind in _OWN:
         raise ArgumentError("a built-in judge must be lexical, supervised:TRAIN or recorded:CSV#RATER")
     if not colon:
@@ -354,6 +359,9 @@ def builtin_judge(text: str, folder: Path = Path()) -> Judge:
         return LexicalJudge()
     if kind == "supervised":
         return SupervisedJudge.fit(RubricDataset.from_file(folder / rest))
+    if kind != "recorded":
+        judge: Judge = load_extension(JUDGES_GROUP, kind)(rest)
+        return judge
     path, rater = _split_rater(rest, folder)
     return RecordedJudge.from_csv(path, rater)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -35,9 +35,13 @@ from autorubric.llm.specs import (
     texts_in,
     write_spec,
 )
+from autorubric.support.extensions import extension_names
 from autorubric.support.objects import REASON_LENGTH, Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]
+
+TRANSPORTS_GROUP: Final = "autorubric.transports"
+"""The entry point group of other transports: functions that take the `LLMConfig` and return a `Transport`."""
 """Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
 TruncatePolicy = Literal["end", "middle"]
@@ -168,7 +172,7 @@ class LLMConfig(Spec):
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
     api_key_env: str | None = None
     api_base: str | None = None
-    transport: TransportName = "auto"
+    transport: TransportName | str = "auto"
     fallbacks: tuple[
         Annotated[
             Annotated[str, Tag(f"{UNION_TAG}name")] | Annotated[LLMConfig, Tag(f"{UNION_TAG}config")],
@@ -206,6 +210,16 @@ class LLMConfig(Spec):
         except ValidationError as error:
             faults = "; ".join(fault["msg"] for fault in error.errors(include_url=False))
             raise ValueError(f"{faults}; got {given!r}") from None
+
+    @field_validator("transport")
+    @classmethod
+    def _check_transport(cls, name: str) -> str:
+        if name not in get_args(TransportName) and name not in extension_names(TRANSPORTS_GROUP):
+            allowed = ", ".join(map(repr, [*get_args(TransportName), *extension_names(TRANSPORTS_GROUP)]))
+            raise ValueError(
+                f"should be {allowed} or in the entry point group {TRANSPORTS_GROUP!r}; got {name!r}"
+            )
+        return name
 
     @field_validator("model")
     @classmethod

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, get_args
 
 from autorubric.errors import ArgumentError, ContextLengthError, RequestRefusedError, SchemaRefusedError
 from autorubric.llm.budget import BudgetTransport, SpendingLimit
 from autorubric.llm.cache import ReplyCache, cache_key
-from autorubric.llm.config import LLMConfig
+from autorubric.llm.config import TRANSPORTS_GROUP, LLMConfig, TransportName
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
 from autorubric.llm.prices import PRICE_IT, Priced, Pricing, own_price, pricing_of
@@ -20,6 +20,7 @@ from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
 from autorubric.llm.transport import ModelQuestion, ModelReply, ModelRequest, Transport, with_text_at_end
 from autorubric.llm.wire import bounded_schema, has_lengths
+from autorubric.support.extensions import load_extension
 
 _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
 """Matches errors about the reply's token limit; the request is then sent again without the limit."""
@@ -33,18 +34,22 @@ def is_direct(config: LLMConfig) -> bool:
     match config.transport:
         case "auto":
             return config.api_base is not None and speaks_openai(config.model)
-        case "litellm":
-            return False
-        case "openai_compatible":
-            return True
         case _:
-            assert_never(config.transport)
+            return config.transport == "openai_compatible"
+
+
+def is_extension(config: LLMConfig) -> bool:
+    """Return whether an installed package provides the config's transport."""
+    return config.transport not in get_args(TransportName)
 
 
 def provider_transport(config: LLMConfig) -> Transport:
     """Return the transport for the config's provider; no connection is opened yet."""
     if is_direct(config):
         return OpenAITransport(config)
+    if is_extension(config):
+        transport: Transport = load_extension(TRANSPORTS_GROUP, config.transport)(config)
+        return transport
     from autorubric.llm.litellm_transport import LiteLLMTransport
 
     return LiteLLMTransport(config)
@@ -58,7 +63,13 @@ def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
             known to be malicious.
     """
     configs = (config, *config.fallback_configs())
-    return tuple(pricing_of(one, direct=is_direct(one)) for one in configs)
+    return tuple(pricing_of(one, direct=is_direct(one) or is_extension(one)) for one in configs)
+
+
+def _transport_name(config: LLMConfig) -> str:
+    if is_extension(config):
+        return config.transport
+    return "openai_compatible" if is_direct(config) else "litellm"
 
 
 class Route:
@@ -75,13 +86,14 @@ class Route:
         self._params = config.request_params()
         self._endpoint = {
             "api_base": config.api_base,
-            "transport": "openai_compatible" if is_direct(config) else "litellm",
+            "transport": _transport_name(config),
             "headers": config.public_headers(),
         }
         self._transport = _composed(config, transport or provider_transport(config))
         self._takes_schema = True
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
-        self._takes_lengths = transport is not None or (is_direct(config) and not is_openai)
+        own = transport is not None or is_extension(config)
+        self._takes_lengths = own or (is_direct(config) and not is_openai)
         # At OpenAI's own address, models reason, and the limit includes their reasoning.
         self._limits_tokens = not config.bounds_replies and not is_openai
 

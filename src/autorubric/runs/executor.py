@@ -8,13 +8,13 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, Protocol
 
-from autorubric.errors import ArgumentError, AutorubricError, BudgetError, MissingDependencyError
+from autorubric.errors import ArgumentError, AutorubricError, BudgetError
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.items import GradedItem, outcome_of
 from autorubric.support.concurrency import run_bounded
+from autorubric.support.extensions import extension_names, load_extension
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
@@ -82,19 +82,13 @@ def executor_of(config: EvalConfig) -> Executor:
     """
     if config.executor == "local":
         return LocalExecutor(config)
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if config.executor not in found:
-        names = ", ".join(["local", *sorted(found)])
+    make: Callable[[EvalConfig], Executor] | None = load_extension(GROUP, config.executor)
+    if make is None:
+        names = ", ".join(["local", *extension_names(GROUP)])
         raise ArgumentError(
             f"unknown executor {config.executor!r}; available: {names}. Other executors must be registered "
             f"in the entry point group {GROUP!r}"
         )
-    try:
-        make: Callable[[EvalConfig], Executor] = found[config.executor].load()
-    except MissingDependencyError:
-        raise
-    except (ImportError, AttributeError) as error:
-        raise ArgumentError(f"executor {config.executor!r} cannot be loaded: {error}") from error
     return make(config)
 
 

@@ -119,7 +119,7 @@ class JudgeEntry(_Section):
     """US dollars per token sent, for models without a known price."""
     output_cost_per_token: float | None = Field(default=None, ge=0)
     """US dollars per token received."""
-    transport: TransportName | None = None
+    transport: TransportName | str | None = None
     """Transport that sends the requests."""
     truncate: TruncatePolicy | None = None
     """Part of a submission that is omitted if it is too long for the model."""

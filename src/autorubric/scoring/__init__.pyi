@@ -1,4 +1,9 @@
-from .aggregation import AGGREGATORS as AGGREGATORS, Ballot as Ballot
+from .aggregation import (
+    AGGREGATORS as AGGREGATORS,
+    Ballot as Ballot,
+    BallotOutcome as BallotOutcome,
+    Count as Count,
+)
 from .bradley_terry import Contest as Contest, TieModel as TieModel, fit_strengths as fit_strengths
 from .decisions import (
     ballot_of as ballot_of,
@@ -9,6 +14,7 @@ from .decisions import (
     is_settled as is_settled,
     votes_wanted as votes_wanted,
 )
+from .events import Listener as Listener
 from .policies import (
     AggregationPolicy as AggregationPolicy,
     BinaryAggregation as BinaryAggregation,

@@ -24,6 +24,7 @@ from autorubric.criteria.conditions import qualified_name
 from autorubric.criteria.registry import criterion_from_dict
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.support.extensions import load_extension
 from autorubric.support.objects import IdentityCache
 
 if TYPE_CHECKING:
@@ -186,6 +187,10 @@ NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
 RankingAggregation = Literal["borda", "bradley_terry"]
 
 
+AGGREGATORS_GROUP: Final = "autorubric.aggregators"
+"""The entry point group of other aggregators, named `LEVEL.NAME`, such as `ordinal.trimmed_mean`."""
+
+
 class AggregationPolicy(BaseModel):
     """Policy for combining votes into decisions, with one method per measurement level.
 
@@ -257,6 +262,9 @@ class AggregationPolicy(BaseModel):
         name: str = criterion.aggregation or self._named(level)
         known = AGGREGATORS.get(level, {})
         if name not in known:
+            if installed := load_extension(AGGREGATORS_GROUP, f"{level}.{name}"):
+                aggregator: Aggregator = installed
+                return aggregator
             raise ArgumentError(
                 f"criterion {called} {name!r} is not available for the level {level!r}; "
                 f"allowed: {', '.join(known) or 'none'}"

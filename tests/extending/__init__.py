@@ -1,0 +1,1 @@
+"""Things that other packages can add, as docs/contributing/extending.md describes them."""

@@ -1,0 +1,144 @@
+"""The package on the page about extending the library, installed as the page says and used from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "contributing" / "extending.md"
+_FILE = re.compile(r"^```(?:python|toml)\n# ([\w/.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_RUBRIC = """\
+- name: warm
+  type: warmth
+  requirement: The warmth of the tone
+  aggregation: lower_median
+"""
+_TEXTS = "Please sit down, please.\nGo away.\nPlease, please, please: stay a while.\n"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the path in which the page's package is installed."""
+    folder = tmp_path_factory.mktemp("site")
+    files = dict(_FILE.findall(PAGE.read_text(encoding="utf-8")))
+    project = tomllib.loads(files.pop("pyproject.toml"))["project"]
+    (folder / "quiz").mkdir()
+    (folder / "quiz" / "__init__.py").touch()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    lines = [
+        line
+        for group, points in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {target}" for name, target in points.items()))
+    ]
+    metadata = folder / "quiz-0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: quiz\nVersion: 0\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working folder with a rubric and a file for the importer."""
+    (tmp_path / "rubric.yaml").write_text(_RUBRIC, encoding="utf-8")
+    (tmp_path / "texts.quiz").write_text(_TEXTS, encoding="utf-8")
+    return tmp_path
+
+
+def _run(site: Path, folder: Path, *command: str, status: int = 0) -> str:
+    path = os.pathsep.join([str(site), str(ROOT / "src")])
+    ended = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def _votes(folder: Path, run: str) -> list[dict[str, object]]:
+    lines = (folder / "experiments" / run / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _evaluate(site: Path, folder: Path, run: str, *options: str) -> str:
+    return _run(site, folder, "autorubric", "eval", "texts.quiz", "--name", run, "--no-progress", *options)
+
+
+def test_kind_judge_importer_and_executor_in_a_run(site: Path, folder: Path) -> None:
+    """The command line reads the importer's file, asks the judge and grades with the executor."""
+    options = ("--judge", "keyword:please", "--executor", "one_by_one")
+    _evaluate(site, folder, "one", *options)
+    manifest = json.loads((folder / "experiments" / "one" / "manifest.json").read_text(encoding="utf-8"))
+    assert "keyword:please" in json.dumps(manifest)
+    shown = _run(site, folder, "autorubric", "show", "experiments/one", "--item", "2")
+    assert "warm" in shown
+    assert "3 times please" in shown
+    _run(site, folder, "autorubric", "report", "experiments/one", "--out", "report.html")
+    assert "3 times please" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "warmth" in _run(site, folder, "autorubric", "schema")
+
+
+def test_a_transport_is_named_in_a_run_file(site: Path, folder: Path) -> None:
+    """A model behind it needs no key and no network."""
+    (folder / "autorubric.yaml").write_text(
+        "data: texts.quiz\njudges: [{model: my-model, transport: echo}]\n", encoding="utf-8"
+    )
+    _run(site, folder, "autorubric", "eval", "--name", "two", "--no-progress")
+    assert "always 2" in _run(site, folder, "autorubric", "show", "experiments/two", "--item", "0")
+
+
+def test_an_aggregator_combines_the_votes(site: Path, folder: Path) -> None:
+    """Of two judges' votes it takes the lower, where the library's own median is between them."""
+    judges = ("--judge", "a=keyword:please", "--judge", "b=keyword:stay")
+    _evaluate(site, folder, "three", *judges)
+    export = ("autorubric", "export", "experiments/three", "--format", "csv", "--out", "scores.csv")
+    _run(site, folder, *export)
+    rows = (folder / "scores.csv").read_text(encoding="utf-8").splitlines()
+    column = rows[0].split(",").index("value.warm")
+    assert [float(row.split(",")[column]) for row in rows[1:]] == [0.0, 0.0, 0.25]
+
+
+def test_a_command_is_listed_and_runs(site: Path, folder: Path) -> None:
+    """It has its place in the help, and its arguments are read by Typer."""
+    assert "longest" in _run(site, folder, "autorubric", "--help")
+    _evaluate(site, folder, "four", "--judge", "keyword:please")
+    assert "stay a while" in _run(site, folder, "autorubric", "longest", "experiments/four")
+    assert "Print the longest text" in _run(site, folder, "autorubric", "longest", "--help")
+
+
+def test_an_extension_that_cannot_be_loaded_is_named(site: Path, folder: Path, tmp_path: Path) -> None:
+    """The message has the name, the group and the cause."""
+    broken = tmp_path / "broken-0.dist-info"
+    broken.mkdir()
+    (broken / "entry_points.txt").write_text(
+        "[autorubric.judges]\nbroken = nothing:there\n", encoding="utf-8"
+    )
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), str(site), str(ROOT / "src")])
+    program = (
+        "from autorubric import ArgumentError\n"
+        "from autorubric.judges.panel import named_judges\n"
+        "try:\n    named_judges(['broken'])\nexcept ArgumentError as error:\n    print(error)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert "'broken' of the entry point group 'autorubric.judges' cannot be loaded" in ended.stdout
