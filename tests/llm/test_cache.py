@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from autorubric.errors import TokenUsage
-from autorubric.llm import Message, ModelReply, ModelRequest, ReplyCache, ReplySchema
-from autorubric.llm.cache import cache_key
+from autorubric.llm import ModelReply, ModelRequest
+from autorubric.llm.cache import ReplyCache, cache_key
+from autorubric.llm.transport import Message, ReplySchema
 
 REQUEST = ModelRequest(
     model="m",
