@@ -47,15 +47,7 @@ class Told(NamedTuple):
 
 
 class Audit:
-    """An audit of a run.
-
-    Args:
-        result: The run.
-        dataset: The dataset with the labels; None to use the labels stored with the run.
-        families: Model families of the judges and of the models that wrote the texts, by name.
-        seed: Random seed for resampling.
-        abstain: How to treat abstentions in the report and the alt-test.
-    """
+    """An audit of a run."""
 
     def __init__(
         self,
@@ -113,11 +105,7 @@ class Audit:
         return makers[name]()
 
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
-        """Return the decision on an item's score; allows for the judges' errors if labels are available.
-
-        Raises:
-            ArgumentError: If the item is unknown or has no report.
-        """
+        """Return the decision on an item's score; allows for the judges' errors if labels are available."""
         from autorubric.metrics.correction.decision import decision
 
         dataset = self._result.dataset

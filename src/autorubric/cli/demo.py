@@ -38,14 +38,7 @@ _SHOWN = 5
 def demo_blocks(
     result: EvalResult, measured: MetricsResult, *, n_train: int, model: str | None
 ) -> list[Block]:
-    """Return an introduction, the scores, the reasons for one reply's score, and the metrics.
-
-    Args:
-        result: The run, with at least one score.
-        measured: Metrics of the run, including per-judge metrics.
-        n_train: Number of replies that the supervised judge was trained on.
-        model: Model used as the only judge; None for the offline panel.
-    """
+    """Return an introduction, the scores, the reasons for one reply's score, and the metrics."""
     chosen = spread(result)
     return [
         _opening(result, n_train, model),

@@ -171,11 +171,7 @@ def _text(text: str | None, file: Path | None) -> str:
 
 
 def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
-    """Return the row of a table with this id, or its only row.
-
-    Raises:
-        ArgumentError: If no row has the id, or there are several rows and no id was passed.
-    """
+    """Return the row of a table with this id, or its only row."""
     if item_id is None and len(dataset) != 1:
         raise ArgumentError(
             f"{file} has {len(dataset)} rows, but grade takes one text. Pass --item-id ID to select a row, "

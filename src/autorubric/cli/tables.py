@@ -159,12 +159,7 @@ def _table(
 
 
 def read_input(file: Path | None) -> str:
-    """Read text from a file, or from standard input if `file` is None or `-`.
-
-    Raises:
-        FileError: If the input is not UTF-8 text, or exceeds 64 MiB.
-        OSError: If the input cannot be read.
-    """
+    """Read text from a file, or from standard input if `file` is None or `-`."""
     from autorubric.support.read import MAX_LINE_BYTES, read_bounded
 
     if file is not None and str(file) != "-":

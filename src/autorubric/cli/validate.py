@@ -107,9 +107,6 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 
     A dataset in which all submissions are null is valid: the texts are stored elsewhere, as for recorded
     votes.
-
-    Raises:
-        DatasetError: If a submission is empty or missing; all such submissions are reported.
     """
     from autorubric.criteria.values import Submission
     from autorubric.errors import DatasetError, Fault

@@ -34,18 +34,7 @@ _BUSY: Final = 4.0
 
 
 class RunPage:
-    """A run's page, with the labels entered on it.
-
-    Args:
-        run: Run folder.
-        file: A dataset file to which labels are also saved; None to save them only in the run folder.
-        fields: The column mapping of a CSV file.
-        rater: The annotator's name.
-
-    Raises:
-        ArgumentError: If the file does not contain the items of the run, or labels cannot be saved to it.
-        RunFormatError: If the folder is not a run, or the run is damaged.
-    """
+    """A run's page, with the labels entered on it."""
 
     def __init__(self, run: Path, file: Path | None, fields: FieldMap, rater: str) -> None:
         if not rater.strip():
@@ -100,12 +89,7 @@ class RunPage:
             }
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`.
-
-        Raises:
-            ArgumentError: If the item or the criterion is unknown, or the value is not one of its labels.
-            FileError: If a file cannot be written.
-        """
+        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`."""
         with self._lock:
             item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
             data = self._given
@@ -268,13 +252,6 @@ class ViewServer(ThreadingHTTPServer):
     Every request path must contain the token. Requests with a foreign `Host` are rejected, so that a domain
     that resolves to the loopback address cannot read the page. A POST request must have this server's
     `Origin`, so that other pages cannot save labels.
-
-    Args:
-        viewed: The content to show.
-        port: The port number; 0 for any free port.
-
-    Raises:
-        OSError: If the port is in use.
     """
 
     daemon_threads = True

@@ -31,13 +31,7 @@ _TEXT: Final = 400
 
 
 def failure_message(report: EvaluationReport, min_score: float, text: str) -> str:
-    """Describe a low score: list criteria with votes and reasons, starting with the largest losses.
-
-    Args:
-        report: The report on the text, which must have a score.
-        min_score: The lowest passing score.
-        text: The graded text.
-    """
+    """Describe a low score: list criteria with votes and reasons, starting with the largest losses."""
     judges = dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes)
     score, least = _two_apart(report.score or 0.0, min_score)
     lines = [f"score {score} is below the minimum of {least}; judged by {_list(list(judges))}"]
@@ -112,11 +106,7 @@ RubricLike: TypeAlias = "Rubric | Mapping[str, Any] | Sequence[Any]"
 
 
 def rubric_from(given: RubricLike | Path | str) -> Rubric:
-    """Return a rubric unchanged, or read it from a file, a mapping, a list of criteria, or JSON.
-
-    Raises:
-        RubricError: If the rubric has errors; the message lists all of them.
-    """
+    """Return a rubric unchanged, or read it from a file, a mapping, a list of criteria, or JSON."""
     if isinstance(given, Rubric):
         return given
     if isinstance(given, Path):
@@ -130,11 +120,7 @@ def rubric_from(given: RubricLike | Path | str) -> Rubric:
 
 
 def rubric_of_row(given: RubricLike | str) -> Rubric:
-    """Read the rubric of a dataset row from a mapping, a list of criteria, or JSON.
-
-    Raises:
-        RubricError: If the value is not a rubric or the rubric has errors.
-    """
+    """Read the rubric of a dataset row from a mapping, a list of criteria, or JSON."""
     if not isinstance(given, str):
         return rubric_from(given)
     # Not `rubric_from`: a row must not refer to a file.

@@ -53,10 +53,6 @@ class HttpAddress:
         host: Host name or IP address to listen on.
         port: TCP port; 0 for any free port.
         token: Token that clients send as `Authorization: Bearer …`; None if no token is required.
-
-    Raises:
-        ArgumentError: If there is no token and the address is not a loopback address, or if the token is too
-            short.
     """
 
     host: str = "127.0.0.1"

@@ -130,13 +130,7 @@ class ToolCall:
 async def answered(
     tool: str, server: ToolServer, work: Callable[[ToolCall], Awaitable[ToolOutcome]]
 ) -> ToolOutcome:
-    """Run a call and write its audit line; an error is returned as an outcome that reports it.
-
-    Args:
-        tool: Name of the tool.
-        server: The configuration with the time limit and the path of the audit log.
-        work: The function that performs the call.
-    """
+    """Run a call and write its audit line; an error is returned as an outcome that reports it."""
     call, log = ToolCall(seconds=server.timeout), server.providers.audit_path
     try:
         # The call must not run if the audit log is not writable.
@@ -286,11 +280,7 @@ async def _grade(
 
 
 async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
-    """Grade with one provider and return the report.
-
-    Raises:
-        JudgeError: If the provider cannot grade or every judgment failed.
-    """
+    """Grade with one provider and return the report."""
     if provider.fault:
         raise JudgeError(provider.fault)
     if not isinstance(provider.evaluator, str | LLMConfig | Judge):
@@ -441,11 +431,7 @@ TOOLS: Final = (
 
 
 def tool_named(name: str) -> ServedTool:
-    """Return the tool with a given name.
-
-    Raises:
-        ArgumentError: If there is no tool with this name.
-    """
+    """Return the tool with a given name."""
     found = next((one for one in TOOLS if one.name == name), None)
     if found is None:
         raise ArgumentError(f"unknown tool {name!r}; use one of {', '.join(one.name for one in TOOLS)}")

@@ -41,13 +41,7 @@ _PROVIDERS: Final = {
 
 
 class TracedGrader(Grader):
-    """A grader that records spans, as created by `traced`.
-
-    Args:
-        grader: The wrapped grader.
-        content: Whether to record prompts, replies and reasons in spans.
-        provider: The tracer provider; None for the global provider.
-    """
+    """A grader that records spans, as created by `traced`."""
 
     def __init__(self, grader: Grader, content: bool, provider: TracerProvider | None) -> None:
         self._grader = grader
@@ -78,11 +72,7 @@ class TracedGrader(Grader):
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """Return the grader's votes on a task and record them in a separate span.
-
-        Raises:
-            AutorubricError: If the wrapped grader raises an error.
-        """
+        """Return the grader's votes on a task and record them in a separate span."""
         tracer = trace.get_tracer("autorubric", tracer_provider=self._provider)
         # Error messages may quote replies, so only the type of an error is recorded.
         with tracer.start_as_current_span(

@@ -57,11 +57,7 @@ class Panel:
 
 
 def panel_of(config: pytest.Config) -> Panel:
-    """Create the grader that is specified on the command line or, by default, in the ini file.
-
-    Raises:
-        UsageError: If a name does not refer to a judge.
-    """
+    """Create the grader that is specified on the command line or, by default, in the ini file."""
     given: list[str] | None = config.getoption("--rubric-judge")
     named = (config.getini("rubric_judge") if given is None else given) or [_DEFAULT]
     settings = {
@@ -91,11 +87,7 @@ def panel_of(config: pytest.Config) -> Panel:
 
 
 def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
-    """Check the arguments of the marker.
-
-    Raises:
-        ArgumentError: If an argument is invalid.
-    """
+    """Check the arguments of the marker."""
     where = f"@pytest.mark.rubric of {item.name}"
     if marker.args or set(marker.kwargs) - set(_ARGUMENTS):
         given = [*map(repr, marker.args), *(set(marker.kwargs) - set(_ARGUMENTS))]
@@ -119,12 +111,7 @@ def _is_unittest(item: pytest.Item) -> bool:
 
 
 def repeat(function: pytest.Function, test: TestInProgress) -> None:
-    """Run the body of a test as often as specified by its marker; all repeats share the same fixtures.
-
-    Raises:
-        Failed: If too few repeats passed.
-        BaseException: If the body raises an error that is not a failure, such as a `JudgeError`.
-    """
+    """Run the body of a test as often as specified by its marker; all repeats share the same fixtures."""
     repeats: int = test.marked["repeats"]
     rate: float = test.marked.get("min_pass_rate", 1.0)
     failures: list[tuple[int, str]] = []
@@ -147,12 +134,7 @@ def repeat(function: pytest.Function, test: TestInProgress) -> None:
 
 
 def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, object]]:
-    """Return the properties of a grading test, for JUnit files and other plugins.
-
-    Args:
-        test: The test, which has at least one report.
-        passed: Whether the test passed; None if it could not be judged or was skipped.
-    """
+    """Return the properties of a grading test, for JUnit files and other plugins."""
     scores = [report.score for report in test.reports if report.score is not None]
     costs = [one.completion_cost for one in test.reports if one.completion_cost is not None]
     times, repeats = test.passed or (int(bool(passed)), 1)

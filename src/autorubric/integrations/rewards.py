@@ -168,11 +168,7 @@ class _Group:
     async def scores(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> list[float | None]:
-        """Return the score of each completion; None for a completion without a full judgment.
-
-        Raises:
-            ArgumentError: If columns differ in length or there is no rubric.
-        """
+        """Return the score of each completion; None for a completion without a full judgment."""
         size = len(completions)
         references = _column(columns, self.reference_column, size)
         rubrics = _column(columns, self.rubric_column, size)
@@ -241,11 +237,7 @@ def _info_of(info: Any) -> Mapping[str, Any]:
 
 
 def _text_of(given: Any) -> str:
-    """Return the text of a string, of a one-turn conversation, or of all turns of a longer conversation.
-
-    Raises:
-        ArgumentError: If the value is neither a string nor a conversation.
-    """
+    """Return the text of a string, of a one-turn conversation, or of all turns of a longer conversation."""
     if isinstance(given, str):
         return given
     if isinstance(given, Mapping):

@@ -37,17 +37,7 @@ _MOST_ASKED: Final = 3
 
 
 async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T]:
-    """Return the exchange for a question to this model.
-
-    Args:
-        route: The route to the model.
-        question: The question to send.
-        tally: The counter to which every reply is added.
-
-    Raises:
-        ReplyError: If no reply could be read.
-        ProviderError: If the model sent no reply.
-    """
+    """Return the exchange for a question to this model."""
     request = route.request(question)
     key, cache = "", route.cache
     if cache is not None:

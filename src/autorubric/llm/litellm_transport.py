@@ -74,11 +74,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 class LiteLLMTransport:
-    """A transport for any provider that litellm supports.
-
-    Args:
-        config: The model's config.
-    """
+    """A transport for any provider that litellm supports."""
 
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
@@ -93,12 +89,7 @@ class LiteLLMTransport:
         self._forbidden: dict[str, str] = {}
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the provider's reply to one request.
-
-        Raises:
-            ProviderError: If there is no usable reply; the subclass indicates the reason.
-            MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
-        """
+        """Return the provider's reply to one request."""
         if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
             self._fail(AuthenticationError, advice_before_import(self._config.model))
         if self._config.api_base is None and needs_address(self._config.model):
@@ -355,11 +346,7 @@ class LiteLLMTransport:
 
 @cache
 def listed_price(model: str) -> tuple[float, float] | None:
-    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model.
-
-    Raises:
-        MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
-    """
+    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model."""
     # litellm's own lookup is not used, because it queries local servers over the network.
     listed = _litellm().model_cost
     entry = listed.get(model)

@@ -50,12 +50,6 @@ class OpenAITransport:
     """A transport that posts chat completions to `{api_base}/chat/completions`.
 
     Each event loop has one session, which is closed by `aclose` or when the loop ends.
-
-    Args:
-        config: The model's config; `api_base` is required.
-
-    Raises:
-        ArgumentError: If `api_base` is missing.
     """
 
     def __init__(self, config: LLMConfig) -> None:
@@ -69,11 +63,7 @@ class OpenAITransport:
         self._pools = IdentityCache[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the server's reply to one request.
-
-        Raises:
-            ProviderError: If there is no usable reply; the subclass indicates the reason.
-        """
+        """Return the server's reply to one request."""
         body = body_of(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())
         session = pool.session

@@ -285,11 +285,6 @@ def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...
 
     No request is sent. A key that litellm gets from elsewhere, such as a secret manager, or from another
     variable whose name begins with the provider's name, is not missing.
-
-    Args:
-        litellm: The litellm module.
-        model: The model's name for litellm, with the provider prefix.
-        provider: The provider's name.
     """
     if provider in _OTHER_WAYS or litellm.secret_manager_client is not None or litellm.api_key:
         return ()

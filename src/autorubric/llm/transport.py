@@ -289,14 +289,8 @@ class Deadlines:
 class Deadline:
     """A context manager with a timeout: when it expires, the block is cancelled and raises an error.
 
-    Args:
-        deadlines: The collection that this deadline belongs to.
-
     Attributes:
         at: Loop time at which the block expires.
-
-    Raises:
-        TimeoutError: If the block took longer than the timeout.
     """
 
     __slots__ = ("_cancelling", "_deadlines", "_expired", "_task", "at")

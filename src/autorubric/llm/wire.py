@@ -125,13 +125,7 @@ def has_lengths(schema: ReplySchema) -> bool:
 
 
 def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) -> ReplySchema:
-    """Return the schema with another bound on the length of its texts.
-
-    Args:
-        schema: The schema, whose texts are bounded by `REASON_LENGTH` characters or unbounded.
-        longest: Maximum number of characters of a text; None for no bound.
-        enforced: Whether the bound is part of the schema; otherwise it only limits the reply's tokens.
-    """
+    """Return the schema with another bound on the length of its texts."""
     if (longest == REASON_LENGTH and enforced) or not has_lengths(schema):
         return schema
     key = (id(schema.schema), longest, enforced)

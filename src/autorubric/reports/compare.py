@@ -25,9 +25,6 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: Strings
 
     Items are matched by id. Scores and values are compared by their mean difference (paired t), correct
     answers by `compare_judges` with items as clusters. The p-values of criteria are adjusted (Holm).
-
-    Raises:
-        ArgumentError: If the runs have no item in common, or an item has a different text in the baseline.
     """
     other = _matched(run, base)
     mine = [one.report.score if one.report else None for one in run.item_results]

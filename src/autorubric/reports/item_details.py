@@ -69,14 +69,7 @@ def cutter_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF
 def detail_chunks(
     run: ReadRun, criteria_of: Sequence[dict[str, int]], judges: Sequence[str], cutter: Cutter
 ) -> Iterator[dict[str, Any]]:
-    """Yield the details of all items in chunks of `CHUNK`; each chunk includes the strings it refers to.
-
-    Args:
-        run: The run.
-        criteria_of: For each item, the positions of its criteria by name.
-        judges: Ids of the judges, in order.
-        cutter: Truncates long texts.
-    """
+    """Yield the details of all items in chunks of `CHUNK`; each chunk includes the strings it refers to."""
     judge_places = {judge: at for at, judge in enumerate(judges)}
     cast = CastVotes.of(run)
     for first in range(0, len(run.item_results), CHUNK):

@@ -32,10 +32,6 @@ def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str
     `bare`: the answer is the one text), `compare` (`choices`: `code`, `standing`), `ranking` (`names`),
     `parts` (`parts`: `key`, `title`, `form`; the answer is a mapping) and `json`. The form's value is a label
     that the criterion can read.
-
-    Args:
-        criterion: The criterion, applied to the submission.
-        candidates: The named candidates of the submission; empty if there are none.
     """
     if criterion.part_fields:
         return {

@@ -22,12 +22,7 @@ from autorubric.support.write import write_text_atomic
 
 
 def setup(run: ReadRun, rubric_of: Sequence[int]) -> dict[str, Any]:
-    """Return the guidelines of each rubric and the settings of each judge.
-
-    Args:
-        run: The run.
-        rubric_of: For each item, the number of its rubric, from 0.
-    """
+    """Return the guidelines of each rubric and the settings of each judge."""
     return {"guidelines": _guidelines(run, rubric_of), **_grader(run)}
 
 

@@ -66,21 +66,13 @@ def _digest(line: bytes) -> bytes:
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal.
-
-    Raises:
-        OSError: If the file cannot be read.
-    """
+    """Return the SHA-256 of a file in hexadecimal."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def stored_dataset(path: Path, manifest: Mapping[str, Json]) -> StoredDataset:
-    """Return the judged dataset from a run folder as a stream; its checks need not be registered.
-
-    Raises:
-        RunFormatError: If the file is missing, or its header cannot be read.
-    """
+    """Return the judged dataset from a run folder as a stream; its checks need not be registered."""
     try:
         return _stored_dataset(path / DATASET, manifest)
     except FileNotFoundError:

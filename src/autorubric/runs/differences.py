@@ -26,12 +26,7 @@ def _digest_of(text: str) -> str:
 
 
 class VoteDigests:
-    """Digests of the dependencies of each vote of a run; digests shared by items are computed once.
-
-    Args:
-        shared: The rubric that items share.
-        asking: The grader's settings that affect votes.
-    """
+    """Digests of the dependencies of each vote of a run; digests shared by items are computed once."""
 
     def __init__(self, shared: Rubric | None, asking: Mapping[str, Json]) -> None:
         self._shared = shared
@@ -92,13 +87,7 @@ class ItemDigests:
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
-    """Return the digest of the parts of an item that its figures depend on, including its own rubric.
-
-    Args:
-        dataset: The dataset.
-        position: The item's position in the dataset.
-        seen: The item's fingerprint in the dataset, if known.
-    """
+    """Return the digest of the parts of an item that its figures depend on, including its own rubric."""
     own = dataset.items[position].rubric
     seen = dataset.item_fingerprint(position) if seen is None else seen
     return digest([seen, own.snapshot()]) if own is not None else seen[:16]
@@ -159,13 +148,7 @@ class ChangedDataset(NamedTuple):
 def asking_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return descriptions of the changes that invalidate votes, one line each.
-
-    Args:
-        stored: The manifest of the stored run.
-        now: The description of the current grader.
-        dataset: The old and the new dataset; None if they are equal.
-    """
+    """Return descriptions of the changes that invalidate votes, one line each."""
     before = mapping_in(stored, "asking")
     # Converted to JSON and back like the stored manifest, which has lists instead of tuples.
     after = json.loads(json.dumps(now.asking))

@@ -74,12 +74,7 @@ class Executor(Protocol):
 
 
 def executor_of(config: EvalConfig) -> Executor:
-    """Return the executor that a config names.
-
-    Raises:
-        ArgumentError: If the executor is not installed or cannot be loaded.
-        MissingDependencyError: If the executor needs a package that is not installed.
-    """
+    """Return the executor that a config names."""
     if config.executor == "local":
         return LocalExecutor(config)
     make: Callable[[EvalConfig], Executor] | None = load_extension(GROUP, config.executor)
@@ -93,11 +88,7 @@ def executor_of(config: EvalConfig) -> Executor:
 
 
 class LocalExecutor:
-    """Grades several items concurrently in this event loop.
-
-    Args:
-        config: Options of the run; `max_concurrent_items` limits the concurrency.
-    """
+    """Grades several items concurrently in this event loop."""
 
     def __init__(self, config: EvalConfig) -> None:
         self._limit = config.max_concurrent_items or _DEFAULT_WINDOW

@@ -39,12 +39,7 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
 
 
 class StandingVotes:
-    """Selects the votes of a run that are still valid.
-
-    Args:
-        dataset: The dataset to grade.
-        manifest: The run's manifest.
-    """
+    """Selects the votes of a run that are still valid."""
 
     def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
         asking: Mapping[str, Any] = manifest.get("asking") or {}
@@ -110,12 +105,7 @@ class StandingVotes:
 def answered(
     votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
 ) -> dict[str, list[JudgeVote]]:
-    """Return the votes that need not be requested again, without those that received no reply.
-
-    Args:
-        votes: The votes.
-        unreadable: Whether to keep votes whose replies could not be read.
-    """
+    """Return the votes that need not be requested again, without those that received no reply."""
     return {
         name: [vote for vote in cast if vote.status != "failed" or (unreadable and vote.unreadable)]
         for name, cast in votes.items()
@@ -129,12 +119,7 @@ Build = Callable[[GradingTask, Votes, StoredItem], "EnsembleEvaluationReport"]
 
 
 class View(Sequence[ViewedT], Generic[ViewedT]):
-    """A sequence that creates its elements on access and does not store them; a copy or pickle is a list.
-
-    Args:
-        length: Number of elements.
-        make: Function that creates the element at an index.
-    """
+    """A sequence that creates its elements on access and does not store them; a copy or pickle is a list."""
 
     def __init__(self, length: int, make: Callable[[int], ViewedT]) -> None:
         self._length = length
@@ -169,14 +154,6 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
 
 class StoredResults(View[ItemResult]):
     """A sequence with one result per item, in dataset order, read from the run folder on access.
-
-    Args:
-        index: Offsets of lines and votes.
-        dataset: The graded dataset.
-        standing: Selects the votes that are still valid.
-        build: Function that builds a report from votes.
-        unfinished: Whether to include results of unfinished items, based on their stored votes.
-        is_penalised: Whether scores include a length penalty, which is stored only for finished items.
 
     Attributes:
         notices: Notices about skipped votes.

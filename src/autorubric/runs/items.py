@@ -251,12 +251,7 @@ class Notices:
         self._first[told] = [told]
 
     def add(self, kind: str, told: str) -> None:
-        """Add a notice of a kind that may be frequent.
-
-        Args:
-            kind: The kind, worded to follow "12 more", the number of notices that are not listed.
-            told: The text of the notice.
-        """
+        """Add a notice of a kind that may be frequent."""
         first = self._first.setdefault(kind, [])
         if len(first) < FEW:
             first.append(told)

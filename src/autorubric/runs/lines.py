@@ -110,11 +110,7 @@ class Seal(NamedTuple):
 
 
 def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
-    """Return the validated fields of the item in a line of `items.jsonl`, and the line's seal.
-
-    Raises:
-        ValueError: If the line is not a valid item.
-    """
+    """Return the validated fields of the item in a line of `items.jsonl`, and the line's seal."""
     item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
     item.pop("at", None)
     item.pop("crc", None)
@@ -128,11 +124,7 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
 
 
 def parse_vote(raw: bytes) -> StoredVote:
-    """Return the vote in a line of `votes.jsonl`.
-
-    Raises:
-        ValueError: If the line is not a valid vote.
-    """
+    """Return the vote in a line of `votes.jsonl`."""
     lines = _votes()
     line = _read(lines.reader, raw)
     return StoredVote(
@@ -144,12 +136,7 @@ def parse_vote(raw: bytes) -> StoredVote:
 
 
 def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
-    """Return the id of the item that a line of `votes.jsonl` is about; None if the line is not a vote.
-
-    Args:
-        raw: The line.
-        is_intact: Whether the line is known to be intact, so that only its beginning needs to be read.
-    """
+    """Return the id of the item that a line of `votes.jsonl` is about; None if the line is not a vote."""
     whose = _WHOSE.match(raw) if is_intact else None
     try:
         item_id: str = json.loads(whose[1]) if whose else parse_vote(raw).item_id
@@ -314,10 +301,6 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
     """Return the stored exchanges for an item's votes, in order of arrival.
 
     Each line of the file is compared with its checksum, and damaged or moved lines cause a warning.
-
-    Raises:
-        OSError: If the file cannot be read.
-        RunFormatError: If the folder is not a run folder, or is damaged.
     """
     written = written_by(read_manifest(path))
     unsealed = written.unsealed.get(PROMPTS, 0)

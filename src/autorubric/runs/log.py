@@ -21,13 +21,7 @@ _TAIL = 19
 
 
 def seal_line(body: bytes, at: int, mark: int) -> bytes:
-    """Return a line with a JSON object, its offset in the file, and the CRC-32 of both.
-
-    Args:
-        body: A non-empty object on one line, without a line break.
-        at: Offset of the line in its file.
-        mark: The run's mark, the initial value of the CRC-32.
-    """
+    """Return a line with a JSON object, its offset in the file, and the CRC-32 of both."""
     content = b'%b,"at":%d' % (body[:-1], at)
     return b'%b,"crc":"%08x"}\n' % (content, crc32(content, mark))
 
@@ -124,8 +118,6 @@ def survey_log(
     """Read every line of a log and find out which lines are intact.
 
     Args:
-        path: The file.
-        mark: The run's mark.
         unsealed: Number of leading bytes without checksums.
         size: Minimum number of bytes that the file must have.
         visit: Called for each intact line with its original offset, its current offset and its bytes;
@@ -195,17 +187,9 @@ class AppendLog:
     Writes are unbuffered, so a failed write is not repeated when the file is closed. An incomplete last
     line, which a killed process leaves, is removed.
 
-    Args:
-        path: The file; created if missing.
-        mark: The run's mark.
-        summed: Whether to track the CRC-32.
-
     Attributes:
         size: Number of bytes in the file, including lines that are still to be written.
         crc: CRC-32 of these bytes; 0 if it is not tracked.
-
-    Raises:
-        OSError: If the file cannot be opened.
     """
 
     def __init__(self, path: Path, mark: int, *, summed: bool) -> None:
@@ -242,11 +226,7 @@ class AppendLog:
         return start
 
     def flush(self) -> None:
-        """Write the queued lines.
-
-        Raises:
-            OSError: If the lines cannot be written; unwritten lines are dropped.
-        """
+        """Write the queued lines."""
         if not self._waiting:
             return
         waiting = memoryview(b"".join(self._waiting))
@@ -260,11 +240,7 @@ class AppendLog:
         self._waiting.clear()
 
     def close(self) -> None:
-        """Close the file.
-
-        Raises:
-            OSError: If the system reports a write error, such as a full disk, on closing.
-        """
+        """Close the file."""
         self._file.close()
 
 
@@ -354,11 +330,7 @@ def new_mark() -> int:
 
 
 def run_path(experiments_dir: Path, name: str) -> Path:
-    """Return the path of a run's folder.
-
-    Raises:
-        ArgumentError: If the name is not a plain name, for example because it leads out of the folder.
-    """
+    """Return the path of a run's folder."""
     if not _NAME.fullmatch(name) or name.endswith((".", " ")) or _DEVICE.fullmatch(name):
         raise ArgumentError(
             f"experiment_name {name!r} is invalid: use at most 127 letters, digits, '.', '_', '-', '+', '@' "
@@ -368,11 +340,7 @@ def run_path(experiments_dir: Path, name: str) -> Path:
 
 
 def read_manifest(path: Path) -> dict[str, Json]:
-    """Return the manifest of a run folder.
-
-    Raises:
-        RunFormatError: If the manifest is missing, damaged, or written by a newer version.
-    """
+    """Return the manifest of a run folder."""
     file = path / MANIFEST
     check_files(path)
     try:
@@ -411,9 +379,6 @@ def check_files(path: Path) -> None:
     """Check that the files of a run folder are regular files.
 
     A link could lead out of the folder, and reading a pipe would block forever.
-
-    Raises:
-        RunFormatError: If one of the files is a link, a pipe, a socket or a device.
     """
     for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK, RUN_FILE):
         try:

@@ -359,11 +359,7 @@ def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options:
 
 
 def shard_of(dataset: RubricDataset, config: EvalConfig, i: int, n: int) -> tuple[RubricDataset, EvalConfig]:
-    """Return the items of one shard and the options of the run that grades them.
-
-    Raises:
-        ArgumentError: If the shard does not exist or has no items.
-    """
+    """Return the items of one shard and the options of the run that grades them."""
     if n < 1 or not 0 <= i < n:
         raise ArgumentError(f"shard {i} of {n} does not exist; shards are numbered from 0 to n - 1")
     if i >= len(dataset):

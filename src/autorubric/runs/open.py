@@ -88,16 +88,7 @@ class OpenRun:
 
 
 def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
-    """Open the run folder that a config names for writing.
-
-    Raises:
-        ArgumentError: If the name is not a plain name, the dataset is empty, or an item has no rubric.
-        DatasetError: If a streamed dataset has errors.
-        RunError: If the folder already exists and `resume` is off.
-        RunLockedError: If another process is writing to the folder.
-        RunFormatError: If the folder was written by a newer version, or is damaged.
-        RunMismatchError: If a dependency of the votes has changed and `on_mismatch` is `"refuse"`.
-    """
+    """Open the run folder that a config names for writing."""
     name = config.experiment_name
     if name is None:
         name = made_name(dataset, config.experiments_dir)
@@ -336,11 +327,7 @@ def _earlier(entry: Mapping[str, Json], copied: Copied, changed: ChangedDataset)
 
 
 def _demand_copy(path: Path, copied: Copied) -> None:
-    """Check the dataset copy of a folder that has votes but no manifest, before replacing the copy.
-
-    Raises:
-        RunFormatError: If the copy is of another dataset.
-    """
+    """Check the dataset copy of a folder that has votes but no manifest, before replacing the copy."""
     if not (path / DATASET).exists():
         return
     if sha256_of(path / DATASET) != copied.entry["sha256"]:

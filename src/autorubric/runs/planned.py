@@ -206,14 +206,7 @@ class _Plan:
 
 
 def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
-    """Estimate the grading of a dataset; see `estimate`.
-
-    Args:
-        dataset: The dataset to grade.
-        grader: The grader.
-        name: Name of a run whose stored votes are reused; None for a new run.
-        folder: The folder that contains the run folders.
-    """
+    """Estimate the grading of a dataset; see `estimate`."""
     if not isinstance(grader, CriterionGrader):
         raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
     grader.check_rubrics(dataset.rubrics())

@@ -58,17 +58,7 @@ Preflight = Callable[[JudgeCheck], None]
 async def checked(
     work: Iterator[ItemWork], grader: Grader, listener: Listener, report: Preflight
 ) -> Iterator[ItemWork]:
-    """Send each model one request about the first item, and return the items with these votes included.
-
-    Args:
-        work: The items to grade.
-        grader: The grader.
-        listener: Called with each vote.
-        report: Called for each judge that answered.
-
-    Raises:
-        JudgeError: If a judge did not return a readable answer.
-    """
+    """Send each model one request about the first item, and return the items with these votes included."""
     first = next(work, None)
     if first is None:
         return work
@@ -92,11 +82,7 @@ class CheckedGrader(CriterionGrader):
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """Return all votes on the task; see `CriterionGrader.judge`.
-
-        Raises:
-            JudgeError: If a judge did not return a readable answer to its first request.
-        """
+        """Return all votes on the task; see `CriterionGrader.judge`."""
         async with self._lock:
             if self._error is not None:
                 raise self._error
@@ -151,11 +137,6 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
 
 class Progress:
     """A progress bar for items and, optionally, one for votes; nothing is shown if stderr is not a terminal.
-
-    Args:
-        total: Total number of items.
-        show: Whether to show progress.
-        style: `simple` for items only, `detailed` for items and votes.
 
     Attributes:
         shown: Whether a progress bar is shown.

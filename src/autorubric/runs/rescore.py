@@ -47,13 +47,7 @@ class Policies(TypedDict, total=False):
 
 
 def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
-    """Return the run stored in a folder, rescored under another rubric and other policies.
-
-    Raises:
-        ArgumentError: If a policy, an aggregation or a judge is unknown, or the rubric has no criterion in
-            common with the run's rubric.
-        RunFormatError: If the folder is not a run folder, or is damaged.
-    """
+    """Return the run stored in a folder, rescored under another rubric and other policies."""
     unknown = set(policies) - set(Policies.__annotations__)
     if unknown:
         allowed = ", ".join(Policies.__annotations__)

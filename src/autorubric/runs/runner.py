@@ -57,13 +57,7 @@ class _UnderWay(NamedTuple):
 
 
 class RunWriter:
-    """Hands out the items of a run that still need grading, and stores their votes and results.
-
-    Args:
-        opened: The run.
-        progress: Progress display, updated with votes and items.
-        stop: Called with the reason if a judge keeps failing with the same error; None ignores such errors.
-    """
+    """Hands out the items of a run that still need grading, and stores their votes and results."""
 
     def __init__(
         self, opened: OpenRun, progress: Progress, stop: Callable[[str], None] | None = None

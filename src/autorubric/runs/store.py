@@ -49,10 +49,6 @@ if TYPE_CHECKING:
 class RunStore:
     """Writer of a run folder, which keeps the folder locked.
 
-    Args:
-        path: The run folder; created if missing.
-        store_prompts: Whether to store requests and replies.
-
     Attributes:
         path: The run folder.
         store_prompts: Whether requests and replies are stored.
@@ -60,11 +56,6 @@ class RunStore:
         mark: Initial value of the checksums of lines; it must be set before anything is written.
         votes_open: Offset after which there may be earlier votes on unfinished items; None if there are no
             such votes.
-
-    Raises:
-        RunLockedError: If another process is writing to the folder.
-        RunFormatError: If a file of the folder is a link, a pipe or a device.
-        RunWriteError: If the folder cannot be written. All methods that write raise this error.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
@@ -154,13 +145,7 @@ class RunStore:
                 write_parts_atomic(file, restored_parts(file, pieces))
 
     def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
-        """Replace the lines of items with a subset of them, sealed with the current votes.
-
-        Args:
-            pieces: The lines to keep.
-            unclaimed: Offset of the first vote that no line claims; None if all votes are claimed.
-            keep_damaged: Whether to keep a copy of the old file.
-        """
+        """Replace the lines of items with a subset of them, sealed with the current votes."""
         votes, file = self.path / VOTES, self.path / ITEMS
         size = votes.stat().st_size if votes.exists() else 0
         seal = Seal(0, size, crc_of(votes, size) or 0, size if unclaimed is None else unclaimed)
@@ -361,18 +346,7 @@ class Copied:
 
 
 def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy | None = None) -> Copied:
-    """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time.
-
-    Args:
-        dataset: The dataset.
-        store: The run folder.
-        earlier: The existing copy, with which each line is compared; None if there is no copy.
-
-    Raises:
-        ArgumentError: If the dataset is empty, an item has no rubric, or the kind of a criterion cannot be
-            written to a file.
-        DatasetError: If a streamed dataset has errors.
-    """
+    """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time."""
     copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
 
     def lines() -> Iterator[bytes]:
@@ -392,13 +366,7 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
 
 
 def uncopied(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
-    """Return the result for a dataset whose copy in the folder is unchanged.
-
-    Args:
-        dataset: The dataset.
-        entry: The dataset's entry in the manifest.
-        checks: Names of the checks in the dataset.
-    """
+    """Return the result for a dataset whose copy in the folder is unchanged."""
     copied = Copied(entry=entry)
     if dataset.rubric is not None:
         copied.note_checks(dataset.rubric)
