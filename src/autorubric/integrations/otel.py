@@ -151,7 +151,7 @@ class _CallSpans:
             # The error's text may quote the reply.
             span.set_status(Status(StatusCode.ERROR, vote.error if self._content else _error_type(vote)))
         if self._content:
-            span.set_attributes(_said(event.exchanged, vote))
+            span.set_attributes(_messages_of(event.exchanged, vote))
         span.end(ended)
 
 
@@ -206,7 +206,7 @@ def _error_type(vote: JudgeVote) -> str:
     return (vote.error or "").partition(":")[0] or "_OTHER"
 
 
-def _said(exchanged: Exchanged | None, vote: JudgeVote) -> dict[str, str]:
+def _messages_of(exchanged: Exchanged | None, vote: JudgeVote) -> dict[str, str]:
     """Return prompts, replies and the reason as messages in the format of the conventions."""
     found = {"autorubric.vote.reason": vote.reason} if vote.reason else {}
     if exchanged is not None:
