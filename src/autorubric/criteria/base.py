@@ -57,7 +57,7 @@ class BaseCriterion(Declaration):
     is read as the value of the only field with `measures=True`; otherwise, the model is asked again.
     """
 
-    @property
+    @cached_property
     def measures(self) -> bool:
         """Whether answers have a value in [0, 1]; if not, the criterion does not count towards a score."""
         if type(self).value_of is not BaseCriterion.value_of:

@@ -90,7 +90,7 @@ class ComparativeCriterion(BaseCriterion):
         count = 2 if self.mode == "pairwise" else len(self._names or ())
         return _answer_schema(self.mode, self.margin, count)
 
-    @property
+    @cached_property
     def measures(self) -> bool:
         """Always True: every comparison has a value, since the first candidate is better, equal or worse."""
         return True

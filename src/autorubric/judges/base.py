@@ -26,7 +26,6 @@ from autorubric.errors import (
 )
 from autorubric.scoring.events import Exchanged
 from autorubric.support.concurrency import NoStrayCancellation
-from autorubric.support.objects import fast_init
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import Submission
@@ -44,7 +43,6 @@ def is_blank(reference: Any) -> bool:
     return reference is None or not str(reference).strip()
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """A request to judge one criterion of one item.
@@ -88,7 +86,6 @@ class JudgeRequest:
             object.__setattr__(self, "criterion", facing)
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """A judge's reply to a request.

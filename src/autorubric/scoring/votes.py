@@ -10,10 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, VoteStatus
 from autorubric.errors import TokenUsage
-from autorubric.support.objects import Json, fast_init
+from autorubric.support.objects import Json
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVote:
     """One judge's answer to a criterion of any kind, in one sample.
