@@ -15,7 +15,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring import (
     AGGREGATORS,
     AggregationPolicy,
-    Ballot,
+    CountedVote,
     Decision,
     JudgeVote,
     decide,
@@ -373,8 +373,8 @@ def test_laws_of_every_method(
     level, method = chosen
     criterion = SCALES[level].model_copy(update={"weight": weight})
     policy = AggregationPolicy(**{FIELDS.get(level, "ordinal_aggregation"): method})
-    ballots = [
-        Ballot(
+    votes = [
+        CountedVote(
             status="failed" if status == "unreadable" else status,
             answer=criterion.parse_truth(CODES[level][code % len(CODES[level])])
             if status == "answered"
@@ -384,14 +384,14 @@ def test_laws_of_every_method(
         )
         for code, status, own in given_voters
     ]
-    decision = decide(criterion, ballots, policy)
-    shuffled = [*ballots]
+    decision = decide(criterion, votes, policy)
+    shuffled = [*votes]
     rng.shuffle(shuffled)
     again = decide(criterion, shuffled, policy)
     assert said(decision) == said(again)
     assert decision.agreement == again.agreement
     assert decision.value is None or 0.0 <= decision.value <= 1.0
-    codes = {ballot.answer.code for ballot in ballots if ballot.answer is not None}
-    if len(codes) == 1 and not any(ballot.unreadable for ballot in ballots):
+    codes = {one.answer.code for one in votes if one.answer is not None}
+    if len(codes) == 1 and not any(one.unreadable for one in votes):
         assert said(decision) == (codes.pop(), False)
         assert decision.agreement == 1.0

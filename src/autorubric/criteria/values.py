@@ -78,7 +78,7 @@ class VerdictCounts:
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
         """Return the sum of several counts, with the causes of the first lost and first assumed verdict."""
         every = list(counts)
-        numbers = {name: sum([getattr(one, name) for one in every]) for name in cls.__slots__[:5]}
+        numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(
             **numbers,
             lost_cause=next((one.lost_cause for one in every if one.lost_cause), None),

@@ -15,7 +15,7 @@ from autorubric.grading.base import GradingTask
 from autorubric.grading.plan import JudgeCall, Planner, VoteKey
 from autorubric.judges.base import BatchJudge
 from autorubric.judges.vote import Cast, cast_vote, cast_votes
-from autorubric.scoring.decisions import counts_weights, is_settled, votes_wanted
+from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
 from autorubric.scoring.events import Listener, VoteCast
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report
 from autorubric.scoring.votes import JudgeVote, Votes
@@ -288,12 +288,12 @@ class Stages:
         criterion, policy = calls[0].request.criterion, self.policy.aggregation
         cast = [self.known[call.key] for call in calls if call.key in self.known]
         open_calls = [call for call in calls if call.key not in self.known]
-        if counts_weights(criterion, policy):
+        if weights_matter(criterion, policy):
             open_calls.sort(key=lambda call: -call.seat.weight)
         unasked = [call.left_out() for call in open_calls]
-        if is_settled(criterion, cast, unasked, policy):
+        if can_stop(criterion, cast, unasked, policy):
             return ()
-        return open_calls[: votes_wanted(criterion, cast, unasked, policy)]
+        return open_calls[: votes_needed(criterion, cast, unasked, policy)]
 
     async def _cast(self, calls: Sequence[JudgeCall]) -> None:
         self.known.update(

@@ -1,14 +1,7 @@
-from .aggregation import AGGREGATORS as AGGREGATORS, Ballot as Ballot
+from .aggregation import AGGREGATORS as AGGREGATORS, CountedVote as CountedVote
 from .bradley_terry import Contest as Contest, TieModel as TieModel, fit_strengths as fit_strengths
-from .decisions import (
-    ballot_of as ballot_of,
-    counts_weights as counts_weights,
-    decide as decide,
-    decide_by_judge as decide_by_judge,
-    decide_panel as decide_panel,
-    is_settled as is_settled,
-    votes_wanted as votes_wanted,
-)
+from .decisions import decide as decide, decide_by_judge as decide_by_judge, decide_panel as decide_panel
+from .early_stopping import can_stop as can_stop, votes_needed as votes_needed
 from .policies import (
     AggregationPolicy as AggregationPolicy,
     BinaryAggregation as BinaryAggregation,
