@@ -13,7 +13,8 @@ from typing import Any
 import aiohttp
 
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
-from autorubric.criteria import Criterion, object_schema
+from autorubric.criteria import Criterion
+from autorubric.criteria.declaration import object_schema
 from autorubric.judges import prompts as _shared
 from autorubric.llm import LLMClient, names as _names, prices as _prices, wire as _wire
 from tests.faults.runs import config

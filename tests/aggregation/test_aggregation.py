@@ -12,16 +12,9 @@ from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.scoring import (
-    AGGREGATORS,
-    AggregationPolicy,
-    CountedVote,
-    Decision,
-    JudgeVote,
-    decide,
-    decide_by_judge,
-    decide_panel,
-)
+from autorubric.scoring import AGGREGATORS, AggregationPolicy, Decision, JudgeVote
+from autorubric.scoring.aggregation import CountedVote
+from autorubric.scoring.decisions import decide, decide_by_judge, decide_panel
 from tests.criteria.kinds import KINDS, NOMINAL, Findings, Polite, Share, Tone, Warmth
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.criteria import code_digest
+from autorubric.criteria.conditions import code_digest
 
 
 def made(answer: Any) -> Callable[[Any], Any]:
