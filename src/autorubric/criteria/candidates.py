@@ -13,9 +13,7 @@ _AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
 class Candidates(NamedTuple):
     """The identifiers of candidates in replies and labels.
 
-    Attributes:
-        called: Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
-        lettered: Whether the identifiers are letters.
+    called: Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
     """
 
     called: Mapping[str, str]

@@ -41,11 +41,7 @@ def register_check(name: str, check: Check) -> Check:
 
 
 def find_check(check: str | Check) -> Check:
-    """Return a check function: the argument itself or, if it is a name, the function registered under it.
-
-    Raises:
-        ArgumentError: If the name is not registered; the message suggests the closest name.
-    """
+    """Return a check function: the argument itself or, if it is a name, the function registered under it."""
     if not isinstance(check, str):
         return check
     if check in _registered:

@@ -41,17 +41,7 @@ def check_keys(
     taken: Sequence[str] = (),
     fields: Callable[[str], Sequence[str]] = lambda key: (key,),
 ) -> None:
-    """Check that keys can name fields of an evaluation.
-
-    Args:
-        keys: The keys.
-        what: Plural name of the keyed objects, for error messages.
-        taken: Names of the other fields of the evaluation.
-        fields: Function that returns the names of the fields for a key.
-
-    Raises:
-        ValueError: If there are no keys, or a key cannot be a field; the message states the reason.
-    """
+    """Check that keys can name fields of an evaluation."""
     given = list(keys)
     if not given:
         raise ValueError(f"{what} must not be empty; add at least one")
@@ -62,12 +52,7 @@ def check_keys(
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
-    """Return the reason why a criterion class cannot declare a field of this name; None if it can.
-
-    Args:
-        name: The field's name.
-        text: Whether the field is a text field, which may be named `reason`.
-    """
+    """Return the reason why a criterion class cannot declare a field of this name; None if it can."""
     if name.startswith("_"):
         return "starts with an underscore, which pydantic excludes from replies"
     if name in _TAKEN and not (text and name == "reason"):

@@ -32,37 +32,21 @@ _limit_lock = threading.Lock()
 
 
 class CsvRow(NamedTuple):
-    """One row of a CSV file.
-
-    Attributes:
-        line: Line of the file on which the row begins, from 1.
-        cells: Cell text by column name; empty for an empty cell.
-    """
+    """One row of a CSV file."""
 
     line: int
-    cells: dict[str, str]
+    cells: dict[str, str]  # cell text by column name; empty for an empty cell
 
 
 class CsvTable(NamedTuple):
-    """A table with column names and rows.
-
-    Attributes:
-        columns: Column names; those that repeat an earlier one have a number added.
-        rows: Rows that are not empty.
-        repeated: The name in the file, by column name, of the columns that repeat an earlier one.
-        n_head: Number of records up to the header: 1, and more after a line `sep=` or empty lines.
-        delimiter: Character that separates the columns.
-        text: Decoded text of the file, without its byte order mark.
-        is_quoted: Whether cells may be in quotation marks.
-        encoding: Encoding of the file.
-    """
+    """A table with column names and rows."""
 
     columns: list[str]
     rows: list[CsvRow]
     repeated: dict[str, str]
     n_head: int
     delimiter: str
-    text: str
+    text: str  # decoded text of the file, without its byte order mark
     is_quoted: bool = True
     encoding: str = "utf-8"
 
@@ -78,9 +62,6 @@ def read_csv(path: str | Path) -> CsvTable:
 
     The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
     warning.
-
-    Raises:
-        DatasetError: If the file cannot be read, or a row does not match the header.
     """
     text, encoding = _decoded(path)
     marked = _SEPARATOR.match(text)

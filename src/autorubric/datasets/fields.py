@@ -24,14 +24,7 @@ _PLAIN = ("id", "submission", "description", "prompt", "reference")
 
 
 class _Rule(NamedTuple):
-    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`.
-
-    Attributes:
-        names: Names, most likely first.
-        ends: Last words of names, such as that of `bot_reply`.
-        others: Names that are as likely as those with such a last word.
-        last: Names that are recognised if no other column is.
-    """
+    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`."""
 
     names: str
     ends: str = ""
@@ -99,18 +92,7 @@ class FieldMap(TypedDict, total=False):
 def renaming(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
 ) -> list[tuple[str, str]]:
-    """Return pairs of a column of the dataset format and the column of the table that it is taken from.
-
-    Args:
-        fields: The caller's mapping of columns.
-        columns: Columns of the table.
-        own: Columns of the dataset format, without labels and metadata.
-        rubric: Rubric of the dataset, whose criteria the labels belong to.
-        faults: Collects errors about missing columns and unknown criteria.
-
-    Raises:
-        ArgumentError: If a field is unknown or its value is not a column name.
-    """
+    """Return pairs of a column of the dataset format and the column of the table that it is taken from."""
     _check(fields)
     wanted = [
         ("reference_submission" if field == "reference" else field, str(column))
@@ -159,18 +141,7 @@ def completed(
     rubric: Rubric | None,
     values: _Values = None,
 ) -> FieldMap | None:
-    """Return a mapping completed with columns that have likely names for the missing fields.
-
-    Args:
-        fields: The caller's mapping of columns.
-        columns: Columns of the table.
-        own: Columns of the dataset format, without labels and metadata.
-        rubric: Rubric of the dataset, whose criteria the labels belong to.
-        values: Function that returns the cells of a column, which must be unique and non-empty in ids.
-
-    Returns:
-        The mapping; None if the table is in the dataset format and `fields` is empty.
-    """
+    """Return a mapping completed with columns that have likely names for the missing fields."""
     _check(fields)
     unknown = [column for column in columns if not _is_own(column, own, rubric)]
     if not fields and not unknown:
@@ -379,12 +350,7 @@ def completed_for_rows(
 def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
-    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys.
-
-    Raises:
-        ArgumentError: If a field is unknown or its value is not a key.
-        DatasetError: If no row has a mapped key, or a submission.
-    """
+    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys."""
     rows = list(placed)
     keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
     pairs = renaming(fields, keys, list(DataItem.model_fields), rubric, faults)

@@ -49,11 +49,7 @@ def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 
 
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
-    """Check that the file has an item for every submission.
-
-    Raises:
-        ArgumentError: If `submissions` is not a mapping or contains an id that is not in the file.
-    """
+    """Check that the file has an item for every submission."""
     if not isinstance(submissions, Mapping):
         raise ArgumentError(f"submissions must map item ids to submissions; got {shortened(submissions)}")
     for key in submissions:

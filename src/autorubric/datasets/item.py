@@ -32,11 +32,7 @@ def _as_dict(given: Any) -> Any:
 
 
 def as_json(given: Any) -> Json:
-    """Return a copy of a value after conversion to JSON and back.
-
-    Raises:
-        ValueError: If the value cannot be represented as JSON.
-    """
+    """Return a copy of a value after conversion to JSON and back."""
     try:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -193,18 +189,7 @@ def _default_rule(level: Level) -> TruthRule:
 def truth_answer(
     answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
 ) -> Answer | None:
-    """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer.
-
-    Args:
-        answers: The raters' answers; CANNOT_ASSESS is ignored.
-        level: The criterion's measurement level.
-        options: The criterion's declared answers.
-        rule: Rule for combining answers; None uses the level's default rule.
-        name: The criterion's name, used in error messages.
-
-    Raises:
-        ArgumentError: If the rule requires ordered options or option values, which the criterion lacks.
-    """
+    """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer."""
     votes = [one for one in answers if not one.cannot_assess]
     rule = rule or _default_rule(level)
     if rule in ("mode", "majority") or not votes:
@@ -286,25 +271,15 @@ def is_no_label(cell: object, criterion: BaseCriterion | None = None, *more: str
 
 
 class LabelFault(NamedTuple):
-    """An error about a label that does not match the rubric.
-
-    Attributes:
-        path: Path of the label inside the item.
-        message: Error message.
-        reason: The message without the label; empty if no label is invalid.
-    """
+    """An error about a label that does not match the rubric."""
 
     path: FilePath
     message: str
-    reason: str = ""
+    reason: str = ""  # the message without the label; empty if no label is invalid
 
 
 def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
-    """Return labels by criterion name, without missing labels.
-
-    Raises:
-        ArgumentError: If the labels are in the order of a rubric and there is no rubric.
-    """
+    """Return labels by criterion name, without missing labels."""
     if isinstance(labels, Mapping):
         named = dict(labels)
     elif rubric is None:
@@ -338,9 +313,6 @@ def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: T
     Labels are compared after parsing, so that `yes` and `MET` are equal. A number that is not an allowed
     answer is replaced by the lower median. A criterion with parts has a label if each of its parts has one.
     Without a criterion there is no scale, and unparsed labels are compared.
-
-    Raises:
-        ArgumentError: If the rule requires an order, or values, that the criterion does not have.
     """
     if criterion is None:
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")

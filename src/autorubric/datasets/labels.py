@@ -253,12 +253,7 @@ _WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", *CSV_SUFFIXES)
 
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
-    """Check that `save_truth` can write to the file.
-
-    Raises:
-        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or is a file other than CSV
-            whose keys differ from the dataset format.
-    """
+    """Check that `save_truth` can write to the file."""
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
         what = "a file whose keys differ from the dataset format" if suffix in _WRITABLE else suffix
@@ -275,16 +270,6 @@ def save_truth(
     In a CSV or TSV file, only the cells of these labels change; other encodings are converted to UTF-8. If
     a criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
     completely.
-
-    Args:
-        dataset: Dataset that contains the labels.
-        path: Path of the file, which must not have changed since it was read.
-        cells: The new labels, by item position and criterion name.
-        fields: Column mapping with which the CSV file was read, if it has other column names.
-
-    Raises:
-        DatasetError: If the number of rows in the CSV file differs from the number of items.
-        FileError: If the file cannot be written.
     """
     if Path(path).suffix.lower() not in CSV_SUFFIXES:
         dataset.to_file(path)

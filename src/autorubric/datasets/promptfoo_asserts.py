@@ -55,10 +55,7 @@ _REASONS: Final[Mapping[str, str]] = {
 class Imported(NamedTuple):
     """An assertion in the format of a rubric.
 
-    Attributes:
-        members: Fields of one criterion, or of several criteria whose mean is the score.
-        threshold: Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
-        is_approximated: Whether promptfoo computes the score without calling a judge.
+    threshold: Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
     """
 
     members: list[dict[str, Json]]
@@ -68,13 +65,7 @@ class Imported(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """The context of an assertion in a test.
-
-    Attributes:
-        values: Variables of the test.
-        prompt: Prompt with the variables replaced, if the file contains a single prompt.
-        options: Options of the test, completed with the options of `defaultTest`.
-    """
+    """The context of an assertion in a test."""
 
     values: Mapping[str, Any]
     prompt: str | None
@@ -82,11 +73,7 @@ class Test:
 
 
 def read_assert(given: Mapping[str, Any], test: Test, at: FilePath, faults: Faults) -> Imported | str | None:
-    """Convert an assertion to criteria.
-
-    Returns:
-        The criteria, the reason why the assertion is not supported, or None if `faults` has its errors.
-    """
+    """Convert an assertion to criteria."""
     kind = str(given["type"]).removeprefix("not-")
     reader = _READERS.get(kind)
     if reader is None:

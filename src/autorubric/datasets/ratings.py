@@ -40,25 +40,14 @@ _KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
 
 
 class Label(NamedTuple):
-    """One label in a label file.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Name of the annotator who assigned the label.
-        value: The label itself.
-        time: Time in ISO 8601, UTC; empty if the file does not contain it.
-        sha256: Hash of the text that the rater saw; empty if the file does not contain it.
-        reason: The rater's reason; may be empty.
-        source: File name and line, such as `ada.jsonl:3`.
-    """
+    """One label in a label file."""
 
     item_id: str
     criterion: str
     rater: str
     value: Json
-    time: str
-    sha256: str
+    time: str  # time in ISO 8601, UTC; empty if the file does not contain it
+    sha256: str  # hash of the text that the rater saw; empty if the file does not contain it
     reason: str
     source: str
 
@@ -66,25 +55,16 @@ class Label(NamedTuple):
 class LongRow(NamedTuple):
     """One row of a long label table.
 
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Name of the rater.
-        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
-        value: Raw text of the label.
-        sample: Index of the rater's sample, from 0.
-        reason: The rater's reason; empty if the table has no reasons.
-        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
-        line: Line number in the file.
+    confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
     """
 
     item_id: str
     criterion: str
     rater: str
-    rater_type: str
+    rater_type: str  # type of the rater, `human` or `llm`; empty if the table has no types
     value: str
-    sample: int
-    reason: str
+    sample: int  # index of the rater's sample, from 0
+    reason: str  # the rater's reason; empty if the table has no reasons
     confidence: float | None
     line: int
 
@@ -110,10 +90,6 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     not both `rater` and `value`; each remaining column contains one annotator's labels, and empty cells are
     skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
     single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
-
-    Raises:
-        DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
-            All errors are reported.
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
@@ -157,12 +133,7 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
 
 
 def read_labels(paths: Iterable[str | Path]) -> list[Label]:
-    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
-
-    Raises:
-        DatasetError: If a file cannot be read or has errors; all errors in that file are reported with line
-            numbers.
-    """
+    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped."""
     return [label for path in paths for label in _of_file(path)]
 
 
@@ -231,11 +202,7 @@ def _confidence(text: str, line: int, faults: Faults) -> float | None:
 
 
 def label_of(criterion: BaseCriterion, text: str) -> Json:
-    """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label.
-
-    Raises:
-        ReplyError: If the cell does not contain a label of the criterion.
-    """
+    """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label."""
     try:
         criterion.parse_truth(text)
     except ReplyError:
@@ -258,12 +225,7 @@ def attach_ratings(
     raters: Collection[str] | None,
     rater_type: str | None,
 ) -> dict[str, DataItem]:
-    """Return the items by id, with the ratings of a long table added.
-
-    Raises:
-        DatasetError: If the table cannot be read, has no matching rows, or contains invalid labels. All
-            errors are reported.
-    """
+    """Return the items by id, with the ratings of a long table added."""
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
     wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}

@@ -46,13 +46,7 @@ def contents_of_text(given: str | Path) -> Contents:
 
 
 def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """Return the dataset in a file; the suffix determines the format.
-
-    Args:
-        path: Path of the file.
-        rubric: Rubric that replaces the one in the file.
-        fields: Mapping of columns or keys, if they differ from the dataset format.
-    """
+    """Return the dataset in a file; the suffix determines the format."""
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form == "csv":
         return contents_of_csv(path, rubric, fields)
@@ -120,15 +114,7 @@ def _chosen_rows(
     *,
     guess: bool,
 ) -> tuple[Iterable[tuple[FilePath, Json]], dict[str, Any]]:
-    """Return the rows in the dataset format, and the `fields` and `pairs` that were applied to them.
-
-    Args:
-        placed: The rows, each with its path in the file.
-        fields: The caller's mapping of keys.
-        rubric: Rubric of the dataset.
-        faults: Collects all errors.
-        guess: Whether to detect keys with likely names; this is not done in files with a header.
-    """
+    """Return the rows in the dataset format, and the `fields` and `pairs` that were applied to them."""
     chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
     if chosen is None:
         return placed, {}
@@ -150,12 +136,7 @@ def _contents_of_lines(
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
-    """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes.
-
-    Raises:
-        ArgumentError: If `given` is not a Hugging Face dataset.
-        DatasetError: If columns are missing or rows have errors. All errors are reported.
-    """
+    """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes."""
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
     rows, _ = mapped_rows(placed, fields, rubric, faults)

@@ -39,15 +39,8 @@ class EarlierCopy:
     While both copies have the same lines, nothing is kept in memory. After the first line that differs,
     about a hundred bytes are kept per line.
 
-    Args:
-        lines: Item lines of the earlier copy, in order.
-        count: Number of lines.
-        is_akin: Whether the shared data of both copies is equal. If so, a line in both copies is known to
-            contain a valid item.
-
-    Attributes:
-        kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without
-            an id match only at the same position.
+    kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without an
+        id match only at the same position.
     """
 
     def __init__(self, lines: Iterator[bytes], count: int, *, is_akin: bool) -> None:
@@ -90,13 +83,8 @@ _FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
 class StreamedItems(LazyItems):
     """The items of a JSON lines or Parquet file.
 
-    Args:
-        path: Path of the file.
-        rows: Rows of the file.
-        read: Function that converts a row to an item.
-        alone: Function that returns whether all data read so far comes from the file itself.
-        as_stored: Function that returns the line of a valid row in a copy, or None if this requires
-            converting the row to an item.
+    as_stored: Function that returns the line of a valid row in a copy, or None if this requires converting
+        the row to an item.
     """
 
     def __init__(
@@ -116,9 +104,6 @@ class StreamedItems(LazyItems):
         """Yield the line of each item in a copy, together with the item's own rubric.
 
         Rows whose line is in an earlier copy with the same shared data are not converted to items again.
-
-        Raises:
-            DatasetError: If the file has errors.
         """
 
         def known(position: int, row: Any) -> KnownLine | None:
@@ -165,11 +150,7 @@ def can_stream(path: Path) -> bool:
 
 
 def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
-    """Return the dataset in a JSON lines or Parquet file, whose items are read on access.
-
-    Raises:
-        DatasetError: If the file cannot be read, or its shared data has errors.
-    """
+    """Return the dataset in a JSON lines or Parquet file, whose items are read on access."""
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     with reading(path, error=DatasetError):
         return (_of_lines if form == "jsonl" else _of_parquet)(Path(path), rubric)
@@ -332,14 +313,7 @@ def stored_contents(
 
     The checks of the dataset need not be registered in this process.
 
-    Args:
-        path: Path of the file.
-        starts: Offsets of the lines if they are not in order; None determines them from the file.
-        substitutes: Lines that replace lines of the file, by line number from 0.
-
-    Raises:
-        DatasetError: If the copy is damaged, or a newer version wrote it.
-        OSError: If the file cannot be read.
+    substitutes: Lines that replace lines of the file, by line number from 0.
     """
     starts = line_starts(path) if starts is None else starts
     found = _stored(LineRows(path, starts, 0)[0]) if starts else None

@@ -71,12 +71,7 @@ def reading_parquet(path: str | Path) -> Iterator[None]:
 
 
 def open_parquet(path: str | Path) -> Any:
-    """Open a Parquet file without reading its rows.
-
-    Raises:
-        DatasetError: If the file does not exist or is damaged.
-        MissingDependencyError: If pyarrow is not installed.
-    """
+    """Open a Parquet file without reading its rows."""
     pyarrow = load_pyarrow()
     try:
         return pyarrow.parquet.ParquetFile(str(path))
@@ -111,13 +106,7 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
 
 
 class TableReader:
-    """A converter of table rows to items.
-
-    Args:
-        faults: Collects all errors.
-        rubric: Rubric of the dataset.
-        texts: Whether cells are strings as in files.
-    """
+    """A converter of table rows to items."""
 
     def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
         self.faults = faults
@@ -131,17 +120,7 @@ class TableReader:
         fields: FieldMap | None = None,
         repeated: Mapping[str, str] | None = None,
     ) -> Contents:
-        """Return the dataset in a table.
-
-        Args:
-            columns: Column names.
-            rows: Rows, each of which has all columns.
-            fields: Mapping of columns; for missing fields, columns with likely names are detected.
-            repeated: Names in the table, by column, of the columns that repeat an earlier one.
-
-        Raises:
-            DatasetError: If there are errors. All errors are reported.
-        """
+        """Return the dataset in a table."""
         chosen = completed(
             fields or {},
             columns,
@@ -158,12 +137,7 @@ class TableReader:
     def renaming(
         self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
-        """Return pairs of a column of the dataset format and the table's column; see `renaming`.
-
-        Raises:
-            DatasetError: If columns are missing, or one that is not metadata is repeated. All errors are
-                reported.
-        """
+        """Return pairs of a column of the dataset format and the table's column; see `renaming`."""
         pairs = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
         if "submission" not in fields and all(own != "submission" for own, _ in pairs):
             self.faults.add((), missing_submission(columns))
@@ -303,12 +277,7 @@ def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
 
 
 def parquet_of(table: Table) -> bytes:
-    """Encode a table as a Parquet file in which every column contains strings.
-
-    Raises:
-        ArgumentError: If a string contains an unpaired surrogate.
-        MissingDependencyError: If pyarrow is not installed.
-    """
+    """Encode a table as a Parquet file in which every column contains strings."""
     pyarrow = load_pyarrow()
     try:
         arrays = {
@@ -332,11 +301,7 @@ def frame_of(table: Table) -> pd.DataFrame:
 
 
 def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, with class labels as names.
-
-    Raises:
-        ArgumentError: If `given` is neither; for a `datasets.DatasetDict` the message lists the splits.
-    """
+    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, with class labels as names."""
     if isinstance(given, Mapping) and given and all(map(_is_dataset, given.values())):
         splits, first = ", ".join(map(repr, given)), next(iter(given))
         raise ArgumentError(

@@ -48,11 +48,7 @@ def skipped_votes(stored: Votes) -> frozenset[VoteKey]:
 
 
 def find_checks(calls: Sequence[JudgeCall]) -> None:
-    """Check that the checks of all criteria are registered, before any request is sent.
-
-    Raises:
-        ArgumentError: If a check is not registered.
-    """
+    """Check that the checks of all criteria are registered, before any request is sent."""
     for call in calls:
         if call.request.criterion.check is not None:
             find_check(call.request.criterion.check)
@@ -95,16 +91,8 @@ async def cast_all(
 ) -> dict[VoteKey, JudgeVote]:
     """Make all calls and return the votes by key.
 
-    Args:
-        calls: The calls to make.
-        per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
-        listener: Receives each vote as it arrives.
-        raises: Whether to raise the error of the first failed vote.
-        gate: Decides which requests wait for others; None if no request waits.
-
-    Raises:
-        JudgeError: If a vote failed and `raises` is set.
-        BudgetError: If the run's budget is used up; calls in flight are still completed and reported.
+    per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
+    gate: Decides which requests wait for others; None if no request waits.
     """
     votes: dict[VoteKey, JudgeVote] = {}
 
@@ -216,33 +204,18 @@ def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """Requests the planned votes on one task in stages.
-
-    Attributes:
-        task: The task to grade.
-        policy: The rules that turn votes into decisions and scores.
-        per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
-        gate: Decides which requests wait for others; None if no request waits.
-        listener: Notified of each vote as it arrives, and of each skipped vote.
-        skipped_before: Keys of votes that a stored run skipped, which are not reported again.
-        known: The votes collected so far.
-    """
+    """Requests the planned votes on one task in stages."""
 
     task: GradingTask
     policy: GradingPolicy
-    per_request: int
-    gate: PrefixGate | None
+    per_request: int  # maximum number of criteria in one request; 0 for all criteria of an item
+    gate: PrefixGate | None  # decides which requests wait for others; None if no request waits
     listener: Listener | None
     skipped_before: frozenset[VoteKey] = frozenset()
     known: dict[VoteKey, JudgeVote] = field(default_factory=dict)
 
     async def run(self, calls: Sequence[JudgeCall]) -> dict[VoteKey, JudgeVote]:
-        """Return the votes of all calls; skipped calls have the status `not_asked`.
-
-        Raises:
-            JudgeError: If a vote failed and the policy raises failures.
-            BudgetError: If the run's budget is spent.
-        """
+        """Return the votes of all calls; skipped calls have the status `not_asked`."""
         rule = self.policy.escalation
         if rule is None:
             await self._ask(calls, stops=self.policy.stop_when_decided)
@@ -327,16 +300,10 @@ def _by_criterion(calls: Sequence[JudgeCall]) -> Mapping[str, list[JudgeCall]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging(Planner):
-    """Requests the votes of a panel.
-
-    Attributes:
-        policy: The rules that turn votes into decisions and scores.
-        per_request: Maximum number of criteria in one request; 0 for all criteria of an item.
-        warm_prefix: Whether one request of each item is sent to each model before the others.
-    """
+    """Requests the votes of a panel."""
 
     policy: GradingPolicy
-    per_request: int
+    per_request: int  # maximum number of criteria in one request; 0 for all criteria of an item
     warm_prefix: bool
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:

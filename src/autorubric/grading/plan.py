@@ -27,11 +27,7 @@ from autorubric.scoring.votes import JudgeVote
 
 
 class Seeds:
-    """Derives 64-bit seeds from parts, of which the first ones are shared.
-
-    Args:
-        parts: The shared first parts.
-    """
+    """Derives 64-bit seeds from parts, of which the first ones are shared."""
 
     __slots__ = ("_begun",)
 
@@ -88,11 +84,7 @@ class _Labelled:
 
 
 class ExamplePool:
-    """A pool of few-shot examples by criterion name, in the order in which they are used.
-
-    Raises:
-        ArgumentError: If the training data has no labelled text.
-    """
+    """A pool of few-shot examples by criterion name, in the order in which they are used."""
 
     def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
         self.config = config
@@ -221,30 +213,17 @@ class JudgeCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Plans the votes of a panel.
-
-    Attributes:
-        seats: The judges of the panel.
-        examples: Pool of few-shot examples; None for no examples.
-        system_prompt: Replaces the system prompt for all kinds of criterion.
-        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
-        shuffle: Whether options are shown in random order.
-        seed: Seed of all random draws.
-    """
+    """Plans the votes of a panel."""
 
     seats: tuple[Seat, ...]
-    examples: ExamplePool | None
+    examples: ExamplePool | None  # pool of few-shot examples; None for no examples
     system_prompt: str | None
     multi_choice_system_prompt: str | None
-    shuffle: bool
+    shuffle: bool  # whether options are shown in random order
     seed: int
 
     def calls(self, task: GradingTask) -> Iterator[JudgeCall]:
-        """Yield every vote to be cast on a task.
-
-        Raises:
-            ArgumentError: If a criterion needs a reference that is missing.
-        """
+        """Yield every vote to be cast on a task."""
         self._demand_reference(task)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         for criterion in task.rubric:
@@ -295,11 +274,7 @@ class Planner:
                 yield JudgeCall(seat, request, (name, seat.judge_id, sample, order))
 
     def _demand_reference(self, task: GradingTask) -> None:
-        """Check that all required references exist, before any request is sent; checks require none.
-
-        Raises:
-            ArgumentError: If the task has no reference, but a criterion and one of its judges need one.
-        """
+        """Check that all required references exist, before any request is sent; checks require none."""
         if not is_blank(task.reference_submission):
             return
         needing = [one for one in task.rubric if one.needs_reference and one.check is None]
@@ -348,15 +323,7 @@ class EscalationConfig:
 
 
 def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
-    """Check that every criterion with its own threshold is in a rubric.
-
-    Args:
-        per_criterion: The thresholds by criterion name.
-        rubrics: The rubrics, iterated only until all names are found.
-
-    Raises:
-        ArgumentError: If a name is not in any rubric.
-    """
+    """Check that every criterion with its own threshold is in a rubric."""
     unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
     remaining = iter(rubrics)
     while unknown and (rubric := next(remaining, None)) is not None:

@@ -76,13 +76,7 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Run the check on the submission's text and return its answer.
-
-        Raises:
-            ArgumentError: If the criterion names a check that is not registered.
-            JudgeError: If there is no text, the criterion has no check, or the check raised an exception.
-            ReplyError: If the check returned a value that is not a valid answer to the criterion.
-        """
+        """Run the check on the submission's text and return its answer."""
         if request.submission.text is None:
             raise JudgeError(f"{request.criterion.name}: the submission has no text for the check")
         if request.criterion.check is None:

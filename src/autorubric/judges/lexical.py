@@ -96,18 +96,11 @@ class _Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """The evidence in a text for the answers of a criterion.
+    """The evidence in a text for the answers of a criterion."""
 
-    Attributes:
-        odds: Probabilities of the declared answers, in order; they sum to 1.
-        best: Position of the most probable answer; None if no answer has more evidence than another.
-        strength: Share of the requirement that the best sentence matches, in [0, 1].
-        reason: The matching words and their sentence.
-    """
-
-    odds: tuple[float, ...]
-    best: int | None
-    strength: float
+    odds: tuple[float, ...]  # probabilities of the declared answers, in order; they sum to 1
+    best: int | None  # position of the most probable answer; None if no answer has more evidence than another
+    strength: float  # share of the requirement that the best sentence matches, in [0, 1]
     reason: str
 
 
@@ -160,11 +153,7 @@ def chooses(criterion: BaseCriterion) -> bool:
 
 
 def weigh(criterion: BaseCriterion, text: str) -> Weighing:
-    """Return the evidence in a text for the answers of a criterion.
-
-    Raises:
-        JudgeError: If the criterion has no declared answers.
-    """
+    """Return the evidence in a text for the answers of a criterion."""
     if not chooses(criterion):
         raise JudgeError(
             f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) has no declared answers to "

@@ -42,11 +42,7 @@ _SHORTEST_CUT = 200
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
-    """Check that a request has text to judge.
-
-    Raises:
-        JudgeError: If the submission has no text.
-    """
+    """Check that a request has text to judge."""
     if request.submission.text is None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
 
@@ -60,15 +56,7 @@ async def ask_fitting(
 ) -> tuple[Exchange[ReadT], bool]:
     """Send a request, shortening texts until they fit; return the exchange and whether any was shortened.
 
-    Args:
-        ask: Function that sends the request with the submissions, shortened if necessary.
-        submissions: The submissions in one request.
-        policy: Which part of a text to remove; None if texts must not be shortened.
-        compared: Whether the submissions' candidates are shown instead of their text.
-
-    Raises:
-        ContextLengthError: If the texts are too long and cannot be shortened further.
-        JudgeError: If `ask` raises it.
+    policy: Which part of a text to remove; None if texts must not be shortened.
     """
     truncated = False
     while True:
@@ -362,11 +350,7 @@ def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Sh
 
 
 def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
-    """Return the answers by id, without ids that are unknown, repeated or unreadable.
-
-    Raises:
-        ReplyError: If no criterion's answer could be read.
-    """
+    """Return the answers by id, without ids that are unknown, repeated or unreadable."""
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')

@@ -108,13 +108,8 @@ BATCH_INSTRUCTION = (
 class Material(NamedTuple):
     """The material shared by all criteria of an item.
 
-    Attributes:
-        submission: The submission to judge.
-        query: The prompt that the submission responds to.
-        reference: A reference answer for comparison.
-        guidelines: The rubric's guidelines.
-        order: Names of the candidates in the order shown, if candidates are compared. They are then shown
-            instead of the submission.
+    order: Names of the candidates in the order shown, if candidates are compared. They are then shown instead
+        of the submission.
     """
 
     submission: Submission
@@ -125,12 +120,7 @@ class Material(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The part of a prompt that criteria share.
-
-    Attributes:
-        tag: Tag used in the delimiters.
-        prefix: Text at the start of the user message.
-    """
+    """The part of a prompt that criteria share."""
 
     tag: str
     prefix: str
@@ -180,13 +170,7 @@ _AROUND: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A labelled text shown to a judge as an example.
-
-    Attributes:
-        text: Text of the example.
-        answer: Label assigned by a human annotator.
-        reason: Reason for the label, if it is shown; empty otherwise.
-    """
+    """A labelled text shown to a judge as an example."""
 
     text: str
     answer: str
@@ -194,13 +178,7 @@ class Example:
 
 
 class PromptQuestion(NamedTuple):
-    """One criterion as shown to a judge.
-
-    Attributes:
-        criterion: The criterion to judge.
-        shown: Order in which its options or candidates are shown.
-        examples: Labelled examples of the criterion.
-    """
+    """One criterion as shown to a judge."""
 
     criterion: BaseCriterion
     shown: Shown = AS_DECLARED
@@ -208,12 +186,7 @@ class PromptQuestion(NamedTuple):
 
 
 class ComposedPrompt(NamedTuple):
-    """A prompt that is ready to send.
-
-    Attributes:
-        messages: The system message and one user message.
-        schema: Schema that the reply must match.
-    """
+    """A prompt that is ready to send."""
 
     messages: tuple[Message, ...]
     schema: ReplySchema

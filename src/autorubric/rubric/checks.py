@@ -23,17 +23,11 @@ class Placed(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A criterion that could not be parsed because it has errors.
-
-    Attributes:
-        path: Path of the criterion in the file.
-        name: Name of the criterion; None if it has no name.
-        when: Name of the criterion in its condition; None if there is no condition.
-    """
+    """A criterion that could not be parsed because it has errors."""
 
     path: FilePath
-    name: str | None
-    when: str | None
+    name: str | None  # name of the criterion; None if it has no name
+    when: str | None  # name of the criterion in its condition; None if there is no condition
 
 
 def condition_of(when: Any) -> str | None:
@@ -47,14 +41,7 @@ def condition_of(when: Any) -> str | None:
 def check_conditions(
     found: Mapping[str, Placed], groups: Collection[str], faults: Faults, unread: Sequence[Unread] = ()
 ) -> None:
-    """Report conditions and gates that can never be decided.
-
-    Args:
-        found: The criteria by name.
-        groups: Names of the groups.
-        faults: Collects the errors.
-        unread: Criteria with other errors; conditions may still name them.
-    """
+    """Report conditions and gates that can never be decided."""
     known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
     # If criteria could not be parsed, the names that unnamed criteria will get are not known.
     open_names = re.compile(r"criterion_\d+(_\d+)?" if any(one.name is None for one in unread) else "(?!)")

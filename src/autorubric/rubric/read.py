@@ -36,14 +36,7 @@ _FOREIGN_WEIGHT: Final = 1.0
 def in_house_words(
     given: Mapping[str, Json], tables: bool, faults: Faults, at: FilePath
 ) -> Mapping[str, Json]:
-    """Convert a criterion to the library's own keys; one that already uses them is returned unchanged.
-
-    Args:
-        given: The criterion as a mapping.
-        tables: Whether it comes from a `[[criterion]]` table.
-        faults: Collects conversion errors.
-        at: Path of the criterion in the file.
-    """
+    """Convert a criterion to the library's own keys; one that already uses them is returned unchanged."""
     # Built-in and user-defined kinds may have parameters with these names.
     if not tables and ("type" in given or not {"text", "choices"} & set(given)):
         return given
@@ -112,12 +105,7 @@ _FORMS: Final = (
 
 
 class Section(NamedTuple):
-    """A label for consecutive criteria and groups, which does not affect the score.
-
-    Attributes:
-        name: Text of the label.
-        size: Number of members of the rubric's root under the label.
-    """
+    """A label for consecutive criteria and groups, which does not affect the score."""
 
     name: str
     size: int
@@ -126,11 +114,7 @@ class Section(NamedTuple):
 class Parts(NamedTuple):
     """The parts of a rubric.
 
-    Attributes:
-        root: The tree; every criterion in it has a name.
-        criteria: The leaves of the tree, depth first.
-        guidelines: Advice to judges on the rubric as a whole.
-        sections: Labels for the members of the root, in order; empty, or covering all members.
+    sections: Labels for the members of the root, in order; empty, or covering all members.
     """
 
     root: RubricGroup
@@ -142,14 +126,7 @@ class Parts(NamedTuple):
 def read_rubric(
     given: Json, faults: Faults, at: FilePath = (), *, demand_checks: bool = True
 ) -> Parts | None:
-    """Parse a rubric in any of its four forms; return None if it has errors.
-
-    Args:
-        given: A list of criteria, or a mapping that contains one; criteria are mappings or criterion objects.
-        faults: Collects the errors.
-        at: Path of the rubric inside its file.
-        demand_checks: Whether checks named in the rubric must be registered.
-    """
+    """Parse a rubric in any of its four forms; return None if it has errors."""
     return _RubricReader(faults, demand_checks).read(given, at)
 
 

@@ -65,17 +65,7 @@ class Rubric(Sequence[BaseCriterion]):
         *,
         guidelines: str | None = None,
     ) -> None:
-        """Create a rubric from criteria.
-
-        Args:
-            criteria: At least one criterion or group, as objects or mappings. Unnamed criteria are named
-                `criterion_<position>`, depth first.
-            guidelines: Advice to judges on the rubric as a whole.
-
-        Raises:
-            RubricError: If there are no criteria, a name is not unique, conditions form a cycle or name an
-                unknown criterion, or a mapping is invalid. All errors are reported.
-        """
+        """Create a rubric from criteria."""
         if isinstance(criteria, (str, bytes, Mapping)) or not isinstance(criteria, Iterable):
             raise RubricError(
                 "Rubric",
@@ -389,11 +379,7 @@ def score_labels(
     *,
     normalize: bool,
 ) -> float | None:
-    """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored.
-
-    Raises:
-        ArgumentError: If the labels do not match the criteria or are not allowed for them.
-    """
+    """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored."""
     criteria = root.leaves
     answers = _answers(criteria, labels_by_name(criteria, labels))
     decided = {name: _decision(answer) for name, answer in answers.items()}
@@ -405,11 +391,7 @@ def score_labels(
 def labels_by_name(
     criteria: Sequence[BaseCriterion], labels: Sequence[Json] | Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Return the labels by criterion name, from a mapping or from a sequence in the order of the criteria.
-
-    Raises:
-        ArgumentError: If the labels do not match the criteria.
-    """
+    """Return the labels by criterion name, from a mapping or from a sequence in the order of the criteria."""
     names = [criterion.name or "" for criterion in criteria]
     if isinstance(labels, Mapping):
         known = set(names)

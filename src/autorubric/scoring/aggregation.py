@@ -16,14 +16,7 @@ from autorubric.scoring.votes import Decision, prefers_alike
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedVote:
-    """A vote, or the decision of one judge, as it counts in an aggregation.
-
-    Attributes:
-        status: `answered`, `abstained`, `failed` or `not_asked`.
-        answer: The answer, if any; abstentions such as NA can also have one.
-        unreadable: Whether the vote failed because its reply could not be read.
-        weight: Weight in a weighted aggregation.
-    """
+    """A vote, or the decision of one judge, as it counts in an aggregation."""
 
     status: str
     answer: Answer | None = None
@@ -33,18 +26,11 @@ class CountedVote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteTally:
-    """The answers that tally on a criterion.
-
-    Attributes:
-        criterion: The criterion that was answered.
-        answers: The answers, in the order of the votes; never empty for an aggregator.
-        weights: One weight per answer.
-        open_weights: Weights of the votes that are still to come, for early stopping.
-    """
+    """The answers that count on a criterion."""
 
     criterion: BaseCriterion
-    answers: Sequence[Answer]
-    weights: Sequence[float]
+    answers: Sequence[Answer]  # the answers, in the order of the votes; never empty for an aggregator
+    weights: Sequence[float]  # one weight per answer
     open_weights: Sequence[float] = ()
 
     @property
@@ -335,12 +321,7 @@ AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
 
 
 def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) -> Aggregator:
-    """Return an aggregator that decides each part with its own aggregator and combines the results.
-
-    Args:
-        aggregators: One aggregator per part, in order.
-        undivided: Aggregator to use if an answer has no parts, such as a checklist with only its share.
-    """
+    """Return an aggregator that decides each part with its own aggregator and combines the results."""
 
     def combined(tally: VoteTally) -> Decision:
         rows = [tally.criterion.part_answers(answer) for answer in tally.answers]

@@ -75,14 +75,7 @@ def can_stop(
     unasked: Sequence[JudgeVote],
     policy: AggregationPolicy,
 ) -> bool:
-    """Return whether the remaining votes can no longer change the verdict on a criterion.
-
-    Args:
-        criterion: The criterion being judged.
-        votes: The votes so far.
-        unasked: The remaining votes of the panel; only their judge, sample and weight matter.
-        policy: Policy for combining the votes.
-    """
+    """Return whether the remaining votes can no longer change the verdict on a criterion."""
     if not unasked:
         return True
     test = _TESTS.get(policy.aggregator(criterion))

@@ -29,16 +29,13 @@ from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 class EscalationRule(BaseModel):
     """An `EscalationConfig` as stored in a run's policy.
 
-    Attributes:
-        judges: Ids of the judges that uncertain criteria are escalated to.
-        threshold: Confidence in [0, 1] below which a criterion is escalated.
-        per_criterion: Thresholds for individual criteria, by criterion name.
+    per_criterion: Thresholds for individual criteria, by criterion name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     judges: tuple[str, ...]
-    threshold: float = Field(ge=0.0, le=1.0)
+    threshold: float = Field(ge=0.0, le=1.0)  # confidence in [0, 1] below which a criterion is escalated
     per_criterion: dict[str, float] = Field(default_factory=dict)
 
     def threshold_of(self, criterion: BaseCriterion) -> float:

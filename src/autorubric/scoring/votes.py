@@ -121,12 +121,7 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 
 def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
-    """Count a criterion's votes by outcome.
-
-    Args:
-        votes: The votes to count.
-        assumes: Whether a reply that could not be read counts as the conservative answer.
-    """
+    """Count a criterion's votes by outcome."""
     if len(votes) == 1 and votes[0].status == "answered":
         return _ONE_ANSWERED
     outcomes: Counter[str] = Counter()

@@ -14,12 +14,7 @@ Cell: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextBlock:
-    """A paragraph of text.
-
-    Attributes:
-        title: Heading; may be empty.
-        text: Content of the paragraph.
-    """
+    """A paragraph of text."""
 
     title: str = ""
     text: str
@@ -27,12 +22,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarBlock:
-    """A list of named values.
-
-    Attributes:
-        title: Heading; may be empty.
-        figures: `(name, value)` pairs.
-    """
+    """A list of named values."""
 
     title: str = ""
     figures: tuple[tuple[str, Cell], ...]
@@ -40,49 +30,33 @@ class ScalarBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableBlock:
-    """A table.
-
-    Attributes:
-        title: Heading; may be empty.
-        columns: Column names.
-        rows: Rows as tuples with one value per column.
-    """
+    """A table."""
 
     title: str = ""
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]  # rows as tuples with one value per column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionBlock:
     """A confusion matrix.
 
-    Attributes:
-        title: Heading; may be empty.
-        labels: Categories, in order.
-        counts: Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
+    counts: Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
     """
 
     title: str = ""
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # categories, in order
     counts: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveBlock:
-    """The points of a curve.
-
-    Attributes:
-        title: Heading; may be empty.
-        x_label: Label of the x axis.
-        y_label: Label of the y axis.
-        points: Pairs (x, y), in order.
-    """
+    """The points of a curve."""
 
     title: str = ""
     x_label: str
     y_label: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[float, float], ...]  # pairs (x, y), in order
 
 
 Block: TypeAlias = TextBlock | ScalarBlock | TableBlock | ConfusionBlock | CurveBlock

@@ -86,12 +86,6 @@ class NoStrayCancellation:
 
     Such an error comes from an awaited object, such as a future that another task cancelled, and would
     otherwise end the caller.
-
-    Args:
-        who: Name to use in the error message.
-
-    Raises:
-        JudgeError: If a `CancelledError` was raised although this task is not being cancelled.
     """
 
     __slots__ = ("_who",)
@@ -145,9 +139,6 @@ class KeptLoop:
 
     Several threads may use the loop at the same time. A forked process creates a new loop on its first call
     and does not touch the parent's loop. The loop ends with the process.
-
-    Args:
-        release: Coroutine function awaited in the loop before it ends, to close open resources.
     """
 
     def __init__(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -22,9 +22,6 @@ class IdentityCache(Generic[OwnerT, KeptT]):
 
     Objects are compared by identity. The value is computed separately for equal objects, because comparing
     them would take longer.
-
-    Args:
-        make: Function that computes the value; later changes to the object must not affect it.
     """
 
     __slots__ = ("_held", "_make")

@@ -42,14 +42,11 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 class Document:
     """Data read from a structured text.
 
-    Attributes:
-        data: The data; for JSON lines, a list with one entry per line.
-        source: The file's path, or the name of another source.
-        line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it
-            returns None if the format has no line numbers.
+    line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it returns
+        None if the format has no line numbers.
     """
 
-    data: Json
+    data: Json  # the data; for JSON lines, a list with one entry per line
     source: str
     line_of: Callable[[FilePath], int | None] = lambda path: None
 
@@ -61,16 +58,7 @@ class Document:
 def read_structured(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> Document:
-    """Return the document in a file; the suffix determines the format.
-
-    Args:
-        path: The file.
-        suffixes: Supported formats, by suffix.
-        error: The class of error to raise.
-
-    Raises:
-        FileError: If the file cannot be read, or is not valid in its format; raised as `error`.
-    """
+    """Return the document in a file; the suffix determines the format."""
     form = format_of(path, suffixes=suffixes, error=error)
     return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
 
@@ -78,11 +66,7 @@ def read_structured(
 def format_of(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> str:
-    """Return the format that a file's suffix stands for.
-
-    Raises:
-        FileError: If the suffix is not in `suffixes`; raised as `error`.
-    """
+    """Return the format that a file's suffix stands for."""
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
         raise _at_top(error, path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
@@ -93,22 +77,13 @@ def format_of(
 
 
 def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark.
-
-    Raises:
-        FileError: If the file is not readable UTF-8, or has more than `MAX_BYTES`; raised as `error`.
-    """
+    """Return the text of a UTF-8 file, without a byte order mark."""
     with reading(path, error=error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
 
 
 def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[bytes]:
-    """Yield the lines of a regular file, including blank lines, with their line breaks.
-
-    Raises:
-        FileError: If it is a pipe or device, or a line exceeds `MAX_LINE_BYTES`; raised as `error`.
-        OSError: If the file cannot be read.
-    """
+    """Yield the lines of a regular file, including blank lines, with their line breaks."""
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         what = "the path is a pipe or a device, not a regular file; write its content to a file first"
@@ -127,17 +102,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
 def read_bounded(
     file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
 ) -> bytes:
-    """Return the content of a file of at most `most` bytes.
-
-    Args:
-        file: The open file; the size of a regular file is checked before anything is read.
-        source: Name of the file in the error.
-        most: Maximum size in bytes.
-        error: The class of error to raise.
-
-    Raises:
-        FileError: If the file is larger; raised as `error`.
-    """
+    """Return the content of a file of at most `most` bytes."""
     try:
         found = os.fstat(file.fileno())
         size = found.st_size if stat.S_ISREG(found.st_mode) else 0
@@ -186,17 +151,7 @@ def _fault(found: SyntaxFault) -> Fault:
 def parse_structured(
     text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
 ) -> Document:
-    """Parse a structured text into a document.
-
-    Args:
-        text: The text to parse.
-        form: Its format: `yaml`, `json`, `toml` or `jsonl`.
-        source: Name of the text in errors.
-        error: The class of error to raise.
-
-    Raises:
-        FileError: If the text is empty or not valid in its format; raised as `error`.
-    """
+    """Parse a structured text into a document."""
     if not text.strip():
         raise _at_top(error, source, "the content is empty")
     try:
@@ -301,15 +256,7 @@ def _jsonl_document(text: str, source: str) -> Document:
 
 
 def parse_line(text: str, number: int) -> Json:
-    """Return the data of one line of a JSON lines file.
-
-    Args:
-        text: The line.
-        number: The number of the line in the file, from 1.
-
-    Raises:
-        SyntaxFault: If the line is not JSON, is nested too deeply, or contains an unpaired surrogate.
-    """
+    """Return the data of one line of a JSON lines file."""
     try:
         data = parse_json(text, number)
         _check_depth(data)
@@ -384,11 +331,7 @@ def format_fault(given: Json, newest: int) -> str | None:
 
 
 def load_pyarrow() -> Any:
-    """Return the module `pyarrow`, with `pyarrow.parquet`.
-
-    Raises:
-        MissingDependencyError: If pyarrow is not installed.
-    """
+    """Return the module `pyarrow`, with `pyarrow.parquet`."""
     try:
         import pyarrow
         import pyarrow.parquet  # noqa: F401
