@@ -23,22 +23,23 @@ from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, Seat
 from autorubric.judges.prompts import Example
 from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
 
 
 class Seeds:
     """Derives 64-bit seeds from parts, of which the first ones are shared."""
 
-    __slots__ = ("_begun",)
+    __slots__ = ("_shared",)
 
     def __init__(self, *parts: int | str) -> None:
-        self._begun = hashlib.blake2b(_written(*parts), digest_size=8)
+        self._shared = hashlib.blake2b(_encode(*parts), digest_size=8)
 
     def of(self, *parts: int | str) -> int:
         """Return the 64-bit seed for the shared parts followed by these parts."""
-        begun = self._begun.copy()
-        begun.update(_written_once(*parts))
-        return int.from_bytes(begun.digest(), "big")
+        digest = self._shared.copy()
+        digest.update(_encode_name(*parts))
+        return int.from_bytes(digest.digest(), "big")
 
 
 def derive_seed(*parts: int | str) -> int:
@@ -46,13 +47,13 @@ def derive_seed(*parts: int | str) -> int:
     return Seeds(*parts).of()
 
 
-def _written(*parts: int | str) -> bytes:
+def _encode(*parts: int | str) -> bytes:
     texts = [str(part).encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([b"%d:%b" % (len(text), text) for text in texts])
 
 
 # The names of criteria and judges are the same for all items.
-_written_once = lru_cache(maxsize=4096)(_written)
+_encode_name = lru_cache(maxsize=4096)(_encode)
 
 
 class FewShotConfig(BaseModel):
@@ -117,21 +118,22 @@ class ExamplePool:
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
         """Return the first examples of a criterion, excluding those with the item's id or text."""
+        own_texts = _normalized_texts(task.submission)
         others = [
             found
             for found in self._shuffled.get(criterion_name, ())
-            if not _same_texts(found.submission, task.submission)
+            if _normalized_texts(found.submission) != own_texts
             and not (task.item_id and found.item_id == task.item_id)
         ]
         # Labels alternate after the item itself is excluded; otherwise its label would lack one example.
-        taken = _taking_turns(others) if self.config.balance_verdicts else others
+        taken = _alternate_labels(others) if self.config.balance_verdicts else others
         return tuple(
             Example(text=found.text, answer=found.label, reason=self._reason(found))
             for found in itertools.islice(taken, self.config.n_examples)
         )
 
 
-def _bare(submission: Submission) -> set[str]:
+def _normalized_texts(submission: Submission) -> set[str]:
     """Return the submission's texts with normalized white space and case."""
     texts = submission.candidates.values() or [submission.text or ""]
     return {" ".join(text.split()).casefold() for text in texts}
@@ -155,17 +157,13 @@ def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     return pool
 
 
-def _same_texts(one: Submission, other: Submission) -> bool:
-    return _bare(one) == _bare(other)
-
-
 def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
     shuffled = list(labelled)
     random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(shuffled)
     return shuffled
 
 
-def _taking_turns(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
+def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
     """Yield one example of each label in turn until none is left."""
     by_label: dict[str, list[_Labelled]] = {}
     for found in labelled:
@@ -199,7 +197,12 @@ class JudgeCall(NamedTuple):
         key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
         return cls(seat, request, key)
 
-    def left_out(self) -> JudgeVote:
+    @property
+    def criterion_name(self) -> str:
+        """Name of the criterion."""
+        return self.key[0]
+
+    def skipped_vote(self) -> JudgeVote:
         """Return the `not_asked` vote to record if the call is skipped."""
         return JudgeVote(
             judge_id=self.seat.judge_id,
@@ -216,24 +219,26 @@ class Planner:
     """Plans the votes of a panel."""
 
     seats: tuple[Seat, ...]
+    policy: AggregationPolicy
     examples: ExamplePool | None  # pool of few-shot examples; None for no examples
     system_prompt: str | None
     multi_choice_system_prompt: str | None
     shuffle: bool  # whether options are shown in random order
     seed: int
 
-    def calls(self, task: GradingTask) -> Iterator[JudgeCall]:
-        """Yield every vote to be cast on a task."""
+    def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
+        """Return every vote to be cast on a task; see `CriterionGrader.plan`."""
+        for criterion in task.rubric:
+            self.policy.aggregator(criterion)
         self._demand_reference(task)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
+        calls: list[JudgeCall] = []
         for criterion in task.rubric:
-            facing = criterion.facing(task.submission)
+            bound = criterion.facing(task.submission)
             examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
-            for seat in self._asked(criterion):
-                yield from self._calls_of(seat, task, facing, examples, seeds)
-
-    def _asked(self, criterion: BaseCriterion) -> tuple[Seat, ...]:
-        return self.seats if criterion.check is None else (_CHECK_SEAT,)
+            for seat in self.seats if criterion.check is None else (_CHECK_SEAT,):
+                calls += self._calls_of(seat, task, bound, examples, seeds)
+        return tuple(calls)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
         if self.multi_choice_system_prompt is None or criterion.level not in ("ordinal", "nominal"):
@@ -291,7 +296,7 @@ def _lacks(seat: Seat, criterion: BaseCriterion) -> bool:
     return not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(criterion)
 
 
-_MOST_TOLD: Final = 20
+_MOST_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +337,10 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
             unknown.pop(name, None)
     if not unknown:
         return
-    more = f" and {len(known) - _MOST_TOLD} more" if len(known) > _MOST_TOLD else ""
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     raise ArgumentError(
         f"per_criterion: unknown criterion {', '.join(map(repr, unknown))}; "
-        f"available: {', '.join(map(repr, list(known)[:_MOST_TOLD]))}{more}"
+        f"available: {', '.join(map(repr, list(known)[:_MOST_LISTED]))}{more}"
     )
 
 
