@@ -145,7 +145,7 @@ class BaseCriterion(Declaration):
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Convert the candidates' points to a ranking, most points first. Override it with `standing`."""
+        """Return the ranking by points, most points first. Override it with `standing`."""
         raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
 
     def render(self, shown: Shown | None = None) -> str:

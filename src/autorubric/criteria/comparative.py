@@ -111,9 +111,9 @@ class ComparativeCriterion(BaseCriterion):
     def misfit(self, submission: Submission) -> str | None:
         """Return why a submission's candidates cannot be compared, or None if they can."""
         nothing = submission.text is None and not submission.candidates
-        return None if nothing else self._misfit(tuple(submission.candidates))
+        return None if nothing else self._why_incomparable(tuple(submission.candidates))
 
-    def _misfit(self, names: tuple[str, ...]) -> str | None:
+    def _why_incomparable(self, names: tuple[str, ...]) -> str | None:
         if len(names) < 2 or (self.mode == "pairwise" and len(names) != 2):
             wanted = "exactly two" if self.mode == "pairwise" else "two or more"
             return (
@@ -132,7 +132,7 @@ class ComparativeCriterion(BaseCriterion):
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
         """Return the declared order and its reverse or, if `both_orders` is false, a single random order."""
         names = tuple(submission.candidates)
-        if self._misfit(names) is not None:
+        if self._why_incomparable(names) is not None:
             return ((),)
         if self.both_orders:
             return (names, names[::-1])
@@ -146,7 +146,7 @@ class ComparativeCriterion(BaseCriterion):
         """Return the candidates labelled by letter, in an order derived from their texts, and the answer."""
         facing = self.facing(submission)
         names = tuple(submission.candidates)
-        if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
+        if self._why_incomparable(names) is not None or not isinstance(facing, ComparativeCriterion):
             return None, None
         texts = "\n".join(submission.candidates.values()).encode("utf-8", "surrogatepass")
         shown = names if zlib.crc32(texts) % 2 else names[::-1]
@@ -187,7 +187,7 @@ class ComparativeCriterion(BaseCriterion):
             if _KEYS[self.mode] not in given:
                 raise ReplyError(f"{self._called}: the reply must contain {_KEYS[self.mode]!r}")
             given = given[_KEYS[self.mode]]
-        if self._names is not None and (fault := self._misfit(self._names)):
+        if self._names is not None and (fault := self._why_incomparable(self._names)):
             raise ReplyError(fault)
         answer = self._read(given, margin, self._candidates(shown))
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})

@@ -251,7 +251,7 @@ def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None
     """Return the strata of an item: each criterion with its category, or with a quarter of [0, 1]."""
     strata = []
     for name, label in (truth_of(item, rubric, rule) or {}).items():
-        answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None
+        answer = bind_item(rubric.by_name(name), item).parse_truth(label) if rubric else None
         if answer is not None and answer.index is None and answer.value is not None:
             strata.append((name, f"quarter {int(answer.value * 4)}"))
         else:
@@ -299,7 +299,7 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
     for name, labels in rated.items():
         if name in known:
             continue
-        agreed = truth_label(labels, facing(rubric.by_name(name), item) if rubric else None, rule)
+        agreed = truth_label(labels, bind_item(rubric.by_name(name), item) if rubric else None, rule)
         if agreed is not None:
             known[name] = agreed
     if rubric is not None:
@@ -375,7 +375,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
             yield LabelFault(("reasons", name), f"unknown criterion {name!r}; {hint}")
 
 
-def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
+def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     """Return the criterion adapted to the item, whose candidates labels may name."""
     return criterion.facing(Submission.parse(item.submission))
 
@@ -397,6 +397,6 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, rubric.names)}")
             continue
         try:
-            facing(rubric.by_name(name), item).parse_truth(label)
+            bind_item(rubric.by_name(name), item).parse_truth(label)
         except ReplyError as error:
             yield LabelFault((*at, key), str(error), str(error).replace(shortened(label), ""))

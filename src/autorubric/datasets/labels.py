@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
-from autorubric.datasets.item import DataItem, facing
+from autorubric.datasets.item import DataItem, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.support.objects import Json
@@ -127,7 +127,7 @@ class _Merging:
             place = self._places[label.item_id]
             criterion = self._dataset.get_item_rubric(place).by_name(label.criterion)
             try:
-                facing(criterion, self._dataset.items[place]).parse_truth(label.value)
+                bind_item(criterion, self._dataset.items[place]).parse_truth(label.value)
             except ReplyError as error:
                 faults.add((), f"{label.source}: item {label.item_id!r}: {error}")
                 continue

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.datasets.fields import plain_name
-from autorubric.datasets.item import DataItem, facing, is_no_label
+from autorubric.datasets.item import DataItem, bind_item, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.json_text import parse_json
@@ -249,7 +249,7 @@ def attach_ratings(
         if row.criterion in rated:
             what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
             faults.add((row.line,), f"{what} twice; keep one row")
-        criterion = facing(rubric.by_name(row.criterion), items[row.item_id][0])
+        criterion = bind_item(rubric.by_name(row.criterion), items[row.item_id][0])
         try:
             rated[row.criterion] = _label(row, labels, criterion)
             if rated[row.criterion] is not None:

@@ -175,7 +175,7 @@ def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
 VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 """Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
-_CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
+_CHECK_MEMBER: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
 
 
 class JudgeCall(NamedTuple):
@@ -236,7 +236,7 @@ class Planner:
         for criterion in task.rubric:
             bound = criterion.facing(task.submission)
             examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
-            for seat in self.seats if criterion.check is None else (_CHECK_SEAT,):
+            for seat in self.seats if criterion.check is None else (_CHECK_MEMBER,):
                 calls += self._calls_of(seat, task, bound, examples, seeds)
         return tuple(calls)
 

@@ -114,7 +114,7 @@ def seat_judges(
     if not isinstance(judges, (list, tuple)) and not _is_several(judges):
         raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
-    seats = tuple(_seat(spec, prompts) for spec in judges)
+    seats = tuple(_make_member(spec, prompts) for spec in judges)
     if not seats:
         raise ArgumentError("judges is empty; pass at least one judge")
     _check_ids([seat.judge_id for seat in seats])
@@ -145,11 +145,11 @@ def _check_ids(ids: Sequence[object]) -> None:
         raise ArgumentError(f"{taken}; choose another judge_id")
 
 
-def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
+def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
     spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
     config = _as_config(spec.llm_config)
     if config is not None:
-        return _model_seat(config, spec, prompts)
+        return _make_model_member(config, spec, prompts)
     judge = _as_judge(spec.llm_config, spec.judge_id)
     return Seat(
         judge=judge,
@@ -172,7 +172,7 @@ def _as_config(who: Any) -> LLMConfig | None:
     return who if isinstance(who, LLMConfig) else None
 
 
-def _model_seat(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
+def _make_model_member(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
     from autorubric.judges.model import ModelJudge
     from autorubric.llm.client import LLMClient
 

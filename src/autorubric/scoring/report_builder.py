@@ -111,7 +111,7 @@ def build_report(
         policy: The rules for combining and scoring votes.
         length_penalty: The length penalty, if it is known; None computes it from the submission.
     """
-    reports = [_facing_report(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
+    reports = [_report_on(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
     reports = _under_conditions(reports, policy)
     penalty = length_penalty
     if penalty is None:
@@ -136,7 +136,7 @@ def build_report(
     )
 
 
-def _facing_report(
+def _report_on(
     submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
     facing = criterion.facing(submission)
