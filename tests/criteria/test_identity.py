@@ -110,7 +110,10 @@ def test_depth_is_bounded() -> None:
 
 def test_the_digest_is_the_same_in_every_process() -> None:
     """Sets of constants come in the order of the process; the digest does not."""
-    program = "from autorubric.criteria.conditions import code_digest as d; print(d(lambda r: r in {'a', 'b', 'c', 'd'}))"
+    program = (
+        "from autorubric.criteria.conditions import code_digest\n"
+        "print(code_digest(lambda r: r in {'a', 'b', 'c', 'd'}))"
+    )
     runs = {
         subprocess.run(
             [sys.executable, "-c", program],

@@ -15,6 +15,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
 from autorubric.datasets.item import DataItem, bind_item
 from autorubric.datasets.ratings import Label, read_labels
+from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, nearest_key, shortened
@@ -249,14 +250,13 @@ class _Merging:
 Cells = Mapping[int, Mapping[str, Json]]
 """Labels by item position and criterion name."""
 
-_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", *CSV_SUFFIXES)
-
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
     """Check that `save_truth` can write to the file."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
-        what = "a file whose keys differ from the dataset format" if suffix in _WRITABLE else suffix
+    writable = suffix in FORMATS and suffix != ".parquet"
+    if not writable or (suffix not in CSV_SUFFIXES and dataset.field_map):
+        what = "a file whose keys differ from the dataset format" if writable else suffix
         raise ArgumentError(
             f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
         )

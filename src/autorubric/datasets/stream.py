@@ -27,7 +27,7 @@ from autorubric.errors import DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
-from autorubric.support.read import format_of, parse_line, reading
+from autorubric.support.read import parse_line
 from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault
 
 _ID = b'{"id":"'
@@ -71,9 +71,6 @@ class EarlierCopy:
 def _key(position: int, line: bytes) -> bytes:
     return sha256(line if line.startswith(_ID) else b"%d %b" % (position, line)).digest()
 
-
-SUFFIXES: Final = {".jsonl": "jsonl", ".parquet": "parquet"}
-"""Formats of files that can be read row by row."""
 
 _BATCH: Final = 128
 _encode: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
@@ -129,16 +126,14 @@ class StreamedItems(LazyItems):
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def can_stream(path: Path) -> bool:
-    """Return whether a file can be read row by row: Parquet, or JSON lines in the dataset format.
+def has_dataset_keys(path: Path) -> bool:
+    """Return whether a JSON lines file is in the dataset format, so that no key mapping must be chosen.
 
-    If the first row of a JSON lines file has other keys, return False, because the key mapping must be
-    chosen from the keys of all rows.
+    A mapping would be chosen from the keys of all rows, and therefore not row by row.
     """
-    form = SUFFIXES.get(path.suffix.lower())
     # What is not a file, such as a pipe, is reported when it is read.
-    if form != "jsonl" or not path.is_file():
-        return form is not None
+    if not path.is_file():
+        return True
     try:
         with path.open("rb") as file:
             first = _parsed(file.readline())
@@ -149,14 +144,8 @@ def can_stream(path: Path) -> bool:
     return not isinstance(first, Mapping) or "format" in first or set(first) <= known
 
 
-def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
-    """Return the dataset in a JSON lines or Parquet file, whose items are read on access."""
-    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
-    with reading(path, error=DatasetError):
-        return (_of_lines if form == "jsonl" else _of_parquet)(Path(path), rubric)
-
-
-def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
+def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
+    """Return the dataset in a JSON lines file, whose items are read on access."""
     starts = line_starts(path)
     if not starts:
         raise DatasetError(str(path), [Fault(path="", message="the file is empty")])
@@ -259,7 +248,8 @@ class _ParquetRows:
         """Return None, because the format has no lines."""
 
 
-def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
+def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
+    """Return the dataset in a Parquet file, whose items are read on access."""
     file = open_parquet(path)
     faults = Faults(str(path))
     tables = TableReader(faults, rubric, texts=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from autorubric.errors import ArgumentError, Fault, FileError, MissingDependencyError
 from autorubric.support.json_text import json_places, parse_json
@@ -24,6 +24,8 @@ MAX_BYTES: Final = 1 << 30
 
 MAX_LINE_BYTES: Final = 1 << 26
 """The longest line of JSON lines, and the longest single text to judge, in bytes: 64 MiB."""
+
+FormatT = TypeVar("FormatT")
 
 _LINE_BUFFER: Final = 1 << 16
 """Bytes read at a time; with Python's default, a line of text would seldom be in one piece."""
@@ -64,8 +66,8 @@ def read_structured(
 
 
 def format_of(
-    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
-) -> str:
+    path: str | Path, *, suffixes: Mapping[str, FormatT], error: type[FileError] = FileError
+) -> FormatT:
     """Return the format that a file's suffix stands for."""
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
