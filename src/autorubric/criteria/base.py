@@ -38,6 +38,11 @@ AS_DECLARED: Final = Shown()
 """The default presentation: options, if any, in their declared order, and no candidates."""
 
 
+def shuffled(count: int, rng: random.Random | None) -> Shown:
+    """Return a random order of `count` entries, or the declared order if `rng` is None."""
+    return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+
+
 class BaseCriterion(Declaration):
     """Base class of criteria; subclasses declare the fields of a reply as `EvalField`s and set `level`.
 

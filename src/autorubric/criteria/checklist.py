@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, field_validator
 
-from autorubric.criteria.base import AS_DECLARED, BaseCriterion, FrozenDict, Shown
+from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown, shuffled
 from autorubric.criteria.declaration import check_keys
 from autorubric.criteria.fields import BoolField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
@@ -125,11 +125,7 @@ class ChecklistCriterion(BaseCriterion):
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """Return a random order of the items, or the declared order if `rng` is None."""
-        return (
-            AS_DECLARED
-            if rng is None
-            else Shown(order=tuple(rng.sample(range(len(self.items)), len(self.items))))
-        )
+        return shuffled(len(self.items), rng)
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the items in the order shown."""

@@ -108,7 +108,8 @@ def longest_reply(schema: Json) -> int | None:
     if "enum" in schema:
         return max(len(str(value)) for value in schema["enum"]) + 2
     if "anyOf" in schema:
-        return _largest([longest_reply(one) for one in schema["anyOf"]])
+        lengths = [longest_reply(one) for one in schema["anyOf"]]
+        return None if None in lengths else max(length or 0 for length in lengths)
     match schema.get("type"):
         case "string":
             return schema["maxLength"] + 2 if "maxLength" in schema else None
@@ -124,10 +125,6 @@ def longest_reply(schema: Json) -> int | None:
             names = sum(len(name) + len('"":,') for name in schema["properties"])
             return None if None in inner else sum(one or 0 for one in inner) + names + 2
     return None
-
-
-def _largest(lengths: list[int | None]) -> int | None:
-    return None if None in lengths else max(length or 0 for length in lengths)
 
 
 def _name_or_function(given: Any) -> Any:

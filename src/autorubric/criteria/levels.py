@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from autorubric.criteria.base import AS_DECLARED, BaseCriterion, FrozenDict, Shown
+from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown, shuffled
 from autorubric.criteria.declaration import check_keys
 from autorubric.criteria.fields import MOST_STEPS, BoundInt, ChoiceField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
@@ -93,15 +93,12 @@ class HolisticRubricCriterion(BaseCriterion):
         return "level (the name of one level)" if name == "level" else super()._wanted(name)
 
     def _complete(self, evaluation: Any) -> None:
-        meant = self._index_of(evaluation.level)
+        meant = next(level.index for level in self.levels if level.name == evaluation.level)
         if evaluation.level_index != meant:
             raise ValueError(
                 f"level {evaluation.level!r} has index {meant}, but level_index is {evaluation.level_index}; "
                 "they must agree"
             )
-
-    def _index_of(self, name: str) -> int:
-        return next(level.index for level in self.levels if level.name == name)
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
         return fields["level"]
@@ -318,8 +315,7 @@ class AnalyticRubricCriterion(BaseCriterion):
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """Return a random order of the dimensions, or the declared order if `rng` is None."""
-        count = len(self.dimensions)
-        return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+        return shuffled(len(self.dimensions), rng)
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the dimensions with ranges and levels in the order shown."""

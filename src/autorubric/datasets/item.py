@@ -8,7 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
@@ -19,16 +19,10 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import FilePath, nearest_key, shortened
 
+CodeT = TypeVar("CodeT")
+
 Labels = list[Json] | dict[str, Json]
 """One label per criterion, in the rubric's order or by name; None for a missing label."""
-
-
-def _as_rubric(given: Any) -> Any:
-    return Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given
-
-
-def _as_dict(given: Any) -> Any:
-    return {} if given is None else given
 
 
 def as_json(given: Any) -> Json:
@@ -64,9 +58,12 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
+_none_as_dict = BeforeValidator(lambda given: {} if given is None else given)
 JsonValue = Annotated[Any, BeforeValidator(as_json)]
 RubricValue = Annotated[
-    Rubric, BeforeValidator(_as_rubric), PlainSerializer(lambda rubric: rubric.to_dict(), return_type=dict)
+    Rubric,
+    BeforeValidator(lambda given: Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given),
+    PlainSerializer(lambda rubric: rubric.to_dict(), return_type=dict),
 ]
 
 
@@ -97,13 +94,11 @@ class DataItem(BaseModel):
     reference_submission: str | None = None
     prompt: str | None = None
     id: str | None = Field(default=None, min_length=1)
-    reasons: Annotated[dict[str, str], BeforeValidator(_as_dict)] = Field(default_factory=dict)
-    ratings: Annotated[dict[str, Labels], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
+    reasons: Annotated[dict[str, str], _none_as_dict] = Field(default_factory=dict)
+    ratings: Annotated[dict[str, Labels], _none_as_dict, BeforeValidator(as_json)] = Field(
         default_factory=dict
     )
-    metadata: Annotated[dict[str, Any], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
-        default_factory=dict
-    )
+    metadata: Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)] = Field(default_factory=dict)
 
     @field_validator("id", mode="before")
     @classmethod
@@ -181,24 +176,20 @@ _NEAR = 1e-12
 _NO_LABEL = {"", "-", "n/a", "#n/a", "na", "nan", "null", "none"}
 
 
-def _default_rule(level: Level) -> TruthRule:
-    """Return the default rule: the median on ordinal scales, the mean of numbers, and otherwise the mode."""
-    return "median" if level == "ordinal" else "mean" if level == "interval" else "mode"
-
-
 def truth_answer(
     answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
 ) -> Answer | None:
     """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer."""
     votes = [one for one in answers if not one.cannot_assess]
-    rule = rule or _default_rule(level)
+    rule = rule or ("median" if level == "ordinal" else "mean" if level == "interval" else "mode")
     if rule in ("mode", "majority") or not votes:
         return _most_frequent(votes, strict=rule == "majority")
     said_na, rated = [one for one in votes if one.na], [one for one in votes if not one.na]
     if len(said_na) > len(rated):
         return said_na[0]
     scale = _ordered(level, options, rule, name)
-    places = [_place(one, scale) for one in rated]
+    codes = [repr(one.code) for one in scale]
+    places = [codes.index(repr(one.code)) for one in rated]
     if rule == "median":
         return scale[statistics.median_low(places)]
     values = [one.value or 0.0 for one in scale]
@@ -220,27 +211,26 @@ def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> l
     return sorted(scale, key=lambda one: one.value or 0.0) if valued else scale
 
 
-def _place(answer: Answer, scale: Sequence[Answer]) -> int:
-    return next(at for at, one in enumerate(scale) if repr(one.code) == repr(answer.code))
-
-
 def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
-    counts = Counter(json.dumps(_code(one), sort_keys=True) for one in votes).most_common(2)
-    if not counts:
+    by_code = {json.dumps(_code(one), sort_keys=True): one for one in reversed(votes)}
+    code = _most_common([json.dumps(_code(one), sort_keys=True) for one in votes], strict=strict)
+    return None if code is None else by_code[code]
+
+
+def _most_common(codes: Sequence[CodeT], *, strict: bool) -> CodeT | None:
+    """Return the most frequent code, or None if it is tied or, if `strict`, not in the majority."""
+    if not codes:
         return None
-    (code, n), *others = counts
-    if 2 * n <= len(votes) if strict else others and others[0][1] == n:
-        return None
-    return next(one for one in votes if json.dumps(_code(one), sort_keys=True) == code)
+    (code, n), *others = Counter(codes).most_common(2)
+    tied = 2 * n <= len(codes) if strict else others and others[0][1] == n
+    return None if tied else code
 
 
 def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
     """Combine the numbers from one or more raters, or return None if the rule selects no number."""
     match rule:
         case "mode" | "majority":
-            (number, n), *others = Counter(numbers).most_common(2)
-            tied = 2 * n <= len(numbers) if rule == "majority" else others and others[0][1] == n
-            return None if tied else number
+            return _most_common(numbers, strict=rule == "majority")
         case "median":
             return statistics.median(numbers)
         case "mean" | None:

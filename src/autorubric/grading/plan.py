@@ -283,17 +283,20 @@ class Planner:
         if not is_blank(task.reference_submission):
             return
         needing = [one for one in task.rubric if one.needs_reference and one.check is None]
-        lacking = [one.name or "" for one in needing if any(_lacks(seat, one) for seat in self.seats)]
+        lacking = [
+            one.name or ""
+            for one in needing
+            if any(
+                not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(one)
+                for seat in self.seats
+            )
+        ]
         if lacking:
             item = f"item {task.item_id!r}" if task.item_id else "the submission"
             raise ArgumentError(
                 f"{', '.join(lacking)} requires a reference, but {item} has none; pass "
                 "reference_submission=…, or use mode='absolute'"
             )
-
-
-def _lacks(seat: Seat, criterion: BaseCriterion) -> bool:
-    return not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(criterion)
 
 
 _MOST_LISTED: Final = 20

@@ -286,7 +286,7 @@ class _Spent:
     def added_to(self, reply: JudgeReply | JudgeError | BudgetError) -> JudgeReply | JudgeError | BudgetError:
         if isinstance(reply, BudgetError) or (self.usage is None and self.cost is None):
             return reply
-        usage = _sum_usage(self.usage, reply.usage)
+        usage = self.usage + reply.usage if self.usage and reply.usage else self.usage or reply.usage
         cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
         if isinstance(reply, JudgeReply):
             return replace(reply, usage=usage, cost=cost)
@@ -318,10 +318,6 @@ def _shuffled(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> lis
     ordered = list(keyed.items())
     random.Random(seed).shuffle(ordered)
     return ordered
-
-
-def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
-    return one + other if one and other else one or other
 
 
 def _show(request: JudgeRequest) -> Shown:

@@ -15,15 +15,7 @@ from autorubric.criteria.candidates import candidate_id
 from autorubric.criteria.declaration import longest_reply, object_schema
 from autorubric.criteria.values import Submission
 from autorubric.llm.transport import Message, ReplySchema
-from autorubric.support.chat_tokens import (
-    BRACKET,
-    HARMLESS,
-    INVISIBLE,
-    OPENING,
-    TOKEN,
-    neutralise_square,
-    neutralise_tokens,
-)
+from autorubric.support.chat_tokens import BRACKET, INVISIBLE, TOKEN, neutralise_matches, neutralise_tokens
 from autorubric.support.objects import IdentityCache, Json
 
 Part = Literal["query", "reference", "thinking", "submission", "candidate", "context", "example"]
@@ -55,11 +47,7 @@ def neutralise(text: str) -> str:
 
     `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
-    text = neutralise_square(text)
-    if text.isascii() and "<" not in text and "&" not in text:
-        # This is the case for most texts; searching for each bracket would take many times as long.
-        return text
-    return _lookalike().sub(HARMLESS, text) if OPENING.search(text) else text
+    return neutralise_matches(text, _lookalike)
 
 
 @cache
@@ -126,21 +114,21 @@ class Shared(NamedTuple):
     prefix: str
 
 
-_Beside: TypeAlias = tuple[str | None, str | None, str | None, tuple[str, ...]]
+_OtherMaterial: TypeAlias = tuple[str | None, str | None, str | None, tuple[str, ...]]
 
-_KEPT: Final = IdentityCache[Submission, dict[_Beside, Shared]](lambda submission: {})
+_SHARED: Final = IdentityCache[Submission, dict[_OtherMaterial, Shared]](lambda submission: {})
 
 
 def shared_of(material: Material) -> Shared:
     """Return the part of the prompt that all criteria of an item share, cached per submission object."""
-    kept, beside = _KEPT.of(material.submission), material[1:]
-    found = kept.get(beside)
+    known, others = _SHARED.of(material.submission), material[1:]
+    found = known.get(others)
     if found is None:
-        found = kept[beside] = _shared(material)
+        found = known[others] = _compose_shared(material)
     return found
 
 
-def _shared(material: Material) -> Shared:
+def _compose_shared(material: Material) -> Shared:
     submission = material.submission
     others = list(submission.candidates.values())[1:]
     tag = item_tag(submission.text, submission.thinking, material.query, material.reference, *others)

@@ -65,7 +65,17 @@ class Rubric(Sequence[BaseCriterion]):
         *,
         guidelines: str | None = None,
     ) -> None:
-        """Create a rubric from criteria."""
+        """Create a rubric from criteria.
+
+        Args:
+            criteria: At least one criterion or group, as objects or mappings. Unnamed criteria are named
+                `criterion_<position>`, depth first.
+            guidelines: Advice to judges on the rubric as a whole.
+
+        Raises:
+            RubricError: If there are no criteria, a name is not unique, conditions form a cycle or name an
+                unknown criterion, or a mapping is invalid. All errors are reported.
+        """
         if isinstance(criteria, (str, bytes, Mapping)) or not isinstance(criteria, Iterable):
             raise RubricError(
                 "Rubric",
@@ -288,8 +298,6 @@ class Rubric(Sequence[BaseCriterion]):
                 f"cannot_assess_strategy must be one of {', '.join(CannotAssessStrategy)}, and "
                 f"partial_credit a number in [0, 1]; got {cannot_assess_strategy!r} and {partial_credit!r}"
             ) from error
-        # Imported late, because few users of a rubric score labels with it.
-
         return score_labels(self.root, verdicts, policy, normalize=normalize)
 
     async def grade(
@@ -382,7 +390,10 @@ def score_labels(
     """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored."""
     criteria = root.leaves
     answers = _answers(criteria, labels_by_name(criteria, labels))
-    decided = {name: _decision(answer) for name, answer in answers.items()}
+    decided = {
+        name: Decision(status="abstained" if answer.abstains else "answered", answer=answer)
+        for name, answer in answers.items()
+    }
     applied = apply_conditions(criteria, decided, policy)
     entries = {c.name or "": entry_of(c, applied.get(c.name or ""), policy) for c in criteria}
     return score_tree(root, entries, normalize=normalize).score
@@ -424,7 +435,3 @@ def _answers(criteria: Sequence[BaseCriterion], labels: Mapping[str, Json]) -> d
     if faults:
         raise ArgumentError("; ".join(faults))
     return answers
-
-
-def _decision(answer: Answer) -> Decision:
-    return Decision(status="abstained" if answer.abstains else "answered", answer=answer)

@@ -208,7 +208,7 @@ def _under_conditions(
         for judge in _judges(reports)
     }
     return [
-        _decided_anew(
+        _apply_condition(
             report,
             panel[report.name],
             {judge: judges[judge][report.name] for judge in report.judge_decisions},
@@ -217,7 +217,7 @@ def _under_conditions(
     ]
 
 
-def _decided_anew(
+def _apply_condition(
     report: EnsembleCriterionReport, decision: Decision, by_judge: dict[str, Decision]
 ) -> EnsembleCriterionReport:
     condition = report.criterion.when
@@ -308,7 +308,8 @@ def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) 
     gates = _open_gates(reports, scored)
     told = []
     if failed:
-        head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
+        head = f"{len(failed)} of {len(reports)} criteria could not be judged"
+        head = "every judgment failed" if len(failed) == len(reports) else head
         empty = scored.score is None and len(failed) < len(reports) and not gates
         told.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
     elif swayed := [report.name for report in reports if report.decision.swayed]:
@@ -344,7 +345,3 @@ def _why_unscored(report: EnsembleCriterionReport) -> str:
     if report.score_value is not None and report.criterion.bonus:
         return "is a bonus"
     return "has no value" if report.score_value is None else f"has weight {report.criterion.weight:g}"
-
-
-def _share(failed: Sequence[object], reports: Sequence[object]) -> str:
-    return f"{len(failed)} of {len(reports)} criteria could not be judged"

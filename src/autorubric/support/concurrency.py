@@ -221,16 +221,12 @@ async def run_bounded(
                 del running[task]
             fill()
             # Finished results are yielded before a failure is raised, so that the caller can keep them.
-            for task in sorted(ended, key=_has_failed):
+            for task in sorted(ended, key=lambda one: one.cancelled() or one.exception() is not None):
                 yield task.result()
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, *done, return_exceptions=True)
-
-
-def _has_failed(task: asyncio.Task[DoneT]) -> bool:
-    return task.cancelled() or task.exception() is not None
 
 
 async def _done(work: Callable[[ItemT], Awaitable[DoneT]], item: ItemT) -> DoneT:

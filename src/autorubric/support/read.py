@@ -146,10 +146,6 @@ def _at_top(error: type[FileError], source: str | Path, message: str, line: int 
     return error(str(source), [Fault(path="", message=message, line=line)])
 
 
-def _fault(found: SyntaxFault) -> Fault:
-    return Fault(path=path_text(found.path), message=found.message, line=found.line)
-
-
 def parse_structured(
     text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
 ) -> Document:
@@ -161,7 +157,8 @@ def parse_structured(
         _check_depth(document.data)
         _check_characters(text, document.data)
     except SyntaxFault as fault:
-        raise error(source, [_fault(each) for each in (fault, *fault.more)]) from None
+        found = [Fault(path=path_text(f.path), message=f.message, line=f.line) for f in (fault, *fault.more)]
+        raise error(source, found) from None
     except RecursionError:
         raise _at_top(error, source, f"the data is nested deeper than {MAX_DEPTH} levels") from None
     return document
