@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 import math
 import random
+import re
+import string
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from autorubric.criteria.base import BaseCriterion, Shown
-from autorubric.criteria.candidates import Candidates, candidate_id, values_by_name
 from autorubric.criteria.declaration import object_schema, reason_schema
 from autorubric.criteria.fields import FieldSpec
 from autorubric.criteria.registry import register_kind
@@ -37,6 +38,56 @@ _ANSWERS: dict[ComparisonMode, str] = {
     "best_of": "best, the letter of the best one",
 }
 _ABSTENTIONS = ("cannot_assess", "cannot assess")
+
+
+_AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
+
+
+class _Candidates(NamedTuple):
+    """The identifiers of candidates in replies and labels.
+
+    called: Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
+    """
+
+    called: Mapping[str, str]
+    lettered: bool
+
+    def named(self, text: str) -> str | None:
+        """Return the name of the candidate to which a text refers; None if it refers to no candidate."""
+        if self.lettered:
+            letter = _AROUND_AN_ID.sub("", text).upper()
+            return next((name for name, known in self.called.items() if known == letter), None)
+        return _find_name(text, tuple(self.called)) if self.called else text.strip() or None
+
+    def listed(self) -> str:
+        """Return the allowed identifiers as the end of an error message."""
+        return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
+
+
+def candidate_id(place: int) -> str:
+    """Return a candidate's identifier in a prompt: A to Z, then A1, B1 and so on."""
+    turn, letter = divmod(place, len(string.ascii_uppercase))
+    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
+
+
+def _find_name(text: str, names: Sequence[str]) -> str | None:
+    if text in names:
+        return text
+    folded = text.strip().casefold()
+    found = [name for name in names if name.strip().casefold() == folded]
+    return found[0] if len(found) == 1 else None
+
+
+def _values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return (k - rank) / (k - 1) for each of k candidates; tied candidates have their mean rank."""
+    count = sum(len(group) for group in groups)
+    values: dict[str, float] = {}
+    above = 0
+    for group in groups:
+        rank = above + (len(group) + 1) / 2
+        values.update(dict.fromkeys(group, (count - rank) / (count - 1)))
+        above += len(group)
+    return values
 
 
 @register_kind("comparative")
@@ -192,7 +243,7 @@ class ComparativeCriterion(BaseCriterion):
         answer = self._read(given, margin, self._candidates(shown))
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
-    def _read(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
+    def _read(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         if self.mode == "pairwise":
             return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":
@@ -200,20 +251,20 @@ class ComparativeCriterion(BaseCriterion):
         tied = given if isinstance(given, list) else [given]
         return self._best([self._candidate(one, candidates) for one in tied])
 
-    def _candidates(self, shown: Shown | None) -> Candidates:
+    def _candidates(self, shown: Shown | None) -> _Candidates:
         if shown is not None and shown.names:
             letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
-            return Candidates(letters, lettered=True)
-        return Candidates({name: name for name in self._names or ()}, lettered=False)
+            return _Candidates(letters, lettered=True)
+        return _Candidates({name: name for name in self._names or ()}, lettered=False)
 
-    def _candidate(self, given: Json, candidates: Candidates) -> str:
+    def _candidate(self, given: Json, candidates: _Candidates) -> str:
         name = candidates.named(given) if isinstance(given, str) else None
         if name is None:
             known = candidates.listed() if self._names else ""
             raise ReplyError(f"{self._called}: {shortened(given)} is not a candidate{known}")
         return name
 
-    def _read_pair(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
+    def _read_pair(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         name = None
         if isinstance(given, str) and (candidates.lettered or self._names is not None):
             name = candidates.named(given)
@@ -230,7 +281,7 @@ class ComparativeCriterion(BaseCriterion):
             return Answer(code=code, label=f"{name} by {steps}" if self.margin else name)
         return self._preference(-steps if name == self._names[0] else steps)
 
-    def _steps(self, margin: Json, candidates: Candidates) -> int:
+    def _steps(self, margin: Json, candidates: _Candidates) -> int:
         if not self.margin:
             return 1
         steps = _number(margin)
@@ -254,7 +305,7 @@ class ComparativeCriterion(BaseCriterion):
             )
         return signed
 
-    def _read_ranking(self, given: Json, candidates: Candidates) -> Answer:
+    def _read_ranking(self, given: Json, candidates: _Candidates) -> Answer:
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
@@ -296,7 +347,7 @@ class ComparativeCriterion(BaseCriterion):
     def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
         """Return the answer for ranked candidates, with tied candidates in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
-        values = values_by_name(groups)
+        values = _values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
@@ -349,7 +400,7 @@ class ComparativeCriterion(BaseCriterion):
             return ()
         if self.mode == "ranking":
             groups = [group if isinstance(group, list) else [group] for group in answer.code]
-            values = values_by_name(groups)
+            values = _values_by_name(groups)
             return tuple(values[name] for name in self._names)
         tied = answer.code if isinstance(answer.code, list) else [answer.code]
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)

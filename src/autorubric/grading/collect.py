@@ -16,9 +16,8 @@ from autorubric.grading.plan import JudgeCall, VoteKey
 from autorubric.judges.base import BatchJudge
 from autorubric.judges.vote import Cast, cast_vote, cast_votes
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
-from autorubric.scoring.events import Listener, VoteCast
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report
-from autorubric.scoring.votes import JudgeVote, Votes
+from autorubric.scoring.votes import JudgeVote, Listener, VoteCast, Votes
 
 
 async def collect_votes(

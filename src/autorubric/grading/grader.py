@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from autorubric.judges.panel import JudgeLike, Seat
     from autorubric.llm.config import LLMConfig
     from autorubric.rubric.rubric import Rubric
-    from autorubric.scoring.events import Listener
     from autorubric.scoring.policies import (
         BinaryAggregation,
         LengthPenalty,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     )
     from autorubric.scoring.report_builder import EscalationRule
     from autorubric.scoring.reports import EnsembleEvaluationReport
-    from autorubric.scoring.votes import JudgeVote, Votes
+    from autorubric.scoring.votes import JudgeVote, Listener, Votes
     from autorubric.support.objects import Json
 
 

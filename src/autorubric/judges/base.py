@@ -24,7 +24,7 @@ from autorubric.errors import (
     ReplyError,
     TokenUsage,
 )
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.concurrency import NoStrayCancellation
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig, TruncatePolicy
 from autorubric.llm.reply_json import parse_json, parse_reply
 from autorubric.llm.transport import Exchange
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.objects import REASON_LENGTH, Json
 
 ReadT = TypeVar("ReadT")

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown
-from autorubric.criteria.candidates import candidate_id
+from autorubric.criteria.comparative import candidate_id
 from autorubric.criteria.declaration import longest_reply, object_schema
 from autorubric.criteria.values import Submission
 from autorubric.llm.transport import Message, ReplySchema

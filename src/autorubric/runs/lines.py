@@ -34,7 +34,7 @@ from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.runs.items import GradedItem, warn_of_damage
 from autorubric.runs.log import PROMPTS, is_intact, log_lines, read_manifest, written_at, written_by
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.json_text import compact_json, read_compact
 from autorubric.support.objects import Json
 
