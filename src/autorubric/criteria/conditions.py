@@ -109,7 +109,7 @@ class Gate(BaseModel):
         return given
 
     @model_serializer
-    def _written(self) -> Json:
+    def _serialize(self) -> Json:
         return "required" if self == Gate() else {"at_least": self.at_least, "cap": self.cap}
 
 
@@ -138,7 +138,7 @@ class When(BaseModel):
         return {"criterion": given} if isinstance(given, str) else given
 
     @model_serializer
-    def _written(self) -> Json:
+    def _serialize(self) -> Json:
         alone = self.at_least == 1.0
         return self.criterion if alone else {"criterion": self.criterion, "at_least": self.at_least}
 

@@ -273,7 +273,7 @@ class Declaration(BaseModel):
         )
 
     @property
-    def _called(self) -> str:
+    def _title(self) -> str:
         """The name of the criterion in error messages."""
         return self.name or self.requirement or type(self).__name__
 
@@ -302,7 +302,7 @@ class Declaration(BaseModel):
 
         The schema does not contain the criterion's name, so that similar criteria share a prompt prefix.
         """
-        asked: dict[str, Any] = {name: field.get_field() for name, field in self._asked_fields().items()}
+        asked: dict[str, Any] = {name: field.get_field() for name, field in self._fields_to_ask().items()}
         ordered = create_model("Wire", __base__=_Evaluation, **asked).model_json_schema()["properties"]
         if not self._blank_texts() and "reason" not in ordered:
             ordered = {"reason": reason_schema(), **ordered}
@@ -316,7 +316,7 @@ class Declaration(BaseModel):
             spec.pop("default", None)
         return object_schema(ordered)
 
-    def _asked_fields(self) -> dict[str, EvalField]:
+    def _fields_to_ask(self) -> dict[str, EvalField]:
         """Return the fields that a model fills in, with explanations first."""
         fields = self.eval_fields
         texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
@@ -329,17 +329,19 @@ class Declaration(BaseModel):
 
     def instruction(self) -> str:
         """Return one line for the prompt that explains the expected answer."""
-        return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
+        return f"Answer with: {'; '.join(self._describe_fields())} (true only if the text gives no basis to judge)."
 
-    def _asks(self) -> list[str]:
+    def _describe_fields(self) -> list[str]:
         """Describe the fields of the reply in order, with `cannot_assess` last; similar ones are combined."""
-        return [self._wanted(name) for name in self.wire_schema["properties"]]
+        return [self._describe_field(name) for name in self.wire_schema["properties"]]
 
-    def _wanted(self, name: str) -> str:
+    def _describe_field(self, name: str) -> str:
         """Describe the allowed values and meaning of a reply field, since some servers hide the schema."""
-        field = self._asked_fields().get(name)
-        told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
-        return f"{name} ({told})" if told else name
+        field = self._fields_to_ask().get(name)
+        meaning = (
+            ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
+        )
+        return f"{name} ({meaning})" if meaning else name
 
     def asked(self) -> dict[str, Json]:
         """Return the fields that affect a vote, without those for scoring and aggregation."""

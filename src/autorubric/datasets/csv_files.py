@@ -63,7 +63,7 @@ def read_csv(path: str | Path) -> CsvTable:
     The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
     warning.
     """
-    text, encoding = _decoded(path)
+    text, encoding = _decode(path)
     marked = _SEPARATOR.match(text)
     delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
@@ -80,7 +80,7 @@ def read_csv(path: str | Path) -> CsvTable:
     return table._replace(encoding=encoding)
 
 
-def _decoded(path: str | Path) -> tuple[str, str]:
+def _decode(path: str | Path) -> tuple[str, str]:
     """Return the text of a file and its encoding."""
     with reading(path, error=DatasetError):
         with Path(path).open("rb") as file:
@@ -116,7 +116,7 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
                 n_head += 1
                 if n_head > is_marked:
                     names = [name or f"column {place}" for place, name in enumerate(cells, 1)]
-                    columns, repeated = distinct(names)
+                    columns, repeated = make_distinct(names)
             elif any(map(str.strip, cells)):
                 # Spreadsheets add empty cells at the end of rows.
                 if len(cells) < len(columns) or any(map(str.strip, cells[len(columns) :])):
@@ -139,7 +139,7 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
     return CsvTable(columns, rows, repeated, n_head, delimiter, text, is_quoted)
 
 
-def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
+def make_distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
     """Return names that differ, such as `note, note_2` for `note, note`, and the given names of new ones."""
     given = list(names)
     used, reserved, counts = {*taken}, {*given}, Counter[str]()

@@ -203,8 +203,8 @@ class _PaperbenchReader:
     def node(self, given: Json, at: FilePath, depth: int = 0) -> dict[str, Json]:
         """Convert a node to the format of rubric files."""
         if not isinstance(given, Mapping) or depth > _MAX_DEPTH:
-            said = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
-            self._faults.add(at, f"a node must be {{'id', 'requirements', 'weight', 'sub_tasks'}}; {said}")
+            problem = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
+            self._faults.add(at, f"a node must be {{'id', 'requirements', 'weight', 'sub_tasks'}}; {problem}")
             return {}
         name = text_at(given, "id", at, self._faults)
         if name and name in self._taken:

@@ -33,7 +33,7 @@ def as_json(given: Any) -> Json:
         raise ValueError(f"the value cannot be stored as JSON: {error}") from None
 
 
-def stored(cell: Any) -> Json:
+def to_json_cell(cell: Any) -> Json:
     """Return a cell of a table as JSON.
 
     Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
@@ -42,12 +42,12 @@ def stored(cell: Any) -> Json:
     if cell is None or isinstance(cell, (str, bool, int)):
         return cell
     try:
-        return json.loads(json.dumps(cell, default=_plain, allow_nan=False))
+        return json.loads(json.dumps(cell, default=_to_plain, allow_nan=False))
     except (TypeError, ValueError):
         return str(cell)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, (set, frozenset)):
@@ -187,7 +187,7 @@ def truth_answer(
     said_na, rated = [one for one in votes if one.na], [one for one in votes if not one.na]
     if len(said_na) > len(rated):
         return said_na[0]
-    scale = _ordered(level, options, rule, name)
+    scale = _order_options(level, options, rule, name)
     codes = [repr(one.code) for one in scale]
     places = [codes.index(repr(one.code)) for one in rated]
     if rule == "median":
@@ -198,7 +198,7 @@ def truth_answer(
     return next(one for one, value in zip(scale, values, strict=True) if abs(value - mean) <= nearest + _NEAR)
 
 
-def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
+def _order_options(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
     """Return the options from the lowest to the highest."""
     scale = [one for one in options if not one.na]
     valued = bool(scale) and all(one.value is not None for one in scale)
@@ -316,7 +316,7 @@ def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRu
     codes = [_code(answer) for answer in answers if not answer.cannot_assess]
     numbers = [code for code in codes if isinstance(code, (int, float)) and not isinstance(code, bool)]
     if criterion.level == "interval" and numbers and len(numbers) == len(codes):
-        return _allowed(truth_number(numbers, rule), numbers, criterion)
+        return _allowed_number(truth_number(numbers, rule), numbers, criterion)
     # Numbers mixed with NA are compared as labels.
     of_level: Level = "nominal" if criterion.level == "interval" else criterion.level
     options = criterion.answers() if of_level in ("binary", "ordinal", "nominal") else ()
@@ -339,7 +339,7 @@ def _truth_by_part(criterion: BaseCriterion, answers: Sequence[Answer], rule: Tr
     return None if not agreed or None in agreed.values() else agreed
 
 
-def _allowed(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
+def _allowed_number(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
     if number is None:
         return None
     try:

@@ -81,20 +81,22 @@ def merge_labels(
         ArgumentError: If an item's metadata already contains other data under these keys.
     """
     merging = _Merging(dataset)
-    kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))
+    kept = merging.keep_last(merging.select_valid(read_labels(paths), [str(path) for path in paths]))
     if disputed is None:
-        items = merging.rated(kept)
+        items = merging.add_ratings(kept)
     else:
-        said = {disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)}
-        kept = merging.in_dispute(kept, said, latest=latest)
-        items = merging.decided(kept, said)
+        disputed_votes = {
+            disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)
+        }
+        kept = merging.select_disputed(kept, disputed_votes, latest=latest)
+        items = merging.set_truth(kept, disputed_votes)
     raters = tuple(dict.fromkeys(label.rater for label in kept))
     return MergedLabels(
         dataset=dataset.with_items(items), n_labels=len(kept), raters=raters, notices=tuple(merging.notices)
     )
 
 
-def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
+def _earlier_records(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
     """Return the records of earlier merges under a metadata key, which may contain other data."""
     kept = item.metadata.get(key, {})
     if isinstance(kept, Mapping) and all(isinstance(one, Mapping) for one in kept.values()):
@@ -116,12 +118,12 @@ class _Merging:
         self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
         self.notices: list[str] = []
 
-    def fitting(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
+    def select_valid(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
         """Return the labels that belong to the dataset; raise errors for labels with invalid values."""
         faults, fitting = Faults(", ".join(files)), []
         left_out: Counter[str] = Counter()
         for label in labels:
-            reason = self._misfit(label)
+            reason = self._why_skipped(label)
             if reason is not None:
                 left_out[reason] += 1
                 continue
@@ -135,12 +137,12 @@ class _Merging:
             fitting.append(label)
         self.notices += [f"skipped {count} labels {reason}" for reason, count in left_out.items()]
         if not fitting and not faults:
-            told = "; ".join(self.notices) or "the files contain no labels"
-            faults.add((), f"no label belongs to an item of the dataset: {told}")
+            why = "; ".join(self.notices) or "the files contain no labels"
+            faults.add((), f"no label belongs to an item of the dataset: {why}")
         faults.raise_as(DatasetError)
         return fitting
 
-    def _misfit(self, label: Label) -> str | None:
+    def _why_skipped(self, label: Label) -> str | None:
         place = self._places.get(label.item_id)
         if place is None:
             return f"of {label.item_id!r}, which is not an item; {nearest_key(label.item_id, self._places)}"
@@ -152,7 +154,7 @@ class _Merging:
             return f"of {label.item_id!r}, whose text has changed since"
         return None
 
-    def last(self, labels: Sequence[Label]) -> list[Label]:
+    def keep_last(self, labels: Sequence[Label]) -> list[Label]:
         """Return each rater's last label for each criterion of an item, by time and then by order."""
         found: dict[tuple[str, _Cell], list[Label]] = {}
         for label in labels:
@@ -168,28 +170,28 @@ class _Merging:
             kept.append(chosen)
         return kept
 
-    def rated(self, labels: Iterable[Label]) -> list[DataItem]:
+    def add_ratings(self, labels: Iterable[Label]) -> list[DataItem]:
         """Return the items with the labels among their ratings."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]
             item = items[place]
             own = self._by_name(item.ratings.get(label.rater), place)
-            kept = _kept(item, _SOURCES, label.item_id)
+            kept = _earlier_records(item, _SOURCES, label.item_id)
             mine = kept.get(label.rater, {})
             if label.criterion in own and own[label.criterion] != label.value:
                 older = label.time < mine.get(label.criterion, {}).get("time", "")
-                self._replaced(label, own[label.criterion], older)
+                self._note_replaced(label, own[label.criterion], older)
                 if older:
                     continue
-            told = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
+            source = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
             ratings: dict[str, Any] = {**item.ratings, label.rater: {**own, label.criterion: label.value}}
-            sources = {**kept, label.rater: {**mine, label.criterion: told}}
+            sources = {**kept, label.rater: {**mine, label.criterion: source}}
             update = {"ratings": ratings, "metadata": {**item.metadata, _SOURCES: sources}}
             items[place] = item.model_copy(update=update)
         return items
 
-    def _replaced(self, label: Label, before: Json, older: bool) -> None:
+    def _note_replaced(self, label: Label, before: Json, older: bool) -> None:
         given, known = f"{shortened(label.value)} ({label.source})", shortened(before)
         what = f"is older than {known}, which is kept" if older else f"replaces {known}"
         cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
@@ -200,14 +202,14 @@ class _Merging:
             return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
         return dict(given or {})
 
-    def in_dispute(
-        self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]], *, latest: bool
+    def select_disputed(
+        self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]], *, latest: bool
     ) -> list[Label]:
         """Return one label for each disputed criterion of an item: the latest, or none if they differ."""
         cells: dict[_Cell, list[Label]] = {}
         outside = 0
         for label in labels:
-            if label.criterion in said.get(label.item_id, {}):
+            if label.criterion in disputed_votes.get(label.item_id, {}):
                 cells.setdefault(_Cell(label.item_id, label.criterion), []).append(label)
             else:
                 outside += 1
@@ -216,31 +218,33 @@ class _Merging:
         kept = []
         for cell, given in cells.items():
             if not latest and any(one.value != given[0].value for one in given):
-                told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
-                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {told}")
+                votes = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
+                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {votes}")
             else:
                 kept.append(_latest(given))
         return kept
 
-    def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
+    def set_truth(
+        self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]]
+    ) -> list[DataItem]:
         """Return the items with the labels as ground truth, and with the sources of the labels."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]
             item = items[place]
             truth = self._by_name(item.ground_truth, place)
-            told = {
+            record = {
                 "by": label.rater,
                 "time": label.time,
                 "source": label.source,
                 "reason": label.reason,
-                "votes": said[label.item_id][label.criterion],
+                "votes": disputed_votes[label.item_id][label.criterion],
                 "before": truth.get(label.criterion),
             }
-            kept = {key: value for key, value in told.items() if value not in ("", None)}
+            kept = {key: value for key, value in record.items() if value not in ("", None)}
             metadata = {
                 **item.metadata,
-                _ADJUDICATED: {**_kept(item, _ADJUDICATED, label.item_id), label.criterion: kept},
+                _ADJUDICATED: {**_earlier_records(item, _ADJUDICATED, label.item_id), label.criterion: kept},
             }
             update = {"ground_truth": {**truth, label.criterion: label.value}, "metadata": metadata}
             items[place] = item.model_copy(update=update)

@@ -153,14 +153,14 @@ class LazyItems(Sequence[DataItem]):
                 yield found.line
                 continue
             faults = self._faults(position)
-            item = self._checked(row, position, faults, ids)
+            item = self._read_checked(row, position, faults, ids)
             if faults or item is None:
                 self._raise_all(faults, rows, ids)
             else:
                 yield item
         self._distinct = True
 
-    def _checked(self, row: Any, position: int, faults: Faults, ids: IdIndex | None) -> DataItem | None:
+    def _read_checked(self, row: Any, position: int, faults: Faults, ids: IdIndex | None) -> DataItem | None:
         item = self._read(row, position, faults)
         if ids is None or item is None:
             return item
@@ -175,7 +175,7 @@ class LazyItems(Sequence[DataItem]):
         found = list(first.found)
         for position, row in rest:
             faults = self._faults(position)
-            self._checked(row, position, faults, ids)
+            self._read_checked(row, position, faults, ids)
             found += faults.found
             if len(found) >= _MOST_FAULTS:
                 break

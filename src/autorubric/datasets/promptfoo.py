@@ -61,11 +61,13 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
     items = reader.items()
     check_submissions(submissions or {}, [item.id or "" for item in items], str(path))
     if reader.reasons:
-        said = "; ".join(f"{_counted(counts)} ({reason})" for reason, counts in reader.reasons.items())
-        warnings.warn(f"{path}: skipped {said}", stacklevel=2)
+        counts_text = "; ".join(
+            f"{_format_counts(counts)} ({reason})" for reason, counts in reader.reasons.items()
+        )
+        warnings.warn(f"{path}: skipped {counts_text}", stacklevel=2)
     if reader.approximated:
-        said = f"{_counted(reader.approximated)}; promptfoo computes their scores differently"
-        warnings.warn(f"{path}: imported as judge ratings: {said}", stacklevel=2)
+        counts_text = f"{_format_counts(reader.approximated)}; promptfoo computes their scores differently"
+        warnings.warn(f"{path}: imported as judge ratings: {counts_text}", stacklevel=2)
     if reader.n_prompts > 1:
         warnings.warn(
             f"{path}: items have no prompt because the file has {reader.n_prompts} prompts; "
@@ -73,8 +75,8 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
             stacklevel=2,
         )
     if reader.unfilled:
-        said = _counted(reader.unfilled)
-        warnings.warn(f"{path}: variables without a value were not replaced: {said}", stacklevel=2)
+        counts_text = _format_counts(reader.unfilled)
+        warnings.warn(f"{path}: variables without a value were not replaced: {counts_text}", stacklevel=2)
     found = {"left_out": dict(reader.left_out), "approximated": dict(reader.approximated)}
     metadata: dict[str, Json] = {key: counts for key, counts in found.items() if counts}
     return RubricDataset(items=items, name=Path(path).stem, metadata=metadata)
@@ -150,14 +152,14 @@ class _PromptfooReader:
             {f"{{{{{name}}}}}" for text in texts for name in _missing_variables(text, values)}
         )
         own = test.get("threshold", default.get("threshold"))
-        told = {"vars": values, "thresholds": thresholds, "threshold": own}
+        metadata = {"vars": values, "thresholds": thresholds, "threshold": own}
         return DataItem(
             id=item_id,
             submission=self._submissions.get(item_id),
             description=str(test.get("description") or ""),
             prompt=prompt,
             rubric=rubric,
-            metadata={key: value for key, value in told.items() if value},
+            metadata={key: value for key, value in metadata.items() if value},
         )
 
     def _asserts(
@@ -236,7 +238,7 @@ def _prompt(config: Mapping[str, Any]) -> str | None:
     return only if isinstance(only, str) and only and not only.startswith("file://") else None
 
 
-def _counted(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count} × {what}" for what, count in sorted(counts.items()))
 
 

@@ -93,7 +93,7 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
-        return _given_labels(path)
+        return _read_annotations(path)
     table = read_csv(path)
     found = _likely_columns(table.columns)
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
@@ -114,8 +114,8 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
             if cells[rater].strip()
         ]
     if missing := [name for name in _NAMES if name not in chosen]:
-        told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
-        faults.add((), f"not a table of labels: {told}. Columns: {', '.join(table.columns)}")
+        message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
+        faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
     rows = [
         LongRow(
@@ -134,10 +134,10 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
 
 def read_labels(paths: Iterable[str | Path]) -> list[Label]:
     """Read the labels in JSON lines files saved by annotation pages; header lines are skipped."""
-    return [label for path in paths for label in _of_file(path)]
+    return [label for path in paths for label in _read_label_file(path)]
 
 
-def _of_file(path: str | Path) -> Iterator[Label]:
+def _read_label_file(path: str | Path) -> Iterator[Label]:
     document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
     faults = document.faults()
     labels = []
@@ -146,13 +146,15 @@ def _of_file(path: str | Path) -> Iterator[Label]:
         if isinstance(row, Mapping) and "format" in row:
             if fault := format_fault(row["format"], LABELS_FORMAT):
                 faults.add(at, fault)
-        elif (label := _label_in(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)) is not None:
+        elif (
+            label := _parse_label(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)
+        ) is not None:
             labels.append(label)
     faults.raise_as(DatasetError)
     yield from labels
 
 
-def _label_in(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
+def _parse_label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
     if not isinstance(row, Mapping):
         faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
         return None
@@ -171,7 +173,7 @@ def _label_in(row: Json, at: FilePath, source: str, faults: Faults) -> Label | N
     return Label(**texts, value=row["value"], source=source)
 
 
-def _given_labels(path: str | Path) -> list[LongRow]:
+def _read_annotations(path: str | Path) -> list[LongRow]:
     """Read labels saved by annotation pages or `autorubric view`; a later one replaces an earlier one."""
     rows = {}
     for item, name, rater, label, *_, source in read_labels([path]):
@@ -227,7 +229,7 @@ def attach_ratings(
 ) -> dict[str, DataItem]:
     """Return the items by id, with the ratings of a long table added."""
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
-    wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
+    wanted = _select_rows(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
     valid = set[str]()
     invalid: list[tuple[LongRow, ReplyError]] = []
@@ -242,8 +244,8 @@ def attach_ratings(
             break
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
-            told = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
-            faults.add((row.line,), told, group=row.criterion)
+            message = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
+            faults.add((row.line,), message, group=row.criterion)
             continue
         rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
         if row.criterion in rated:
@@ -265,10 +267,13 @@ def attach_ratings(
         faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
         faults.add((row.line, row.rater), message, group=(row.rater, reason))
     faults.raise_as(DatasetError)
-    return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
+    return {
+        item_id: _add_ratings(item, found.get(item_id, {}), rubric)
+        for item_id, (item, rubric) in items.items()
+    }
 
 
-def _wanted(
+def _select_rows(
     rows: Iterable[LongRow],
     items: Collection[str],
     raters: Collection[str] | None,
@@ -300,7 +305,7 @@ def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion) -
     return label
 
 
-def _with(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
+def _add_ratings(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
     ratings: dict[str, Json] = dict(item.ratings)
     for rater, labels in rated.items():
         given = {name: label for name, label in labels.items() if label is not None}

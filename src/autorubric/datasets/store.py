@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from autorubric.datasets.csv_files import write_csv
-from autorubric.datasets.fields import FieldMap, completed_for_rows, mapped_rows
+from autorubric.datasets.fields import FieldMap, guess_row_fields, map_rows
 from autorubric.datasets.read import FORMAT, HEADER_KEYS, Contents, DatasetReader
 from autorubric.datasets.stream import has_dataset_keys, stream_lines, stream_parquet
 from autorubric.datasets.tables import contents_of_csv, contents_of_parquet, hf_rows, parquet_of, table_of
@@ -115,9 +115,9 @@ def _read_rows(
 ) -> Contents:
     """Return the dataset in a header and rows; without a header, the fields of other keys are guessed."""
     guess = fields or not header
-    if not guess or (chosen := completed_for_rows(rows, fields or {}, rubric)) is None:
+    if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric)) is None:
         return reader.contents(header, rows, header_at=header_at, rubric=rubric)
-    items, pairs = mapped_rows(rows, chosen, rubric, reader.faults)
+    items, pairs = map_rows(rows, chosen, rubric, reader.faults)
     contents = reader.contents(header, items, header_at=header_at, rubric=rubric)
     return contents._replace(fields=chosen, pairs=pairs)
 
@@ -172,7 +172,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
     """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes."""
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
-    rows, _ = mapped_rows(placed, fields, rubric, faults)
+    rows, _ = map_rows(placed, fields, rubric, faults)
     return DatasetReader(faults).contents({}, rows, rubric=rubric)
 
 

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from autorubric.datasets.fields import completed
+from autorubric.datasets.fields import guess_fields
 from autorubric.datasets.item import DataItem
 from autorubric.datasets.lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
 from autorubric.datasets.read import Contents, DatasetReader, check_labels
@@ -95,7 +95,7 @@ class StreamedItems(LazyItems):
         super().__init__(rows, read)
         self._path = path
         self._alone = alone
-        self._as_stored = as_stored
+        self._find_stored_line = as_stored
 
     def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
         """Yield the line of each item in a copy, together with the item's own rubric.
@@ -106,7 +106,7 @@ class StreamedItems(LazyItems):
         def known(position: int, row: Any) -> KnownLine | None:
             if earlier is None or not earlier.is_akin:
                 return None
-            stored = self._as_stored(row)
+            stored = self._find_stored_line(row)
             return stored if stored is not None and earlier.has(position, stored.line) else None
 
         for position, one in enumerate(self._walk(known)):
@@ -136,7 +136,7 @@ def has_dataset_keys(path: Path) -> bool:
         return True
     try:
         with path.open("rb") as file:
-            first = _parsed(file.readline())
+            first = _parse_row(file.readline())
     except (OSError, SyntaxFault):
         # The error is reported when the file is read.
         return True
@@ -152,7 +152,7 @@ def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
     rows = LineRows(path, starts, 0)
     faults = Faults(str(path), lambda at: rows.line_of(0))
     try:
-        first = _parsed(rows[0])
+        first = _parse_row(rows[0])
     except SyntaxFault:
         # The error is reported with those of the other items when they are read.
         first = None
@@ -166,25 +166,25 @@ def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
 
     def read(row: bytes, position: int, faults: Faults) -> DataItem | None:
         try:
-            given = _parsed(row)
+            given = _parse_row(row)
         except SyntaxFault as fault:
             faults.add(fault.path, fault.message)
             return None
         reader.faults = faults
         return _item(reader, given, position, rows.place(position), shared.rubric)
 
-    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _as_stored)
+    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _find_stored_line)
     return shared._replace(items=items)
 
 
-def _parsed(row: bytes) -> Json:
+def _parse_row(row: bytes) -> Json:
     try:
         return parse_line(row.decode("utf-8").removeprefix("\ufeff"), 1)
     except UnicodeDecodeError as error:
         raise SyntaxFault(f"not UTF-8: byte 0x{row[error.start]:02x}; save it as UTF-8") from None
 
 
-def _as_stored(row: bytes) -> KnownLine | None:
+def _find_stored_line(row: bytes) -> KnownLine | None:
     try:
         given = parse_json(row.decode("utf-8"))
         # A rubric may be the name of a file, which may have changed.
@@ -254,8 +254,8 @@ def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
     faults = Faults(str(path))
     tables = TableReader(faults, rubric, texts=True)
     columns = parquet_columns(file, faults)
-    chosen = completed({}, columns, TABLE_COLUMNS, rubric)
-    pairs = tables.renaming(chosen or {}, columns)
+    chosen = guess_fields({}, columns, TABLE_COLUMNS, rubric)
+    pairs = tables.pair_columns(chosen or {}, columns)
     count = file.metadata.num_rows
     if count < 0:
         raise no_parquet(path, f"its metadata states {count} rows")
@@ -306,7 +306,7 @@ def stored_contents(
     substitutes: Lines that replace lines of the file, by line number from 0.
     """
     starts = line_starts(path) if starts is None else starts
-    found = _stored(LineRows(path, starts, 0)[0]) if starts else None
+    found = _parse_header(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))
     if not isinstance(found, Mapping) or "format" not in found:
         faults.add((), "the first line is not a dataset header")
@@ -317,17 +317,17 @@ def stored_contents(
     shared = DatasetReader(faults).shared(header)
     faults.raise_as(DatasetError)
     rows = LineRows(path, starts, 1, substitutes)
-    return shared._replace(items=CopiedItems(rows, _restored, distinct=True))
+    return shared._replace(items=CopiedItems(rows, _restore_item, distinct=True))
 
 
-def _stored(row: bytes) -> Json:
+def _parse_header(row: bytes) -> Json:
     try:
         return json.loads(row)
     except (ValueError, RecursionError):
         return None
 
 
-def _restored(row: bytes, position: int, faults: Faults) -> DataItem | None:
+def _restore_item(row: bytes, position: int, faults: Faults) -> DataItem | None:
     try:
         return DataItem.restore(json.loads(row))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:

@@ -237,7 +237,7 @@ class VotePlanRunner:
 
     async def _request(self, calls: Sequence[JudgeCall], *, stops: bool) -> None:
         if not stops:
-            await self._cast(self._open(calls))
+            await self._cast(self._missing_calls(calls))
             return
         by_criterion = list(_by_criterion(calls).values())
         # Criteria that share requests go through their rounds together.
@@ -254,7 +254,7 @@ class VotePlanRunner:
         """Return the fewest calls that could decide a criterion's verdict; empty if it is decided."""
         criterion, policy = calls[0].request.criterion, self.policy.aggregation
         votes = [self.votes[call.key] for call in calls if call.key in self.votes]
-        remaining = self._open(calls)
+        remaining = self._missing_calls(calls)
         if weights_matter(criterion, policy):
             remaining.sort(key=lambda call: -call.seat.weight)
         unasked = [call.skipped_vote() for call in remaining]
@@ -262,7 +262,7 @@ class VotePlanRunner:
             return ()
         return remaining[: votes_needed(criterion, votes, unasked, policy)]
 
-    def _open(self, calls: Sequence[JudgeCall]) -> list[JudgeCall]:
+    def _missing_calls(self, calls: Sequence[JudgeCall]) -> list[JudgeCall]:
         return [call for call in calls if call.key not in self.votes]
 
     async def _cast(self, calls: Sequence[JudgeCall]) -> None:
@@ -274,7 +274,7 @@ class VotePlanRunner:
         )
 
     def _skip(self, calls: Sequence[JudgeCall]) -> None:
-        for call in self._open(calls):
+        for call in self._missing_calls(calls):
             vote = self.votes[call.key] = call.skipped_vote()
             if self.listener is not None and call.key not in self.skipped_before:
                 self.listener.vote_cast(VoteCast(call.request.item_id, call.criterion_name, vote))

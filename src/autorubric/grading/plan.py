@@ -89,10 +89,11 @@ class ExamplePool:
 
     def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
         self.config = config
-        self._shuffled = {
-            name: _shuffled(labelled, name, config) for name, labelled in _by_criterion(training_data).items()
+        self._shuffle_examples = {
+            name: _shuffle_examples(labelled, name, config)
+            for name, labelled in _by_criterion(training_data).items()
         }
-        if not self._shuffled:
+        if not self._shuffle_examples:
             raise ArgumentError(
                 f"training_data has {len(training_data)} items, but no labelled text; pass items with a "
                 "submission and ground_truth or ratings"
@@ -101,13 +102,13 @@ class ExamplePool:
     @property
     def criteria(self) -> tuple[str, ...]:
         """Names of the criteria with examples."""
-        return tuple(self._shuffled)
+        return tuple(self._shuffle_examples)
 
     @property
     def digest(self) -> str:
         """SHA-256 of all examples that may be shown: texts, labels and, if shown, reasons."""
         digest = hashlib.sha256()
-        for name, labelled in sorted(self._shuffled.items()):
+        for name, labelled in sorted(self._shuffle_examples.items()):
             for found in labelled:
                 shown = [name, found.item_id, found.text, found.label]
                 digest.update(json.dumps([*shown, self._reason(found)]).encode("ascii"))
@@ -121,7 +122,7 @@ class ExamplePool:
         own_texts = _normalized_texts(task.submission)
         others = [
             found
-            for found in self._shuffled.get(criterion_name, ())
+            for found in self._shuffle_examples.get(criterion_name, ())
             if _normalized_texts(found.submission) != own_texts
             and not (task.item_id and found.item_id == task.item_id)
         ]
@@ -157,7 +158,7 @@ def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     return pool
 
 
-def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
+def _shuffle_examples(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
     shuffled = list(labelled)
     random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(shuffled)
     return shuffled

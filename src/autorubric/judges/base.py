@@ -249,14 +249,14 @@ _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError,
 
 async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
     """Return the judge's reply; a value that is not a `JudgeReply` is the answer, and None an abstention."""
-    return reply_of(await _answered(judge.ask, request, judge_id))
+    return reply_of(await _call_judge(judge.ask, request, judge_id))
 
 
 async def ask_judge_many(
     judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
 ) -> list[JudgeReply | JudgeError | BudgetError]:
     """Return the judge's replies in the order of the requests; see `ask_judge`."""
-    found = await _answered(judge.ask_many, requests, judge_id)
+    found = await _call_judge(judge.ask_many, requests, judge_id)
     if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):
         count = len(found) if isinstance(found, Sequence) and not isinstance(found, str) else repr(found)
         raise JudgeError(f"judge {judge_id!r} returned {count} replies to {len(requests)} requests")
@@ -295,7 +295,7 @@ def _text_of(error: Exception) -> str:
         return "(an exception without a readable message)"
 
 
-async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:
+async def _call_judge(ask: Any, asked: Any, judge_id: str) -> Any:
     try:
         with NoStrayCancellation(f"judge {judge_id!r}"):
             outcome = ask(asked)

@@ -103,11 +103,11 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
     if found is None:
         return JudgeReply(answer=None, reason=reason)
     if isinstance(found, (int, float)) and not isinstance(found, bool):
-        return JudgeReply(answer=_placed(criterion, float(found)), reason=reason)
+        return JudgeReply(answer=_answer_at(criterion, float(found)), reason=reason)
     return JudgeReply(answer=found, reason=reason)
 
 
-def _placed(criterion: BaseCriterion, value: float) -> Any:
+def _answer_at(criterion: BaseCriterion, value: float) -> Any:
     """Return the declared answer with a value in [0, 1], or the nearest one on an ordered scale."""
     declared = [answer for answer in criterion.answers() if answer.value is not None]
     if not declared:

@@ -63,7 +63,7 @@ async def ask_fitting(
         try:
             return await ask(submissions), truncated
         except ContextLengthError:
-            shorter = _shortened(submissions, policy, compared)
+            shorter = _shorten(submissions, policy, compared)
             if shorter is None:
                 raise
             submissions, truncated = shorter, True
@@ -77,7 +77,7 @@ class _Shown(NamedTuple):
     text: str
 
 
-def _shortened(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
+def _shorten(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
     """Return the submissions without a third of the longest text; None if it must not be shortened."""
     texts = [
         _Shown(place, name, text)
@@ -154,9 +154,9 @@ class ModelJudge:
         def read(payload: Any) -> Answer:
             return request.criterion.read(payload, shown)
 
-        exchange, truncated = await self._fitting(request, shown, prompt_for, read)
+        exchange, truncated = await self._ask_truncating(request, shown, prompt_for, read)
         if exchange.answer is None:
-            refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+            refused = Answer(code=None, cannot_assess=True, reason=_refusal_reason(exchange))
             return _reply(exchange, refused, truncated)
         confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
         return _reply(exchange, exchange.answer, truncated, confidence)
@@ -170,10 +170,10 @@ class ModelJudge:
         separately; if the budget does not allow that, the error is returned. The first reply has the usage
         and cost of the shared request.
         """
-        keyed = _keyed(requests)
+        keyed = _key_requests(requests)
         if not keyed:
-            return await self._each(requests, {}, _Spent())
-        ordered = _shuffled(keyed, requests[0].seed)
+            return await self._answer_each(requests, {}, _Spent())
+        ordered = _shuffle(keyed, requests[0].seed)
         _, shown_first = ordered[0][1]
 
         def prompt_for(submission: Submission) -> ComposedPrompt:
@@ -183,13 +183,13 @@ class ModelJudge:
             return _read_batch(payload, keyed)
 
         try:
-            exchange, truncated = await self._fitting(requests[0], shown_first, prompt_for, read)
+            exchange, truncated = await self._ask_truncating(requests[0], shown_first, prompt_for, read)
         except ReplyError as error:
             lost = _Spent(usage=error.usage, cost=error.cost)
-            return await self._each(requests, {}, lost)
+            return await self._answer_each(requests, {}, lost)
         except ProviderError as error:
             return shared_error(error, len(requests))
-        return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
+        return await self._answer_each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -199,10 +199,10 @@ class ModelJudge:
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
         """Return the prompt for one criterion, or the shared prompt for several criteria of one item."""
         first = requests[0]
-        keyed = _keyed(requests) if len(requests) > 1 else {}
+        keyed = _key_requests(requests) if len(requests) > 1 else {}
         if not keyed:
             return self._prompt(first, _show(first), first.submission)
-        return self._shared_prompt(_shuffled(keyed, first.seed), requests, first.submission)
+        return self._shared_prompt(_shuffle(keyed, first.seed), requests, first.submission)
 
     def _prompt(self, request: JudgeRequest, shown: Shown, submission: Submission) -> ComposedPrompt:
         question = PromptQuestion(request.criterion, shown, request.examples)
@@ -223,7 +223,7 @@ class ModelJudge:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
 
-    async def _each(
+    async def _answer_each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return the replies found, and the replies to separate requests about the other criteria."""
@@ -231,7 +231,7 @@ class ModelJudge:
         alone = dict(
             zip(
                 [request.criterion.name or "" for request in missing],
-                await asyncio.gather(*(self._alone(request) for request in missing)),
+                await asyncio.gather(*(self._ask_alone(request) for request in missing)),
                 strict=True,
             )
         )
@@ -239,13 +239,13 @@ class ModelJudge:
         replies[0] = lost.added_to(replies[0])
         return replies
 
-    async def _alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
+    async def _ask_alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
         try:
             return await self.ask(request)
         except (JudgeError, BudgetError) as error:
             return error
 
-    def _fitting(
+    def _ask_truncating(
         self,
         request: JudgeRequest,
         shown: Shown,
@@ -306,15 +306,15 @@ _PACE = frozenset(
 
 def asked_of(config: LLMConfig) -> dict[str, Json]:
     """Return the parameters of a model's config that affect its answers."""
-    said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
+    settings = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
         # Votes that were stored before the parameter existed stay valid.
-        del said["max_reason_chars"]
-    said["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
-    return said
+        del settings["max_reason_chars"]
+    settings["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
+    return settings
 
 
-def _shuffled(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
+def _shuffle(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
     ordered = list(keyed.items())
     random.Random(seed).shuffle(ordered)
     return ordered
@@ -330,7 +330,7 @@ def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Ma
     return Material(submission, request.query, request.reference_submission, request.guidelines, shown.names)
 
 
-def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
+def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
     """Return the requests by opaque id, each with the presentation of its criterion.
 
     Requests that cannot be shown, or show other candidates or another order than the first, are omitted.
@@ -375,7 +375,7 @@ def _batch_replies(
 ) -> dict[str, JudgeReply]:
     """Return the replies by criterion name; the first one holds the usage."""
     if exchange.answer is None:
-        refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+        refused = Answer(code=None, cannot_assess=True, reason=_refusal_reason(exchange))
         answers = dict.fromkeys(keyed, refused)
     else:
         answers = exchange.answer
@@ -390,7 +390,7 @@ def _batch_replies(
     return replies
 
 
-def _refused(exchange: Exchange[Any]) -> str:
+def _refusal_reason(exchange: Exchange[Any]) -> str:
     return f"the model refused: {exchange.refusal}"
 
 

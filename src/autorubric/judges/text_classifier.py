@@ -100,20 +100,20 @@ class CriterionModel:
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
         """Return the most probable answer, its probability and the evidence for it."""
         if self.regression is None:
-            return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
+            return Prediction(code=self.codes[0], probability=self._smooth(1.0))
         row = _full_row(features.row(text), criterion, text, self.codes)
         odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
         best = int(np.argmax(odds))
         terms, lexical = self._evidence(features.terms, row, best)
         return Prediction(
-            code=self.codes[best], probability=self._smoothed(float(odds[best])), terms=terms, lexical=lexical
+            code=self.codes[best], probability=self._smooth(float(odds[best])), terms=terms, lexical=lexical
         )
 
     def has_seen(self, text: str) -> bool:
         """Return whether the text is in the training data, ignoring case and white space."""
         return _digest(text) in self.seen
 
-    def _smoothed(self, probability: float) -> float:
+    def _smooth(self, probability: float) -> float:
         """Apply Laplace's rule: `n` texts allow a probability of at most `(n + 1) / (n + answers)`."""
         return (self.n_train * probability + 1) / (self.n_train + self.n_answers)
 

@@ -66,12 +66,12 @@ def check_conditions(
             message = f"{other!r} has no value in [0, 1], so no condition can use it"
             faults.add((*path, "when"), message)
     conditions = {name: one.criterion.when for name, one in found.items()}
-    for circle in _circles({name: when.criterion for name, when in conditions.items() if when is not None}):
+    for circle in _cycles({name: when.criterion for name, when in conditions.items() if when is not None}):
         message = f"conditions form a cycle: {' → '.join([*circle, circle[0]])}"
         faults.add((*found[circle[0]].path, "when"), message)
 
 
-def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
+def _cycles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield the cycles in `conditions`, where each name points to at most one other name."""
     done: set[str] = set()
     for start in conditions:
@@ -121,7 +121,7 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for name in names:
         latin = _skeleton(name)
-        keys = (f"folded {_folded(latin)}", f"shape {_folded(latin.translate(_SHAPES))}")
+        keys = (f"folded {_fold(latin)}", f"shape {_fold(latin.translate(_SHAPES))}")
         first = next((earlier[key] for key in keys if key in earlier), name)
         if first != name:
             pairs.append((first, name))
@@ -137,6 +137,6 @@ def _skeleton(name: str) -> str:
     return _GAPS.sub("", normal).translate(_PROTOTYPES)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return the text case-folded; lowercase Cherokee folds to capitals, which have lookalikes too."""
     return text.casefold().translate(_PROTOTYPES).casefold()

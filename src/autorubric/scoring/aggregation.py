@@ -111,26 +111,26 @@ def _leading_share(tally: VoteTally) -> Decision:
     for position, share in shares.items():
         # Weights such as 0.1 + 0.2 against 0.3 are a tie despite rounding errors.
         if share * 2 - total > _CLOSE * total:
-            return _decided(tally.answers[position])
-    return _decided(tally.conservative, tie=True)
+            return _make_decision(tally.answers[position])
+    return _make_decision(tally.conservative, tie=True)
 
 
 def unanimous(tally: VoteTally) -> Decision:
     """Return MET if all answers are MET; for choices, the common option, otherwise the conservative one."""
     codes = {repr(answer.code) for answer in tally.answers}
     if len(codes) == 1:
-        return _decided(tally.answers[0])
+        return _make_decision(tally.answers[0])
     if tally.criterion.level == "binary":
-        return _decided(min(tally.answers, key=_value))
-    return _decided(tally.conservative, tie=True)
+        return _make_decision(min(tally.answers, key=_value))
+    return _make_decision(tally.conservative, tie=True)
 
 
 def any_met(tally: VoteTally) -> Decision:
     """Return MET if at least one answer is MET."""
-    return _decided(max(tally.answers, key=_value))
+    return _make_decision(max(tally.answers, key=_value))
 
 
-def _decided(answer: Answer, *, tie: bool = False, mean_value: float | None = None) -> Decision:
+def _make_decision(answer: Answer, *, tie: bool = False, mean_value: float | None = None) -> Decision:
     return Decision(status="answered", answer=answer, tie=tie, mean_value=mean_value)
 
 
@@ -140,22 +140,22 @@ def _value(answer: Answer) -> float:
 
 def mode(tally: VoteTally) -> Decision:
     """Return the most frequent answer; if several lead, return the most conservative of them as a tie."""
-    return _most(tally.unweighted)
+    return _most_weighted(tally.unweighted)
 
 
 def weighted_mode(tally: VoteTally) -> Decision:
     """Return the answer with the most weight; if several lead, return the most conservative as a tie."""
-    return _most(tally)
+    return _most_weighted(tally)
 
 
-def _most(tally: VoteTally) -> Decision:
+def _most_weighted(tally: VoteTally) -> Decision:
     shares = tally.shares()
     top = max(shares.values())
     leaders = [position for position, share in shares.items() if top - share <= _CLOSE * top]
     if len(leaders) == 1:
-        return _decided(tally.answers[leaders[0]])
+        return _make_decision(tally.answers[leaders[0]])
     worst = _worst(tally, [tally.answers[position] for position in leaders])
-    return _decided(worst, tie=True)
+    return _make_decision(worst, tie=True)
 
 
 def _worst(tally: VoteTally, answers: Sequence[Answer]) -> Answer:
@@ -166,37 +166,37 @@ def _worst(tally: VoteTally, answers: Sequence[Answer]) -> Answer:
 
 def mean(tally: VoteTally) -> Decision:
     """Return the option nearest to the mean value; of equally near ones, the conservative one as a tie."""
-    return _at(tally, lambda values, _: statistics.fmean(values))
+    return _answer_at_centre(tally, lambda values, _: statistics.fmean(values))
 
 
 def weighted_mean(tally: VoteTally) -> Decision:
     """Return the option nearest to the weighted mean value."""
-    return _at(
+    return _answer_at_centre(
         tally, lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None)
     )
 
 
 def median(tally: VoteTally) -> Decision:
     """Return the option nearest to the median value."""
-    return _at(tally, lambda values, _: statistics.median(values))
+    return _answer_at_centre(tally, lambda values, _: statistics.median(values))
 
 
 def lowest(tally: VoteTally) -> Decision:
     """Return the answer with the lowest value."""
-    return _at(tally, lambda values, _: min(values))
+    return _answer_at_centre(tally, lambda values, _: min(values))
 
 
 def highest(tally: VoteTally) -> Decision:
     """Return the answer with the highest value."""
-    return _at(tally, lambda values, _: max(values))
+    return _answer_at_centre(tally, lambda values, _: max(values))
 
 
 def first(tally: VoteTally) -> Decision:
     """Return the first answer, because texts have neither an order nor a majority."""
-    return _decided(tally.answers[0])
+    return _make_decision(tally.answers[0])
 
 
-def _at(tally: VoteTally, centre: Callable[[list[float], list[float]], float]) -> Decision:
+def _answer_at_centre(tally: VoteTally, centre: Callable[[list[float], list[float]], float]) -> Decision:
     """Return the answer at the center of the values; the most frequent one if no answer has a value."""
     placed = [
         (answer.value, weight)
@@ -209,25 +209,25 @@ def _at(tally: VoteTally, centre: Callable[[list[float], list[float]], float]) -
     # The mean of equal values may differ from them in its last digit and would match no answer.
     value = values[0] if len(set(values)) == 1 else centre(values, weights)
     options = [answer for answer in tally.criterion.answers() if answer.value is not None]
-    return _nearest(tally, options, value) if options else _between(tally, value)
+    return _nearest_option(tally, options, value) if options else _answer_between(tally, value)
 
 
-def _nearest(tally: VoteTally, options: Sequence[Answer], value: float) -> Decision:
+def _nearest_option(tally: VoteTally, options: Sequence[Answer], value: float) -> Decision:
     distances = [abs(_value(option) - value) for option in options]
     nearest = min(distances)
     close = [o for o, d in zip(options, distances, strict=True) if d - nearest <= _CLOSE]
     if len({option.value for option in close}) > 1:
-        return _decided(_worst(tally, close), tie=True, mean_value=value)
+        return _make_decision(_worst(tally, close), tie=True, mean_value=value)
     # Options with the same value cannot be distinguished by it: prefer the one that was chosen.
     chosen = [o for o in close if any(answer.code == o.code for answer in tally.answers)]
-    return _decided(_worst(tally, chosen or close), mean_value=value)
+    return _make_decision(_worst(tally, chosen or close), mean_value=value)
 
 
-def _between(tally: VoteTally, value: float) -> Decision:
+def _answer_between(tally: VoteTally, value: float) -> Decision:
     same = [answer for answer in tally.answers if answer.value == value]
     if same:
-        return _decided(replace(_worst(tally, same), reason=""), mean_value=value)
-    return _decided(tally.criterion.answer_at(value), mean_value=value)
+        return _make_decision(replace(_worst(tally, same), reason=""), mean_value=value)
+    return _make_decision(tally.criterion.answer_at(value), mean_value=value)
 
 
 def borda(tally: VoteTally) -> Decision:
@@ -236,12 +236,12 @@ def borda(tally: VoteTally) -> Decision:
     Candidates with equal means share a rank. If they share the first rank, the decision is a tie unless all
     answers agree on it.
     """
-    return _mean_ranking(tally, [1.0] * len(tally.answers))
+    return _rank_by_means(tally, [1.0] * len(tally.answers))
 
 
 def weighted_borda(tally: VoteTally) -> Decision:
     """Rank the candidates by their weighted mean values."""
-    return _mean_ranking(tally, tally.weights if any(tally.weights) else [1.0] * len(tally.answers))
+    return _rank_by_means(tally, tally.weights if any(tally.weights) else [1.0] * len(tally.answers))
 
 
 def bradley_terry(tally: VoteTally) -> Decision:
@@ -251,7 +251,7 @@ def bradley_terry(tally: VoteTally) -> Decision:
     average one is added, half won and half lost. Without it the likelihood often has no maximum, because with
     few votes not every candidate is connected to every other by a chain of wins.
     """
-    rows = _rows(tally)
+    rows = _candidate_rows(tally)
     if not rows or len(rows[0]) == 2:
         return borda(tally)
     # Imported late, because few panels rank more than two candidates.
@@ -270,29 +270,29 @@ def bradley_terry(tally: VoteTally) -> Decision:
     ]
     fit = fit_strengths(len(players), contests, prior=1.0)
     means = [statistics.fmean(column) for column in zip(*rows, strict=True)]
-    return _ranked(tally, fit.strengths or means, means)
+    return _rank_candidates(tally, fit.strengths or means, means)
 
 
-def _rows(tally: VoteTally) -> list[tuple[float, ...]]:
+def _candidate_rows(tally: VoteTally) -> list[tuple[float, ...]]:
     """Return the value of each candidate in each answer; empty if an answer compares nothing."""
     found = [tally.criterion.standing(answer) for answer in tally.answers]
     return found if all(found) else []
 
 
-def _mean_ranking(tally: VoteTally, weights: Sequence[float]) -> Decision:
-    rows = _rows(tally)
+def _rank_by_means(tally: VoteTally, weights: Sequence[float]) -> Decision:
+    rows = _candidate_rows(tally)
     if not rows:
         return mode(tally)
     means = [statistics.fmean(column, weights=weights) for column in zip(*rows, strict=True)]
-    return _ranked(tally, means, means)
+    return _rank_candidates(tally, means, means)
 
 
-def _ranked(tally: VoteTally, points: Sequence[float], means: Sequence[float]) -> Decision:
+def _rank_candidates(tally: VoteTally, points: Sequence[float], means: Sequence[float]) -> Decision:
     answer = tally.criterion.placed(points)
     reached = tally.criterion.standing(answer)
     shared = sum(value == max(reached) for value in reached) > 1
     unlike = any(given.code != answer.code for given in tally.answers)
-    return _decided(answer, tie=shared and unlike, mean_value=means[0])
+    return _make_decision(answer, tie=shared and unlike, mean_value=means[0])
 
 
 _BINARY = {"majority": majority, "weighted": weighted, "unanimous": unanimous, "any": any_met}
@@ -337,7 +337,7 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
         # If a judge gave this very answer, its other fields are kept.
         given = [replace(answer, reason="") for answer in tally.answers if answer.code == made.code]
         values = [answer.value for answer in tally.answers if answer.value is not None]
-        return _decided(
+        return _make_decision(
             given[0] if given else made,
             tie=any(decision.tie for decision in decisions),
             mean_value=statistics.fmean(values) if values else None,

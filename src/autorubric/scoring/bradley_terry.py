@@ -98,13 +98,13 @@ def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
     left, largest = set(beats), set[int]()
     while left:
         start = min(left)
-        together = _reached(start, beats) & _reached(start, beaten_by)
+        together = _reachable(start, beats) & _reachable(start, beaten_by)
         largest = max(largest, together, key=len)
         left -= together
     return tuple(sorted(set(beats) - largest))
 
 
-def _reached(start: int, to: Mapping[int, set[int]]) -> set[int]:
+def _reachable(start: int, to: Mapping[int, set[int]]) -> set[int]:
     seen, waiting = {start}, [start]
     while waiting:
         new = to[waiting.pop()] - seen

@@ -129,7 +129,7 @@ def build_report(
         cannot_assess_count=[report.decision.status for report in reports].count("abstained"),
         token_usage=usage,
         completion_cost=cost,
-        error=_what_failed(reports, scored),
+        error=_describe_failures(reports, scored),
         verdicts=VerdictCounts.sum(report.verdicts for report in reports),
         judge_scores=_judge_scores(root, reports, policy, penalty, scored),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
@@ -302,29 +302,31 @@ def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | No
     return "; ".join(failures) if failures else None
 
 
-def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
+def _describe_failures(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
     """Describe why there is no score, and which judgments are missing because of failures or open gates."""
     failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
     gates = _open_gates(reports, scored)
-    told = []
+    messages = []
     if failed:
         head = f"{len(failed)} of {len(reports)} criteria could not be judged"
         head = "every judgment failed" if len(failed) == len(reports) else head
         empty = scored.score is None and len(failed) < len(reports) and not gates
-        told.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
+        messages.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
     elif swayed := [report.name for report in reports if report.decision.swayed]:
-        told.append(f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}")
+        messages.append(
+            f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}"
+        )
     elif scored.score is None and not gates:
         whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
-        told.append(f"no score: {whys}")
-    return "; ".join([*gates, *told]) or None
+        messages.append(f"no score: {whys}")
+    return "; ".join([*gates, *messages]) or None
 
 
 def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
     if len(failed) > 1 and len({report.error for report in failed}) == 1:
         return failed[0].error or ""
-    told = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
-    return told + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
+    messages = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
+    return messages + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
 
 
 def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:

@@ -113,7 +113,7 @@ def _render_block(block: Block) -> str:
             width = max((len(name) for name, _ in block.figures), default=0)
             return "\n".join([*head, *(f"  {name:<{width}}  {as_text(v)}" for name, v in block.figures)])
         case TableBlock():
-            return "\n".join([*head, *_aligned(block.columns, block.rows)])
+            return "\n".join([*head, *_align(block.columns, block.rows)])
         case ConfusionBlock() | CurveBlock():
             return _render_block(as_table(block))
         case _:
@@ -169,10 +169,10 @@ def card(blocks: Sequence[Block]) -> str:
 
 
 def _card_block(block: Block) -> str:
-    head = f"<h4>{_escaped(block.title)}</h4>" if block.title else ""
+    head = f"<h4>{_escape(block.title)}</h4>" if block.title else ""
     match block:
         case TextBlock():
-            return f"{head}<p>{_escaped(block.text).replace(chr(10), '<br>')}</p>"
+            return f"{head}<p>{_escape(block.text).replace(chr(10), '<br>')}</p>"
         case ScalarBlock():
             return head + _card_table((), block.figures)
         case TableBlock():
@@ -184,21 +184,21 @@ def _card_block(block: Block) -> str:
 
 
 def _card_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    names = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
+    names = "".join(f"<th>{_escape(name)}</th>" for name in columns)
     lines = [
-        "<tr>" + "".join(f"<td>{_escaped(as_text(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{_escape(as_text(cell))}</td>" for cell in row) + "</tr>"
         for row in rows[:_CARD_ROWS]
     ]
     more = f"<p><em>and {len(rows) - _CARD_ROWS} more rows</em></p>" if len(rows) > _CARD_ROWS else ""
     return f"<table>{f'<tr>{names}</tr>' if names else ''}{''.join(lines)}</table>{more}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     kept = text if len(text) <= _CARD_CHARS else f"{text[:_CARD_CHARS]}…"
     return escape(printable(kept))
 
 
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
+def _align(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
     texts = [[as_text(cell) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(columns)]
     numeric = [all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]

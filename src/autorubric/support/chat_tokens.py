@@ -44,7 +44,7 @@ def neutralise_tokens(text: str) -> str:
 
     `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
-    return neutralise_matches(text, _angled)
+    return neutralise_matches(text, _token_pattern)
 
 
 def neutralise_matches(text: str, pattern: Callable[[], re.Pattern[str]]) -> str:
@@ -62,6 +62,6 @@ def restore_brackets(text: str) -> str:
 
 
 @cache
-def _angled() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     """Compile the pattern on first use, because compiling takes longer than loading the module."""
     return re.compile(rf"(?:{BRACKET})(?=[{INVISIBLE}]*(?:{TOKEN}))", re.IGNORECASE)
