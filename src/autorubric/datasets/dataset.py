@@ -15,14 +15,7 @@ from autorubric.datasets.ratings import attach_ratings
 from autorubric.datasets.read import DatasetReader
 from autorubric.datasets.sharing import SharingItems
 from autorubric.datasets.split import grouped_positions, sizes_of, split_positions, stratified_positions
-from autorubric.datasets.stream import (
-    CopiedItems,
-    EarlierCopy,
-    StreamedItems,
-    line_of,
-    stored_contents,
-    streamed_contents,
-)
+from autorubric.datasets.stream import CopiedItems, EarlierCopy, StreamedItems, line_of, stored_contents
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.extensions import load_extension
@@ -390,7 +383,7 @@ class RubricDataset(SharingItems):
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
-        return cls._of(streamed_contents(path, given))
+        return cls._of(_store.streamed_contents(path, given))
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

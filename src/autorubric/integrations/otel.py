@@ -19,9 +19,8 @@ from autorubric.grading.base import Grader, GraderDescription, GradingTask
 from autorubric.grading.grader import CriterionGrader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
-from autorubric.scoring.events import Exchanged, Listener, VoteCast
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.votes import JudgeVote, Votes
+from autorubric.scoring.votes import Exchanged, JudgeVote, Listener, VoteCast, Votes
 
 _PROVIDERS: Final = {
     "anthropic": "anthropic",

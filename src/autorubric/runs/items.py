@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.runs.log import DATASET, ITEMS, PROMPTS, VOTES
-from autorubric.support.objects import fast_init
 
 if TYPE_CHECKING:
     from autorubric.datasets.item import DataItem
@@ -43,7 +42,6 @@ class ItemResult:
     error: str | None = None
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedItem:
     """The result of grading one item, without its votes and report.

@@ -34,9 +34,9 @@ from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.runs.items import GradedItem, warn_of_damage
 from autorubric.runs.log import PROMPTS, is_intact, line_offset, log_entries, log_lines, read_manifest
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.json_text import compact_json, read_compact
-from autorubric.support.objects import Json, fast_init
+from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
     from autorubric.scoring.votes import JudgeVote
@@ -71,7 +71,6 @@ class StoredVote(NamedTuple):
         return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
     """The result of a finished item as stored in a run folder.

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from autorubric.grading.base import Grader, GradingTask
-    from autorubric.scoring.events import Listener, VoteCast
-    from autorubric.scoring.votes import JudgeVote, Votes
+    from autorubric.scoring.votes import JudgeVote, Listener, VoteCast, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,8 @@ from autorubric.support.reading_errors import shortened
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
-    from autorubric.scoring.events import VoteCast
     from autorubric.scoring.reports import EnsembleEvaluationReport
-    from autorubric.scoring.votes import Votes
+    from autorubric.scoring.votes import VoteCast, Votes
 
 
 _OUTCOME = tuple(one.name for one in fields(GradedItem))

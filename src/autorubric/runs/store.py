@@ -43,7 +43,7 @@ from autorubric.support.objects import Json
 from autorubric.support.write import FileLock, remove_abandoned, write_parts_atomic, write_text_atomic
 
 if TYPE_CHECKING:
-    from autorubric.scoring.events import Exchanged
+    from autorubric.scoring.votes import Exchanged
 
 
 class RunStore:
