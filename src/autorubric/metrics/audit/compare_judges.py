@@ -43,10 +43,7 @@ _TIE = 1e-9
 
 
 class PValue(NamedTuple):
-    """A p-value with a description of the test, and the reason if the p-value is missing.
-
-    `discordant` holds the number of items that only a got right and the number that only b got right.
-    """
+    """A p-value with a description of the test, and the reason if the p-value is missing."""
 
     p_value: float | None
     words: str
@@ -56,10 +53,7 @@ class PValue(NamedTuple):
 
 
 def bootstrap_test(contest: JudgeContest, n_resamples: int, rng: np.random.Generator) -> PValue:
-    """Return the smallest level at which the percentile interval of the difference excludes 0.
-
-    p = 2 (1 + min(#{d* ≤ 0}, #{d* ≥ 0})) / (B + 1), at most 1.
-    """
+    """Return the smallest level at which the percentile interval of the difference excludes 0."""
     if contest.units.size < 2:
         # Every resample equals the sample, which would look like certainty.
         return PValue(None, "bootstrap", "too_few_units")

@@ -7,39 +7,37 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.repeat_tables import (
-    FIGURES,
-    SHARES,
-    RepeatTable,
-    consistency_figures,
-    reasons_of,
-    table_of_ratings,
-    tables_of_votes,
-)
-from autorubric.metrics.audit.resampled import (
-    FIGURE_COLUMNS,
-    AuditFindings,
-    figure_cells,
+from autorubric.metrics.audit.item_resampling import (
+    estimate_over_units,
     mean_of_defined,
-    not_a_point,
-    resampled_units,
-    said,
+    ratio,
+    widen_at_bound,
 )
-from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.audit.repeat_tables import RepeatTable, table_of_ratings, tables_of_votes
+from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.rater_tables import weighted_units
 from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
+from autorubric.metrics.core.result import (
+    AuditFindings,
+    figure_table,
+    format_estimate,
+    titled_figures,
+    titles_of,
+)
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.figures.krippendorff import alpha_parts
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.support.frames import is_frame
 
@@ -73,39 +71,49 @@ class SelfConsistency(AuditFindings):
             judges, and a judge's statistics are means over its criteria.
     """
 
-    flip_rate: Estimate
-    pairwise_agreement: Estimate
-    alpha: Estimate
-    majority_share: Estimate
-    within_sd: Estimate
-    position_consistency: Estimate
-    order_effect: Estimate
+    flip_rate: Estimate = field(metadata={"title": "flip rate"})
+    pairwise_agreement: Estimate = field(metadata={"title": "pairwise agreement"})
+    alpha: Estimate = field(metadata={"title": "alpha over repeats"})
+    majority_share: Estimate = field(metadata={"title": "majority share"})
+    within_sd: Estimate = field(metadata={"title": "SD within units"})
+    position_consistency: Estimate = field(metadata={"title": "position consistency"})
+    order_effect: Estimate = field(metadata={"title": "order effect"})
     majority_shares: tuple[tuple[float, int], ...]
     n_units: int
     n_repeats: int
     per_criterion: Mapping[str, SelfConsistency] = field(default_factory=dict)
     per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
 
-    def blocks(self) -> list[Block]:
-        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
-        rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
-        blocks: list[Block] = [
-            TextBlock(text=consistency_sentence(self)),
-            TableBlock(
-                title=f"Self-consistency over {self.n_units} units, up to {self.n_repeats} repeats",
-                columns=("figure", *FIGURE_COLUMNS),
-                rows=rows,
-            ),
-            TableBlock(
-                title="Number of units by share of the most common answer",
-                columns=("majority share", "units"),
-                rows=self.majority_shares,
-            ),
+    def _sentence(self) -> str:
+        """Summarise how often repeated answers differ."""
+        if self.flip_rate.value is None:
+            return "Self-consistency is undefined: no question was asked twice."
+        return (
+            f"Flip rate: {format_estimate(self.flip_rate)} over {self.n_units} units with up to "
+            f"{self.n_repeats} answers each. The flip rate does not show whether the answers are right."
+        )
+
+    def _tables(self) -> list[Block]:
+        title = f"Self-consistency over {self.n_units} units, up to {self.n_repeats} repeats"
+        shares = TableBlock(
+            title="Number of units by share of the most common answer",
+            columns=("majority share", "units"),
+            rows=self.majority_shares,
+        )
+        parts = (("Judges", self.per_judge), ("Criteria", self.per_criterion))
+        return [
+            figure_table(title, titled_figures(self)),
+            shares,
+            *(_parts_table(name, part) for name, part in parts if part),
+            TextBlock(title="Warnings", text=NOT_VALIDITY),
         ]
-        for title, parts in (("Judges", self.per_judge), ("Criteria", self.per_criterion)):
-            if parts:
-                blocks.append(_parts_table(title, parts))
-        return [*blocks, TextBlock(title="Warnings", text=NOT_VALIDITY)]
+
+
+FIGURES = titles_of(SelfConsistency)
+"""Names of the statistics, in the order in which they are computed, with their descriptions."""
+
+SHARES = ("flip rate", "pairwise agreement", "majority share", "position consistency")
+"""Descriptions of the statistics that are shares of units."""
 
 
 def _parts_table(title: str, parts: Mapping[str, SelfConsistency]) -> TableBlock:
@@ -149,21 +157,16 @@ def self_consistency(
         ArgumentError: If `ratings` has none of these forms, or a run is passed with options for a table.
     """
     resampling = Resampling(**intervals).fixed()
-    ratings = _held(ratings)
+    ratings = list(ratings) if isinstance(ratings, Iterator) else ratings
     if not _is_result(ratings):
         if dataset is not None:
             raise ArgumentError("dataset can only be passed with a run or a long table of labels")
         table = table_of_ratings(ratings, scale, order, cluster)
-        return _found([table], resampling)[0]
+        return _measure_tables([table], resampling)[0]
     if scale is not None or order is not None or cluster is not None:
         raise ArgumentError("scale, order and cluster can only be passed with a table of ratings")
     tables = tables_of_votes(table_of(ratings, dataset))
-    return _by_judge(tables, resampling)
-
-
-def _held(ratings: Any) -> Any:
-    """Return an iterator as a list, so that its first row can be inspected, and others unchanged."""
-    return list(ratings) if isinstance(ratings, Iterator) else ratings
+    return _measure_judges(tables, resampling)
 
 
 def _is_result(ratings: Any) -> bool:
@@ -175,24 +178,19 @@ def _is_result(ratings: Any) -> bool:
     return isinstance(ratings, list | tuple) and bool(ratings) and isinstance(ratings[0], Mapping)
 
 
-def _by_judge(tables: Sequence[RepeatTable], resampling: Resampling) -> SelfConsistency:
+def _measure_judges(tables: Sequence[RepeatTable], resampling: Resampling) -> SelfConsistency:
     judges = list(dict.fromkeys(table.judge for table in tables))
     groups = [[at for at, table in enumerate(tables) if table.judge == judge] for judge in judges]
-    found = _found(tables, resampling, groups)
+    found = _measure_tables(tables, resampling, groups)
     whole, by_judge, by_table = found[0], found[1 : 1 + len(groups)], found[1 + len(groups) :]
     per_judge = {
-        judge: _with(one, per_criterion={tables[at].criterion: by_table[at] for at in group})
+        judge: replace(one, per_criterion={tables[at].criterion: by_table[at] for at in group})
         for judge, one, group in zip(judges, by_judge, groups, strict=True)
     }
-    return _with(whole, per_judge=per_judge)
+    return replace(whole, per_judge=per_judge)
 
 
-def _with(one: SelfConsistency, **parts: Mapping[str, SelfConsistency]) -> SelfConsistency:
-    own = {name: getattr(one, name) for name in SelfConsistency.__dataclass_fields__}
-    return SelfConsistency(**(own | parts))
-
-
-def _found(
+def _measure_tables(
     tables: Sequence[RepeatTable], resampling: Resampling, groups: Sequence[Sequence[int]] | None = None
 ) -> list[SelfConsistency]:
     """Compute the statistics over all tables, each group and each table, or of one table if not grouped."""
@@ -204,12 +202,12 @@ def _found(
     places = np.flatnonzero(used)
 
     def compute(drawn: Array) -> Array:
-        weights = _spread(drawn, places, n_items)
-        each = np.stack([figure(weights) for figure in figures] or [_none(len(drawn))])
+        weights = _expand_weights(drawn, places, n_items)
+        each = np.stack([figure(weights) for figure in figures] or [_undefined(len(drawn))])
         if groups is None:
             return np.asarray(each[0])
         by_group = np.stack(
-            [mean_of_defined(each[list(group)], axis=0) for group in groups] or [_none(len(drawn))]
+            [mean_of_defined(each[list(group)], axis=0) for group in groups] or [_undefined(len(drawn))]
         )
         parts = [mean_of_defined(by_group, axis=0)[None]]
         parts += [by_group, each] if groups else []
@@ -219,7 +217,7 @@ def _found(
     members += [] if groups is None else [[at] for at in range(len(tables))]
     kinds = [reasons_of([tables[at] for at in one]) for one in members]
     sizes = [_n_units([tables[at] for at in one]) for one in members]
-    flat = resampled_units(
+    flat = estimate_over_units(
         weighted_units(len(places), None) if len(places) else None,
         compute,
         resampling,
@@ -228,15 +226,15 @@ def _found(
         reasons=[reason for kind in kinds for reason in kind],
     )
     level = resampling.confidence_level
-    flat = [not_a_point(one, len(places), level) if one.method.startswith(SHARES) else one for one in flat]
+    flat = [widen_at_bound(one, len(places), level) if one.method.startswith(SHARES) else one for one in flat]
     width = len(FIGURES)
     return [
-        _one(flat[at * width : (at + 1) * width], [tables[table] for table in one])
+        _result_of(flat[at * width : (at + 1) * width], [tables[table] for table in one])
         for at, one in enumerate(members)
     ]
 
 
-def _spread(drawn: Array, places: Array, n_items: int) -> Array:
+def _expand_weights(drawn: Array, places: Array, n_items: int) -> Array:
     """Expand the weights of the items drawn to weights of all items."""
     if len(places) == n_items:
         return drawn
@@ -245,7 +243,7 @@ def _spread(drawn: Array, places: Array, n_items: int) -> Array:
     return weights
 
 
-def _none(rows: int) -> Array:
+def _undefined(rows: int) -> Array:
     return np.full((rows, len(FIGURES)), np.nan)
 
 
@@ -253,7 +251,7 @@ def _n_units(tables: Sequence[RepeatTable]) -> int:
     return sum(int(np.count_nonzero((table.codes >= 0).sum(1) >= 2)) for table in tables)
 
 
-def _one(figures: Sequence[Estimate], tables: Sequence[RepeatTable]) -> SelfConsistency:
+def _result_of(figures: Sequence[Estimate], tables: Sequence[RepeatTable]) -> SelfConsistency:
     shares = np.concatenate([np.zeros(0), *(_majority_shares(table.codes) for table in tables)])
     seen, units = np.unique(np.round(shares, 12), return_counts=True)
     named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
@@ -274,11 +272,92 @@ def _majority_shares(codes: Array) -> Array:
     return np.asarray(alike.max(0) / (kept >= 0).sum(1))
 
 
-def consistency_sentence(found: SelfConsistency) -> str:
-    """Summarise how often repeated answers differ."""
-    if found.flip_rate.value is None:
-        return "Self-consistency is undefined: no question was asked twice."
-    return (
-        f"Flip rate: {said(found.flip_rate)} over {found.n_units} units with up to {found.n_repeats} answers "
-        "each. The flip rate does not show whether the answers are right."
+def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], Array]:
+    """Return a function from item weights `(r, n_items)` to the statistics of a table, shape `(r, 7)`."""
+    sums = np.zeros((n_items, 9))
+    np.add.at(sums, table.item, _unit_sums(table))
+    repeated = (table.codes >= 0).sum(1) >= 2
+    drawn = np.unique(table.item[repeated])
+    parts = alpha_parts(table.codes, table.values, table.level, table.item) if len(drawn) else None
+
+    def compute(weights: Array) -> Array:
+        total = weights @ sums
+        stability = np.full(len(weights), np.nan)
+        if parts is not None:
+            units, alpha = parts
+            mine = weights if len(drawn) == n_items else weights[:, drawn]
+            stability = alpha(units.aggregate(mine))
+        n = total[:, 0]
+        across = ratio(total[:, 6], total[:, 5])
+        spread = np.sqrt(ratio(total[:, 4], n)) if table.level == "interval" else np.full(len(n), np.nan)
+        return np.column_stack(
+            [
+                ratio(total[:, 1], n),
+                ratio(total[:, 2], n),
+                stability,
+                ratio(total[:, 3], n),
+                spread,
+                across,
+                ratio(total[:, 8], total[:, 7]) - across,
+            ]
+        )
+
+    return compute
+
+
+def _unit_sums(table: RepeatTable) -> Array:
+    """Return the sums of each unit: 1, flipped, agreement, majority share, variance, and four for pairs."""
+    codes, order = table.codes, table.order
+    there = codes >= 0
+    m = there.sum(1)
+    alike_with = np.zeros(codes.shape)
+    pairs = np.zeros((len(codes), 4))
+    for a, b in combinations(range(codes.shape[1]), 2):
+        both = there[:, a] & there[:, b]
+        alike = both & (codes[:, a] == codes[:, b])
+        alike_with[:, a] += alike
+        alike_with[:, b] += alike
+        known = both & (order[:, a] >= 0) & (order[:, b] >= 0)
+        swapped = order[:, a] != order[:, b]
+        for at, kind in ((0, known & swapped), (2, known & ~swapped)):
+            pairs[:, at] += kind
+            pairs[:, at + 1] += kind & alike
+    safe = np.maximum(m, 2)
+    agreement = alike_with.sum(1) / (safe * (safe - 1))
+    majority = (np.where(there, alike_with + 1, 0).max(1, initial=0)) / np.maximum(m, 1)
+    shares = np.column_stack(
+        [
+            pairs[:, 0] > 0,
+            np.nan_to_num(ratio(pairs[:, 1], pairs[:, 0])),
+            pairs[:, 2] > 0,
+            np.nan_to_num(ratio(pairs[:, 3], pairs[:, 2])),
+        ]
     )
+    parts = np.column_stack(
+        [np.ones(len(m)), majority < 1, agreement, majority, _variances(table, m), shares]
+    )
+    return np.where((m >= 2)[:, None], parts, 0.0)
+
+
+def _variances(table: RepeatTable, m: Array) -> Array:
+    if table.level != "interval" or table.values is None or not len(table.values):
+        return np.zeros(len(m))
+    there = table.codes >= 0
+    x = np.where(there, table.values[table.codes], 0.0)
+    centred = np.where(there, x - (x.sum(1) / np.maximum(m, 1))[:, None], 0.0)
+    return np.asarray((centred**2).sum(1) / np.maximum(m - 1, 1))
+
+
+def reasons_of(tables: Sequence[RepeatTable]) -> list[Reason]:
+    """Return the reason for each statistic in case it is undefined over these tables."""
+    if not any(((table.codes >= 0).sum(1) >= 2).any() for table in tables):
+        return ["no_repeats"] * len(FIGURES)
+    return [
+        "no_repeats",
+        "no_repeats",
+        "single_class",
+        "no_repeats",
+        "not_comparable",
+        "no_order",
+        "no_order",
+    ]

@@ -38,23 +38,14 @@ from autorubric.metrics.figures.kappa import cohen_kappa, kappa_of, undefined_re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triples:
-    """Items with a truth and both judgements.
+    """Items with a truth and both judgements."""
 
-    Attributes:
-        truth: True labels: codes, numbers or the labels themselves, shape `(n,)`.
-        a: Labels of judge a.
-        b: Labels of judge b.
-        coded: Scale of the codes; None for numbers and labels.
-        cluster: Cluster of each item, 0..C-1 without gaps; None if each item is its own unit.
-        n_missing: Number of items excluded because the truth or a judgement was missing.
-    """
-
-    truth: Array
-    a: Array
-    b: Array
-    coded: Coded | None
-    cluster: Codes | None
-    n_missing: int
+    truth: Array  # True labels: codes, numbers or the labels themselves, shape `(n,)`
+    a: Array  # Labels of judge a
+    b: Array  # Labels of judge b
+    coded: Coded | None  # Scale of the codes; None for numbers and labels
+    cluster: Codes | None  # Cluster of each item, 0..C-1 without gaps; None if each item is its own unit
+    n_missing: int  # Number of items excluded because the truth or a judgement was missing
 
     @property
     def n(self) -> int:
@@ -73,11 +64,7 @@ def code_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: Co
 
 
 def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
-    """Return the complete items as numbers: the values passed, or the positions of labels on the scale.
-
-    Raises:
-        ArgumentError: If the scale has no positions, or a value is not a number or is outside the scale.
-    """
+    """Return the complete items as numbers: the values passed, or the positions of labels on the scale."""
     aligned = _aligned(columns)
     if isinstance(scale, Nominal):
         raise ArgumentError(f"{scale} defines no distances; use numbers, Ordinal(labels) or Interval()")
@@ -150,26 +137,17 @@ Statistic: TypeAlias = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeContest:
-    """A metric of judge a and of judge b on the same sampling units.
+    """A metric of judge a and of judge b on the same sampling units."""
 
-    Attributes:
-        name: Name of the metric.
-        units: Items or clusters.
-        sides: Function from sums over units to the metrics of a and b.
-        swapped: Function from the number of units of each kind in which the judges are swapped, shape `(r,
-            u)`, to the difference, shape `(r,)`.
-        movable: Whether swapping the judges matters for each kind of unit, shape `(u,)`.
-        reason: Function that returns the reason why the difference is undefined at given sums.
-        smooth: Whether the metric is differentiable in the sums.
-    """
-
-    name: str
-    units: Units
-    sides: Callable[[Array], tuple[Array, Array]]
-    swapped: Compute
-    movable: Array
-    reason: Callable[[Array], Reason]
-    smooth: bool = True
+    name: str  # Name of the metric
+    units: Units  # Items or clusters
+    sides: Callable[[Array], tuple[Array, Array]]  # Function from sums over units to the metrics of a and b
+    swapped: Compute  # Function from the number of units of each kind in which the judges are swapped, shape `(r, u)`, to the difference, shape `(r,)`
+    movable: Array  # Whether swapping the judges matters for each kind of unit, shape `(u,)`
+    reason: Callable[
+        [Array], Reason
+    ]  # Function that returns the reason why the difference is undefined at given sums
+    smooth: bool = True  # Whether the metric is differentiable in the sums
 
     def difference(self, sums: Array) -> Array:
         """Return the metric of a minus that of b."""

@@ -13,37 +13,21 @@ from autorubric.metrics.core.votes_table import MeasuredCriterion, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """Judges' decisions and labels by cell, where a cell is one criterion of one item.
-
-    Attributes:
-        criteria: The criteria with their scales.
-        names: A unique name for each criterion.
-        by_value: Whether the answers to each criterion are values in [0, 1], which are averaged and whose
-            errors have a size, rather than categories; shape `(n_criteria,)`.
-        left_out: Names of criteria whose answers are numbers without a range, or text.
-        item_ids: Ids of the items, in order.
-        item: Position of each cell's item, shape `(n_cells,)`.
-        criterion: Position of each cell's criterion.
-        judges: Ids of the judges.
-        code: Index of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
-        value: Each judge's answer in [0, 1]; NaN if missing.
-        truth_code: Index of the label's category, shape `(n_cells,)`; -1 if missing.
-        truth_value: The label in [0, 1]; NaN if missing.
-    """
+class LabelledVotes:
+    """Judges' decisions and labels by cell, where a cell is one criterion of one item."""
 
     criteria: tuple[MeasuredCriterion, ...]
-    names: tuple[str, ...]
-    by_value: Array
-    left_out: tuple[str, ...]
-    item_ids: tuple[str, ...]
-    item: Codes
-    criterion: Codes
+    names: tuple[str, ...]  # unique name of each criterion
+    by_value: Array  # whether answers to each criterion are averaged as values, shape `(n_criteria,)`
+    left_out: tuple[str, ...]  # criteria whose answers are numbers without a range, or text
+    item_ids: tuple[str, ...]  # in order
+    item: Codes  # of each cell, shape `(n_cells,)`
+    criterion: Codes  # of each cell
     judges: tuple[str, ...]
-    code: Codes
-    value: Array
-    truth_code: Codes
-    truth_value: Array
+    code: Codes  # category of each judge's answer, shape `(n_cells, n_judges)`; -1 if missing
+    value: Array  # each judge's answer in [0, 1]; NaN if missing
+    truth_code: Codes  # category of the label, shape `(n_cells,)`; -1 if missing
+    truth_value: Array  # the label in [0, 1]; NaN if missing
 
     @property
     def graded(self) -> Array:
@@ -62,10 +46,7 @@ class Decided:
 
     @property
     def errors(self) -> Array:
-        """Judge minus truth for values, 1 for wrong and 0 for right categories; shape `(n_cells, n_judges)`.
-
-        An error is NaN if the judge's answer or the label is missing.
-        """
+        """Judge minus truth for values, 1 for wrong categories; `(n_cells, n_judges)`, NaN if missing."""
         apart = np.where(
             self.graded[:, None],
             self.value - self.truth_value[:, None],
@@ -74,7 +55,7 @@ class Decided:
         return np.where(self.answered & self.labelled[:, None], apart, np.nan)
 
 
-def decided_of(table: VotesTable) -> Decided:
+def read_labelled_votes(table: VotesTable) -> LabelledVotes:
     """Return the decisions in a votes table, without abstentions and failures."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
@@ -83,7 +64,7 @@ def decided_of(table: VotesTable) -> Decided:
     by_value = np.array([_is_graded(one) for one in cells.criteria], dtype=bool)
     usable = np.array([not _is_unusable(cells, at, columns) for at in range(len(names))], dtype=bool)
     kept = usable[criterion] if len(criterion) else np.zeros(0, dtype=bool)
-    return Decided(
+    return LabelledVotes(
         criteria=cells.criteria,
         names=names,
         by_value=by_value,

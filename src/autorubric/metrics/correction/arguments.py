@@ -73,11 +73,7 @@ class CorrectionOptions:
 
 
 def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
-    """Check the method and the kind of sampling, and that they can be combined.
-
-    Raises:
-        ArgumentError: If either is unknown, or they cannot be combined.
-    """
+    """Check the method and the kind of sampling, and that they can be combined."""
     if method not in get_args(CorrectionMethod):
         raise ArgumentError(f"method must be one of {list(get_args(CorrectionMethod))}; got {method!r}")
     if sampled not in get_args(Sampled):
@@ -96,11 +92,7 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
 
 
 def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:
-    """Check the confidence level and the number of resamples, and return the random generator.
-
-    Raises:
-        ArgumentError: If an argument is invalid.
-    """
+    """Check the confidence level and the number of resamples, and return the random generator."""
     if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
         raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
     if not isinstance(n_resamples, Integral) or int(n_resamples) < 1:
@@ -112,33 +104,21 @@ def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.r
 
 
 def finite_number(given: object, what: str, meaning: str) -> float:
-    """Return the argument as a float.
-
-    Raises:
-        ArgumentError: If the argument is not a finite number.
-    """
+    """Return the argument as a float."""
     if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
         raise ArgumentError(f"{what} must be a finite number, {meaning}; got {given!r}")
     return float(given)
 
 
 def labels_of(given: Iterable[Any], what: str) -> Any:
-    """Return the labels as a 1-D sequence.
-
-    Raises:
-        ArgumentError: If the argument is not a sequence of labels.
-    """
+    """Return the labels as a 1-D sequence."""
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
     return as_sequence(given, what)
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
-    """Encode binary verdicts as 0 and 1, and NA, CANNOT_ASSESS, INVALID and missing ones as -1; shape `(n,)`.
-
-    Raises:
-        ArgumentError: If a verdict is not binary.
-    """
+    """Encode binary verdicts as 0 and 1, and NA, CANNOT_ASSESS, INVALID and missing ones as -1; shape `(n,)`."""
     labels = labels_of(column, what)
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         levels, where = np.unique(labels, return_inverse=True)
@@ -176,25 +156,15 @@ def figures_table(figures: Mapping[str, Estimate], title: str = "") -> TableBloc
 
 
 class Annotators(NamedTuple):
-    """The annotators and their annotations.
+    """The annotators and their annotations."""
 
-    Attributes:
-        names: Column names of a DataFrame, otherwise `"0"`, `"1"`, …
-        columns: One list of `n_items` annotations per annotator.
-        n_items: Number of rows.
-    """
-
-    names: tuple[str, ...]
-    columns: tuple[list[Any], ...]
-    n_items: int
+    names: tuple[str, ...]  # Column names of a DataFrame, otherwise `"0"`, `"1"`, …
+    columns: tuple[list[Any], ...]  # One list of `n_items` annotations per annotator
+    n_items: int  # Number of rows
 
 
 def read_annotators(humans: Any) -> Annotators:
-    """Read the columns of an items × annotators table; None and NaN are missing.
-
-    Raises:
-        ArgumentError: If `humans` is not a table or has fewer than two annotators.
-    """
+    """Read the columns of an items × annotators table; None and NaN are missing."""
     rows = read_rows(humans, "humans", "(n_items, n_annotators)")
     listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]
     n_annotators = len(listed[0]) if listed else 0

@@ -130,11 +130,7 @@ class _ReadRun:
 def labelled_scores(
     run: object, dataset: LabelledDataset | None, report: EnsembleEvaluationReport
 ) -> LabelledScores:
-    """Return the scores of a run's labelled items.
-
-    Raises:
-        ArgumentError: If `run` is not a run, or its criteria or judges differ from those of the report.
-    """
+    """Return the scores of a run's labelled items."""
     if not isinstance(run, SupportsGradedRun):
         raise ArgumentError(
             "judge_error must be a labelled run of the same judges, as returned by evaluate, because error "
@@ -212,21 +208,15 @@ _Sample: TypeAlias = tuple[JudgeVote, ...]
 
 @dataclass(frozen=True, slots=True)
 class Revoted:
-    """The votes on a criterion by judge and sample, and their decision.
+    """The votes on a criterion by judge and sample, and their decision."""
 
-    Attributes:
-        criterion: The criterion as it was applied to the submission.
-        policy: Policy that combines the votes.
-        judges: Each judge's samples; a sample may have two votes, one per order.
-        decided: The decision from all votes, ignoring conditions.
-        known: Cache of decisions by drawn votes.
-    """
-
-    criterion: BaseCriterion
-    policy: AggregationPolicy
-    judges: tuple[tuple[_Sample, ...], ...]
-    decided: Decision
-    known: dict[tuple[tuple[int, ...], ...], Decision] = field(default_factory=dict)
+    criterion: BaseCriterion  # The criterion as it was applied to the submission
+    policy: AggregationPolicy  # Policy that combines the votes
+    judges: tuple[tuple[_Sample, ...], ...]  # Each judge's samples
+    decided: Decision  # The decision from all votes, ignoring conditions
+    known: dict[tuple[tuple[int, ...], ...], Decision] = field(
+        default_factory=dict
+    )  # Cache of decisions by drawn votes
 
     @property
     def n_samples(self) -> int:
@@ -280,19 +270,12 @@ _MOST_CORNERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """The scoring rules of a grader.
+    """The scoring rules of a grader."""
 
-    Attributes:
-        root: The rubric's tree.
-        policy: Policy for missing judgments.
-        normalize: Whether the score was normalised to [0, 1].
-        penalty: The length penalty that was subtracted.
-    """
-
-    root: RubricGroup
-    policy: CannotAssessConfig
-    normalize: bool
-    penalty: float
+    root: RubricGroup  # The rubric's tree
+    policy: CannotAssessConfig  # Policy for missing judgments
+    normalize: bool  # Whether the score was normalised to [0, 1]
+    penalty: float  # The length penalty that was subtracted
 
     def score(self, decisions: Mapping[str, Decision]) -> float | None:
         """Return the score of these decisions, computed as by the grader."""
@@ -307,15 +290,12 @@ class Scorer:
 
 @dataclass(frozen=True, slots=True)
 class OpenCriteria:
-    """Criteria that were left open, failed or were not asked, with possible decisions on them.
+    """Criteria that were left open, failed or were not asked, with possible decisions on them."""
 
-    Attributes:
-        n: Number of these criteria.
-        corners: Sets of decisions on these criteria, including those with the worst and the best score.
-    """
-
-    n: int
-    corners: tuple[Mapping[str, Decision], ...]
+    n: int  # Number of these criteria
+    corners: tuple[
+        Mapping[str, Decision], ...
+    ]  # Sets of decisions on these criteria, including those with the worst and the best score
 
     def ends(self, scorer: Scorer, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None]:
         """Return the lowest and the highest possible score, given the other decisions."""
@@ -325,12 +305,7 @@ class OpenCriteria:
 
 
 def open_criteria(scorer: Scorer, decisions: Mapping[str, Decision]) -> OpenCriteria:
-    """Return the criteria that these decisions leave open.
-
-    Usually the sign of its weight determines whether a criterion raises or lowers the score. A criterion that
-    others depend on, or a penalty that is a gate, can do either, so each of its values is tried. If there are
-    too many combinations, the sign of its weight is used instead.
-    """
+    """Return the criteria that these decisions leave open."""
     leaves = [
         one
         for one in scorer.root.leaves

@@ -48,10 +48,7 @@ def units_of(
 
 
 def rate_of(sums: Array) -> Array:
-    """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1].
-
-    The result is NaN if one class has no label, or if se + sp <= 1.
-    """
+    """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1]."""
     passed, hits, failed, rejections, n, positive = (sums[..., j] for j in range(6))
     p, se, sp = divide(positive, n), divide(hits, passed), divide(rejections, failed)
     room = se + sp - 1
@@ -61,12 +58,7 @@ def rate_of(sums: Array) -> Array:
 
 
 def analytic_ends(units: Strata, confidence_level: float) -> Ends:
-    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025).
-
-    With one cluster, there is no interval. With several, each proportion uses its effective number of items,
-    the covariances of the proportions are added to the variance, and a t quantile replaces the normal one,
-    with the smaller number of clusters minus 1 as degrees of freedom.
-    """
+    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025)."""
     df = units.df
     if df is not None and df < 1:
         return Ends(None, None, None)
@@ -91,10 +83,7 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
 
 
 def _shares(units: Strata) -> tuple[list[float], list[float], Array]:
-    """Return sizes, values and covariances of the raw pass rate, sensitivity and specificity.
-
-    The sizes are effective numbers of items.
-    """
+    """Return sizes, values and covariances of the raw pass rate, sensitivity and specificity."""
     total, square = units.total(), units.square()
     places = ((4, 5), (0, 1), (2, 3))
     shares = [float(total[hit] / total[of]) for of, hit in places]

@@ -169,12 +169,7 @@ _BY_NAME = {"judges": "judge", "checks": "check"}
 
 
 def demand_same_judges(result: SupportsGradedRun, calibration: object) -> FingerprintedRun:
-    """Check that both runs were judged in the same way, and return the calibration run.
-
-    Raises:
-        ArgumentError: If either is not a run with a fingerprint, or they differ in judges, prompts, sampling,
-            vote combination or criteria. The message names every difference.
-    """
+    """Check that both runs were judged in the same way, and return the calibration run."""
     for name, run in (("result", result), ("calibration", calibration)):
         if not isinstance(run, FingerprintedRun):
             raise ArgumentError(

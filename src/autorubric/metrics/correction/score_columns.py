@@ -23,51 +23,29 @@ from autorubric.scoring.score import Term, score_terms
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The labels and decisions on one criterion; each column has shape `(n_items,)`.
+    """The labels and decisions on one criterion; each column has shape `(n_items,)`."""
 
-    Attributes:
-        name: Name of the criterion.
-        labels: Names of the categories; empty for numbers.
-        values: Values of the categories in [0, 1], shape `(K,)`; None if a category has no value.
-        share: The criterion's share of the score: its weight divided by the denominator.
-        truth: Labels as category codes, -1 if missing.
-        judged: The panel's decisions as category codes, -1 if missing.
-        true_value: Labels in [0, 1], NaN if missing.
-        judged_value: Decisions in [0, 1], NaN if missing.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    values: Array | None
-    share: float
-    truth: Array
-    judged: Array
-    true_value: Array
-    judged_value: Array
+    name: str  # Name of the criterion
+    labels: tuple[str, ...]  # Names of the categories; empty for numbers
+    values: Array | None  # Values of the categories in [0, 1], shape `(K,)`; None if a category has no value
+    share: float  # The criterion's share of the score: its weight divided by the denominator
+    truth: Array  # Labels as category codes, -1 if missing
+    judged: Array  # The panel's decisions as category codes, -1 if missing
+    true_value: Array  # Labels in [0, 1], NaN if missing
+    judged_value: Array  # Decisions in [0, 1], NaN if missing
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """The criteria and item scores of a run.
+    """The criteria and item scores of a run."""
 
-    Attributes:
-        criteria: The criteria that enter the score; empty if only item scores were read.
-        start: The score with every value at 0.
-        true_score: Item scores of complete labels, shape `(n_items,)`; NaN if a label is missing.
-        judged_score: Item scores of the panel without length penalty; NaN if missing.
-        bends: Features that make item scores differ from a weighted sum over criteria.
-        clamped: Number of items whose weighted sum, of labels or of the panel, is outside [0, 1].
-        tested: Whether each item counts towards the mean, shape `(n_items,)`; False for labelled items of
-            another run, which only serve to estimate the errors.
-    """
-
-    criteria: tuple[Measured, ...]
-    start: float
-    true_score: Array
-    judged_score: Array
-    bends: tuple[str, ...]
-    clamped: int
-    tested: Array
+    criteria: tuple[Measured, ...]  # The criteria that enter the score; empty if only item scores were read
+    start: float  # The score with every value at 0
+    true_score: Array  # Item scores of complete labels, shape `(n_items,)`; NaN if a label is missing
+    judged_score: Array  # Item scores of the panel without length penalty; NaN if missing
+    bends: tuple[str, ...]  # Features that make item scores differ from a weighted sum over criteria
+    clamped: int  # Number of items whose weighted sum, of labels or of the panel, is outside [0, 1]
+    tested: Array  # Whether each item counts towards the mean, shape `(n_items,)`
     unread_labels: int = 0
 
     @property
@@ -115,11 +93,7 @@ class ScoredRun:
 
 
 def read_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRun:
-    """Read the criteria and item scores of a run with one rubric.
-
-    Raises:
-        ArgumentError: If items have different rubrics, or no item was graded.
-    """
+    """Read the criteria and item scores of a run with one rubric."""
     root, graded = _one_rubric(result, dataset)
     cells = cells_of(read_votes(result, dataset), Modes())
     start, shares = _shares(list(graded.values()))
@@ -282,15 +256,7 @@ _SINGULAR = 1e-9
 
 
 def distribution_of(tables: Array, answers: Array) -> Array:
-    """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions.
-
-    An answer that is never true and never given is ignored. The result is NaN if an answer is given but never
-    true, or if det M <= 0.
-
-    Args:
-        tables: Counts of labelled items with true answers as rows, shape `(r, K, K)`.
-        answers: Counts of the judge's answers, shape `(r, K)`.
-    """
+    """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions."""
     support, n = tables.sum(-1), answers.sum(-1)
     size = tables.shape[-1]
     known = support > 0
@@ -328,23 +294,14 @@ _CHUNK_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class ScorePart:
-    """The per-item sums of a criterion and their correction.
+    """The per-item sums of a criterion and their correction."""
 
-    Attributes:
-        sums: Sums of each item, shape `(n_items, d)`.
-        size: Number of answers K of the tables; 0 for ppi++.
-        n_tested: Number of unlabelled items, for ppi++.
-        n_labelled: Number of labelled items.
-        values: Values of the answers; for numbers, the smallest and the largest.
-        lam: λ of ppi++ if it is fixed; None if it is tuned.
-    """
-
-    sums: Array
-    size: int
-    n_labelled: int
-    n_tested: int
-    values: Array
-    lam: float | None = None
+    sums: Array  # Sums of each item, shape `(n_items, d)`
+    size: int  # Number of answers K of the tables; 0 for ppi++
+    n_labelled: int  # Number of labelled items
+    n_tested: int  # Number of unlabelled items, for ppi++
+    values: Array  # Values of the answers; for numbers, the smallest and the largest
+    lam: float | None = None  # λ of ppi++ if it is fixed; None if it is tuned
 
     def correct(self, sums: Array) -> Array:
         """Compute corrected mean values from sums `(r, d)`, shape `(r,)`; NaN if undefined."""

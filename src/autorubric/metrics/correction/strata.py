@@ -22,19 +22,12 @@ _CHUNK_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Units of one kind: test items, labelled items, or clusters with both.
+    """Units of one kind: test items, labelled items, or clusters with both."""
 
-    Attributes:
-        rows: Contribution of each distinct unit, labelled columns first, shape `(u, d)`.
-        counts: Number of identical units, shape `(u,)`; fractional if a table is smoothed.
-        labelled: Whether the units have labels.
-        tested: Whether the units have items under test.
-    """
-
-    rows: Array
-    counts: Array
-    labelled: bool
-    tested: bool
+    rows: Array  # Contribution of each distinct unit, labelled columns first, shape `(u, d)`
+    counts: Array  # Number of identical units, shape `(u,)`; fractional if a table is smoothed
+    labelled: bool  # Whether the units have labels
+    tested: bool  # Whether the units have items under test
 
     @property
     def size(self) -> int:
@@ -44,17 +37,11 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """All sampling units, by stratum.
+    """All sampling units, by stratum."""
 
-    Attributes:
-        parts: The non-empty strata.
-        clustered_tests: Whether the items under test are in clusters.
-        clustered_labels: Whether the labelled items are in clusters.
-    """
-
-    parts: tuple[Stratum, ...]
-    clustered_tests: bool
-    clustered_labels: bool
+    parts: tuple[Stratum, ...]  # The non-empty strata
+    clustered_tests: bool  # Whether the items under test are in clusters
+    clustered_labels: bool  # Whether the labelled items are in clusters
 
     @property
     def n_labelled(self) -> int:
@@ -116,10 +103,7 @@ def _with_squares(rows: Array) -> Array:
 def strata_of(
     labelled: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b.
-
-    Both kinds of items share cluster ids, so a cluster with labelled and tested items is one unit.
-    """
+    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b."""
     a, b = labelled.shape[1], tested.shape[1]
     padded_labels = np.concatenate([labelled, np.zeros((len(labelled), b))], axis=1)
     padded_tests = np.concatenate([np.zeros((len(tested), a)), tested], axis=1)
@@ -147,11 +131,7 @@ def strata_of(
 def joint_clusters(
     label_cluster: Iterable[Any] | None, test_cluster: Iterable[Any] | None, n: int, n_tests: int
 ) -> tuple[Codes | None, Codes | None]:
-    """Return cluster codes of labelled and of tested items, with equal codes for equal ids.
-
-    Raises:
-        ArgumentError: If the number of ids differs from that of items, or an id is missing.
-    """
+    """Return cluster codes of labelled and of tested items, with equal codes for equal ids."""
     if label_cluster is None or test_cluster is None:
         return cluster_codes(label_cluster, n), cluster_codes(test_cluster, n_tests)
     labels, tests = as_sequence(label_cluster, "calib_cluster"), as_sequence(test_cluster, "cluster")
@@ -191,10 +171,7 @@ def _distinct(rows: Array) -> tuple[Array, Codes]:
 def share_estimate(
     name: str, hits: Array, cluster: Codes | None, level: float, absent: Reason = "no_values"
 ) -> Estimate:
-    """Estimate the proportion of ones with Wilson's interval, or with a logit-t interval over clusters.
-
-    Without values, the estimate is undefined with the reason `absent`.
-    """
+    """Estimate the proportion of ones with Wilson's interval, or with a logit-t interval over clusters."""
     n = len(hits)
     if not n:
         return Estimate.undefined(absent, method=name)

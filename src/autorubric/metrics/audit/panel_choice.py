@@ -1,0 +1,259 @@
+"""The correctness of panels, the choice of smaller ones, and Dawid–Skene compared with the majority."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from autorubric.metrics.audit.item_resampling import (
+    estimate_over_items,
+    mean_of_defined,
+    ratio,
+    sum_by_item_and_criterion,
+    widen_at_bound,
+)
+from autorubric.metrics.audit.labelled_votes import LabelledVotes
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.scales import Array, Nominal
+from autorubric.metrics.figures.dawid_skene import dawid_skene
+
+Search: TypeAlias = Literal["exhaustive", "greedy"]
+
+EXHAUSTIVE_UP_TO = 10
+"""Maximum number of judges for which all panels are tried; with more, panels grow one judge at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelChoice:
+    """Judges chosen on one part of the items and evaluated on the other.
+
+    Attributes:
+        judges: The chosen judges; empty if no judge could be chosen.
+        chosen: Correctness of the chosen judges on the items that were not used to choose them.
+        panel: Correctness of the panel of all judges on the same items.
+        difference: `panel` minus `chosen`, paired by item.
+        n_items_chosen_on: Number of items used to choose.
+        n_items_reported: Number of items used to evaluate the choice.
+        search: How the judges were found: `exhaustive` tries all panels, `greedy` adds one judge at a time.
+    """
+
+    judges: tuple[str, ...]
+    chosen: Estimate
+    panel: Estimate
+    difference: Estimate
+    n_items_chosen_on: int
+    n_items_reported: int
+    search: Search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregatorComparison:
+    """A comparison of Dawid–Skene labels with majority labels, on categorical criteria.
+
+    Attributes:
+        dawid_skene: Accuracy of the labels that Dawid–Skene infers from the decisions, without the truth.
+        majority: Accuracy of the majority on the same cells (one criterion of one item).
+        difference: `dawid_skene` minus `majority`, paired by item.
+    """
+
+    dawid_skene: Estimate = field(metadata={"title": "Dawid–Skene"})
+    majority: Estimate = field(metadata={"title": "majority"})
+    difference: Estimate = field(metadata={"title": "difference"})
+
+
+def panel_credit(votes: LabelledVotes, members: Sequence[int]) -> Array:
+    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`."""
+    chosen = list(members)
+    credit = np.full(len(votes.item), np.nan)
+    complete = votes.labelled & votes.answered[:, chosen].all(axis=1)
+    if not chosen:
+        return credit
+    graded = votes.graded
+    which = complete & graded
+    credit[which] = 1 - np.abs(votes.value[which][:, chosen].mean(1) - votes.truth_value[which])
+    which = complete & ~graded
+    credit[which] = _plurality(votes.code[which][:, chosen], votes.truth_code[which])
+    return credit
+
+
+def _plurality(codes: Array, truth: Array) -> Array:
+    if not len(codes):
+        return np.zeros(0)
+    size = int(max(codes.max(), truth.max())) + 1
+    counts = np.stack([(codes == category).sum(1) for category in range(size)], axis=1)
+    leading = counts == counts.max(1, keepdims=True)
+    return np.where(leading[np.arange(len(truth)), truth], 1.0 / leading.sum(1), 0.0)
+
+
+CORRECTNESS = "correctness of the panel (ties broken at random), mean over criteria"
+
+
+def credit_sums(votes: LabelledVotes, credits: Sequence[Array]) -> Array:
+    """Return panels' credits and counts by item and criterion, shape `(n_items, (m + 1) C)`."""
+    shape = (len(votes.item_ids), len(votes.names))
+    common = ~np.isnan(np.stack(credits)).any(axis=0)
+    columns = [*credits, np.ones(len(votes.item))]
+    return np.concatenate(
+        [
+            sum_by_item_and_criterion(np.where(common, column, np.nan), votes.item, votes.criterion, shape)
+            for column in columns
+        ],
+        axis=1,
+    )
+
+
+def mean_credits(totals: Array, n_panels: int) -> Array:
+    """Return each panel's mean over criteria from the sums of `credit_sums`, shape `(r, n_panels)`."""
+    parts = totals.reshape(len(totals), n_panels + 1, -1)
+    return mean_of_defined(ratio(parts[:, :-1, :], np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)))
+
+
+def split_items(votes: LabelledVotes, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
+    """Split the items, ordered by id, at random into those to choose on and those to report on."""
+    there = np.unique(votes.item[complete])
+    ordered = there[np.argsort([votes.item_ids[at] for at in there])] if len(there) else there
+    shuffled = resampling.generator().permutation(ordered)
+    half = len(shuffled) // 2
+    return np.sort(shuffled[:half]), np.sort(shuffled[half:])
+
+
+def choose_single(
+    votes: LabelledVotes, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
+) -> PanelChoice:
+    """Choose the best single judge and compare it with the panel."""
+    fitting = _on_items(votes, parts[0])
+    found = None
+    if len(parts[0]):
+        singles = [(at,) for at in range(len(votes.judges))]
+        found = max(singles, key=lambda one: _mean_credit(fitting, one))
+    return _evaluate_choice(votes, found, parts, resampling, "exhaustive", reason)
+
+
+def choose_smallest(
+    votes: LabelledVotes, epsilon: float, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
+) -> PanelChoice:
+    """Choose the smallest panel within `epsilon` of all judges."""
+    k = len(votes.judges)
+    search = _search_all if k <= EXHAUSTIVE_UP_TO else _search_greedily
+    found = search(_on_items(votes, parts[0]), epsilon) if len(parts[0]) and k else None
+    name: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
+    return _evaluate_choice(votes, found, parts, resampling, name, reason)
+
+
+def _on_items(votes: LabelledVotes, items: Array) -> LabelledVotes:
+    """Return the decisions on these items that have a label and every judge's answer."""
+    kept = np.isin(votes.item, items) & votes.labelled & votes.answered.all(axis=1)
+    by_cell = ("item", "criterion", "code", "value", "truth_code", "truth_value")
+    return replace(votes, **{name: getattr(votes, name)[kept] for name in by_cell})
+
+
+def _mean_credit(votes: LabelledVotes, members: Sequence[int]) -> float:
+    size = len(votes.names)
+    credit = np.bincount(votes.criterion, weights=panel_credit(votes, members), minlength=size)
+    counts = np.bincount(votes.criterion, minlength=size).astype(float)
+    return float(mean_of_defined(ratio(credit, counts)))
+
+
+def _search_all(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
+    """Return the best panel of the smallest size that is within `epsilon`."""
+    k = len(votes.judges)
+    wanted = _mean_credit(votes, range(k)) - epsilon
+    for size in range(1, k + 1):
+        panels = list(combinations(range(k), size))
+        figures = [_mean_credit(votes, panel) for panel in panels]
+        best = int(np.argmax(figures))
+        if figures[best] >= wanted - 1e-12:
+            return panels[best]
+    return None
+
+
+def _search_greedily(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
+    """Add the judge that helps most, one at a time, until the panel is within `epsilon`."""
+    k = len(votes.judges)
+    wanted = _mean_credit(votes, range(k)) - epsilon
+    chosen: tuple[int, ...] = ()
+    while len(chosen) < k:
+        left = [at for at in range(k) if at not in chosen]
+        figures = [_mean_credit(votes, (*chosen, at)) for at in left]
+        chosen = (*chosen, left[int(np.argmax(figures))])
+        if max(figures) >= wanted - 1e-12:
+            break
+    return tuple(sorted(chosen))
+
+
+def _evaluate_choice(
+    votes: LabelledVotes,
+    found: tuple[int, ...] | None,
+    parts: tuple[Array, Array],
+    resampling: Resampling,
+    search: Search,
+    reason: Reason,
+) -> PanelChoice:
+    chosen, panel, difference = (Estimate.undefined(reason, method=CORRECTNESS),) * 3
+    if found is not None and len(parts[1]):
+        there = _on_items(votes, parts[1])
+        credits = [panel_credit(there, found), panel_credit(there, range(len(there.judges)))]
+        sums = credit_sums(there, credits)[parts[1]]
+
+        def compute(totals: Array) -> Array:
+            each = mean_credits(totals, 2)
+            return np.column_stack([each, each[:, 1] - each[:, 0]])
+
+        chosen, panel, difference = estimate_over_items(
+            sums, compute, resampling, CORRECTNESS, n=len(there.item), reason=reason
+        )
+        level = resampling.confidence_level
+        chosen, panel = (widen_at_bound(one, len(sums), level) for one in (chosen, panel))
+    return PanelChoice(
+        judges=() if found is None else tuple(votes.judges[at] for at in found),
+        chosen=chosen,
+        panel=panel,
+        difference=difference,
+        n_items_chosen_on=len(parts[0]),
+        n_items_reported=len(parts[1]),
+        search=search,
+    )
+
+
+_AGGREGATION = "accuracy, mean over categorical criteria; Dawid–Skene model fitted once"
+
+
+def compare_aggregators(votes: LabelledVotes, resampling: Resampling, reason: Reason) -> AggregatorComparison:
+    """Compare the accuracy of Dawid–Skene and of the majority where every judge answered."""
+    k = len(votes.judges)
+    inferred = np.full(len(votes.item), np.nan)
+    majority = np.where(votes.graded, np.nan, panel_credit(votes, range(k)))
+    for place in np.unique(votes.criterion[~votes.graded]) if k > 1 else ():
+        cells = np.flatnonzero(votes.criterion == place)
+        labels = _infer_labels(votes.code[cells])
+        right = np.array(labels, dtype=float) == votes.truth_code[cells]
+        inferred[cells] = np.where(np.isnan(majority[cells]), np.nan, right)
+    there = ~np.isnan(inferred)
+    if not there.any():
+        nothing = Estimate.undefined("not_comparable" if votes.graded.all() and len(there) else reason,
+                                     method=_AGGREGATION)  # fmt: skip
+        return AggregatorComparison(dawid_skene=nothing, majority=nothing, difference=nothing)
+    sums = credit_sums(votes, [inferred, majority])[np.unique(votes.item[there])]
+
+    def compute(totals: Array) -> Array:
+        each = mean_credits(totals, 2)
+        return np.column_stack([each, each[:, 0] - each[:, 1]])
+
+    ours, theirs, difference = estimate_over_items(
+        sums, compute, resampling, _AGGREGATION, n=int(np.count_nonzero(there)), reason=reason
+    )
+    ours, theirs = (widen_at_bound(one, len(sums), resampling.confidence_level) for one in (ours, theirs))
+    return AggregatorComparison(dawid_skene=ours, majority=theirs, difference=difference)
+
+
+def _infer_labels(codes: Array) -> list[Any]:
+    """Return the inferred label of each unit; NaN if no judge answered or labels are tied."""
+    size = int(codes.max(initial=0)) + 1
+    ratings = [[None if code < 0 else code for code in row] for row in codes.tolist()]
+    found = dawid_skene(ratings, scale=Nominal(range(max(size, 2))))
+    return [float("nan") if label is None else label for label in found.labels]
