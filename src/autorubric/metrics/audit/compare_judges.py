@@ -4,190 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
-from scipy.special import bdtr, chdtrc, gammaln, stdtr
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.contests import (
+from autorubric.metrics.audit.comparison_tests import (
+    PERMUTATIONS,
+    PValue,
+    asymptotic_mcnemar_test,
+    bootstrap_test,
+    mcnemar_test,
+    permutation_test,
+    williams_test,
+)
+from autorubric.metrics.audit.paired_metrics import (
     AnyStat,
     ComparisonStat,
-    JudgeContest,
+    PairedMetric,
     Statistic,
     Triples,
-    contest_of,
+    paired_metric,
     read_triples,
     side_estimates,
 )
-from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE, Analytic, Figure, delta, estimate
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
+from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
 from autorubric.metrics.core.intervals import Ends, normal_quantile
 from autorubric.metrics.core.rater_tables import no_analytic
-from autorubric.metrics.core.resampling import (
-    CodedArguments,
-    CodedOptions,
-    IntervalOptions,
-    Units,
-    replicates,
-)
-from autorubric.metrics.core.scales import Array, Scale, Weights
-
-PERMUTATIONS = 10_000
-"""Minimum number of random swaps if there are too many to enumerate."""
-
-_OUTCOMES = 1 << 14
-_CHUNK_CELLS = 4_000_000
-_TIE = 1e-9
-
-
-class PValue(NamedTuple):
-    """A p-value with a description of the test, and the reason if the p-value is missing."""
-
-    p_value: float | None
-    words: str
-    reason: Reason | None = None
-    statistic: TestStatistic | None = None
-    discordant: tuple[int, int] | None = None
-
-
-def bootstrap_test(contest: JudgeContest, n_resamples: int, rng: np.random.Generator) -> PValue:
-    """Return the smallest level at which the percentile interval of the difference excludes 0."""
-    if contest.units.size < 2:
-        # Every resample equals the sample, which would look like certainty.
-        return PValue(None, "bootstrap", "too_few_units")
-    drawn = replicates(contest.units, contest.difference, n_resamples, rng)
-    defined = drawn[~np.isnan(drawn)]
-    words = f"bootstrap, {n_resamples} resamples"
-    if len(defined) < (1 - DEGENERATE_SHARE) * n_resamples:
-        undefined = n_resamples - len(defined)
-        return PValue(None, f"{words}; undefined resamples: {undefined}", "degenerate_resamples")
-    slack = RELATIVE_ZERO * max(_scale(contest), float(np.abs(defined).max(initial=0.0)))
-    tail = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
-    return PValue(min(1.0, 2 * (1 + int(tail)) / (len(defined) + 1)), words)
-
-
-def permutation_test(contest: JudgeContest, observed: float, n: int, rng: np.random.Generator) -> PValue:
-    """Return the share of unit-by-unit swaps of the judges with a difference at least as large as observed.
-
-    All swaps are enumerated if they have few enough outcomes; otherwise `n` are drawn, with p = (1 + #) / (n
-    + 1) [1]. A swap that leaves the metric undefined counts as a large difference.
-
-    References:
-        [1] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
-            Applications in Genetics and Molecular Biology 9(1), 39.
-    """
-    counts = np.where(contest.movable, contest.units.counts, 0)
-    outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
-    if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
-        exchanged, weight = _all_exchanges(counts, outcomes)
-        far = _far(contest.swapped(exchanged), observed, _scale(contest))
-        return PValue(min(1.0, float(weight[far].sum())), f"exact permutation test, {outcomes} outcomes")
-    step = max(1, _CHUNK_CELLS // max(len(counts), 1))
-    extreme, scale = 0, _scale(contest)
-    for start in range(0, n, step):
-        exchanged = _random_exchanges(counts, min(step, n - start), rng)
-        extreme += int(np.count_nonzero(_far(contest.swapped(exchanged), observed, scale)))
-    return PValue((1 + extreme) / (n + 1), f"permutation test, {n} random swaps")
-
-
-def _scale(contest: JudgeContest) -> float:
-    """Return the magnitude of the two metrics, which bounds the rounding error of their difference."""
-    sides = contest.sides(contest.units.total()[None, :])
-    return max(float(np.nanmax(np.abs(side), initial=0.0)) for side in sides)
-
-
-def _far(values: Array, observed: float, scale: float) -> Array:
-    """Return whether each difference is at least as far from 0 as the observed one, up to rounding."""
-    return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) - _TIE * scale))
-
-
-def _all_exchanges(counts: Array, outcomes: int) -> tuple[Array, Array]:
-    """Return every number of swapped units of each kind, `(outcomes, u)`, and its probability."""
-    exchanged = np.zeros((outcomes, len(counts)))
-    logarithm = np.zeros(outcomes)
-    rest = np.arange(outcomes)
-    for kind in np.flatnonzero(counts):
-        count = int(counts[kind])
-        rest, moved = np.divmod(rest, count + 1)
-        exchanged[:, kind] = moved
-        ways = gammaln(count + 1) - gammaln(moved + 1) - gammaln(count - moved + 1)
-        logarithm += ways - count * math.log(2)
-    return exchanged, np.exp(logarithm)
-
-
-def _random_exchanges(counts: Array, rows: int, rng: np.random.Generator) -> Array:
-    if counts.max(initial=0) <= 1:
-        return (rng.integers(0, 2, size=(rows, len(counts)), dtype=np.int8) * counts).astype(float)
-    return rng.binomial(counts, 0.5, size=(rows, len(counts))).astype(float)
-
-
-def mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Run the exact two-sided McNemar test of whether a and b are equally often the only right judge [1].
-
-    The p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
-    discordant items; it is 1 if there are no discordant items.
-
-    References:
-        [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
-            percentages, Psychometrika 12(2), 153-157.
-    """
-    p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
-    words = f"exact McNemar, {only_a} items that only a got right, {only_b} that only b got right"
-    return PValue(p, words, discordant=(only_a, only_b))
-
-
-def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Run McNemar's test by chi-squared with one degree of freedom [1]; p = 1 without discordant items.
-
-    χ² = (n_a - n_b)² / (n_a + n_b), without continuity correction: its level stays close to the nominal one,
-    whereas the exact test and the corrected test are conservative [2].
-
-    References:
-        [1] Q. McNemar (1947), Psychometrika 12(2), 153-157.
-        [2] M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data:
-            mid-p and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
-    """
-    n = only_a + only_b
-    statistic = (only_a - only_b) ** 2 / n if n else 0.0
-    words = f"asymptotic McNemar, chi-squared = {statistic:.4f}, 1 degree of freedom"
-    p = float(chdtrc(1, statistic))
-    return PValue(
-        p,
-        f"{words}, {only_a} items that only a got right, {only_b} that only b got right",
-        statistic=TestStatistic(name="chi-squared", value=statistic, df=1, p_value=p),
-        discordant=(only_a, only_b),
-    )
-
-
-def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
-    """Compare two correlations that share a variable by a two-sided t test with n - 3 degrees of freedom.
-
-    The statistic [1, 2, eq. 7] is (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)²
-    (1 - r_ab)³ / 4)), with |R| = 1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
-
-    References:
-        [1] E. J. Williams (1959), The comparison of regression variables, Journal of the Royal Statistical
-            Society B 21(2), 396-399.
-        [2] J. H. Steiger (1980), Tests for comparing elements of a correlation matrix, Psychological
-            Bulletin 87(2), 245-251.
-    """
-    words = f"Williams' t, {n - 3} degrees of freedom"
-    if n < 4:
-        return PValue(None, "Williams' t", "too_few_units")
-    if r_a == r_b:
-        zero = TestStatistic(name="t", value=0.0, df=n - 3, p_value=1.0)
-        return PValue(1.0, f"{words}, t = 0", statistic=zero)
-    determinant = max(0.0, 1 - (r_a**2 + r_b**2) - r_ab**2 + 2 * r_a * r_b * r_ab)
-    room = 2 * determinant * (n - 1) / (n - 3) + (r_a + r_b) ** 2 * (1 - r_ab) ** 3 / 4
-    if room <= 1e-12 or r_ab <= -1 + 1e-12:
-        return PValue(None, words, "no_variance")
-    t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / room)
-    p = float(2 * stdtr(n - 3, -abs(t)))
-    statistic = TestStatistic(name="t", value=t, df=n - 3, p_value=p)
-    return PValue(p, f"{words}, t = {t:.4f}", statistic=statistic)
-
+from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
+from autorubric.metrics.core.result import AuditFindings, format_estimate
+from autorubric.metrics.core.scales import Scale, Weights
+from autorubric.support.blocks import p_text
 
 ComparisonMethod: TypeAlias = Literal["bootstrap", "permutation", "mcnemar", "mcnemar-asymptotic", "williams"]
 
@@ -199,7 +48,7 @@ _STATS_OF: dict[str, ComparisonStat] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeComparison:
+class JudgeComparison(AuditFindings):
     """The result of comparing two judges.
 
     Attributes:
@@ -219,10 +68,10 @@ class JudgeComparison:
         reason: Reason why there is no p-value; None if there is one.
     """
 
-    difference: Estimate
+    difference: Estimate = field(metadata={"title": "difference, judge a - judge b"})
     p_value: float | None
-    a: Estimate
-    b: Estimate
+    a: Estimate = field(metadata={"title": "judge a"})
+    b: Estimate = field(metadata={"title": "judge b"})
     stat: str
     method: ComparisonMethod
     test: str
@@ -233,13 +82,12 @@ class JudgeComparison:
     n_only_a: int | None = None
     n_only_b: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value.to_dict() if isinstance(value, Estimate | TestStatistic) else value
-            for name, value in plain.items()
-        }
+    _omits_empty_tests: ClassVar[bool] = True
+
+    def _sentence(self) -> str:
+        p = f"no p-value ({self.reason})" if self.p_value is None else f"p {p_text(self.p_value)}"
+        found = f"Difference in {self.stat}, judge a - judge b: {format_estimate(self.difference)}"
+        return f"{found}; {p} ({self.test})."
 
 
 def compare_judges(
@@ -297,25 +145,24 @@ def compare_judges(
             proportions based on paired data, Journal of Educational and Behavioral Statistics 37(4), 479-488.
     """
     options = CodedOptions(**interval)
-    chosen = _checked(stat, method, weights, options)
+    chosen = _check_stat(stat, method, weights, options)
     triples = read_triples((truth, a, b), chosen, scale, options)
     # All draws use one seed, which a generator supplies, so that they see the same resamples.
     rng = options.rng
     seed = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else rng
     options = replace(options, rng=seed, cluster=triples.cluster, labels=None)
-    plain = contest_of(triples, chosen, weights)
+    plain = paired_metric(triples, chosen, weights)
     # The better judge comes first, so that exchanging the judges only changes signs.
-    turned = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
-    seen = triples.exchanged() if turned else triples
-    contest = contest_of(seen, chosen, weights) if turned else plain
-    difference = difference_estimate(contest, seen, options, adjusted_wald=method.startswith("mcnemar"))
+    swap = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
+    ordered = triples.swap_judges() if swap else triples
+    metric = paired_metric(ordered, chosen, weights) if swap else plain
+    difference = estimate_difference(metric, ordered, options, adjusted_wald=method.startswith("mcnemar"))
     # Closed-form tests keep the order of the judges, because their statistic has a sign.
-    closed = method in _STATS_OF
-    test = _tested(contest, difference, triples if closed else seen, method, options)
+    test = _run_test(metric, difference, triples if method in _STATS_OF else ordered, method, options)
     only_a, only_b = test.discordant or (None, None)
     of_a, of_b = side_estimates(triples, plain, chosen, weights, options)
     return JudgeComparison(
-        difference=negated(difference) if turned else difference,
+        difference=negate(difference) if swap else difference,
         p_value=test.p_value,
         a=of_a,
         b=of_b,
@@ -331,7 +178,7 @@ def compare_judges(
     )
 
 
-def _checked(
+def _check_stat(
     stat: ComparisonStat | Statistic | None,
     method: ComparisonMethod,
     weights: Weights,
@@ -355,8 +202,8 @@ def _checked(
     return chosen
 
 
-def _tested(
-    contest: JudgeContest,
+def _run_test(
+    metric: PairedMetric,
     difference: Estimate,
     triples: Triples,
     method: ComparisonMethod,
@@ -375,29 +222,29 @@ def _tested(
         return williams_test(float(r[0, 1]), float(r[0, 2]), float(r[1, 2]), triples.n)
     if method == "permutation":
         n = max(options.n_resamples, PERMUTATIONS)
-        return permutation_test(contest, difference.value, n, options.generator())
-    return bootstrap_test(contest, options.n_resamples, options.generator())
+        return permutation_test(metric, difference.value, n, options.generator())
+    return bootstrap_test(metric, options.n_resamples, options.generator())
 
 
-def difference_estimate(
-    contest: JudgeContest, triples: Triples, options: IntervalOptions, *, adjusted_wald: bool = False
+def estimate_difference(
+    metric: PairedMetric, triples: Triples, options: IntervalOptions, *, adjusted_wald: bool = False
 ) -> Estimate:
     """Estimate the metric of a minus that of b; `adjusted_wald` selects that interval for `ci="auto"`."""
-    shares = contest.name == "accuracy" and triples.cluster is None
-    analytic: Analytic = adjusted_wald_ends if shares else delta if contest.smooth else no_analytic
-    bound = math.inf if contest.name == "MAE" or not contest.smooth else 1.0 if shares else 2.0
+    shares = metric.name == "accuracy" and triples.cluster is None
+    analytic: Analytic = adjusted_wald_ends if shares else delta if metric.smooth else no_analytic
+    bound = math.inf if metric.name == "MAE" or not metric.smooth else 1.0 if shares else 2.0
     figure = Figure(
-        name=f"difference in {contest.name}, judge a - judge b",
-        compute=contest.difference,
-        reason=contest.reason,
+        name=f"difference in {metric.name}, judge a - judge b",
+        compute=metric.difference,
+        reason=metric.reason,
         bounds=(-bound, bound),
         auto="analytic" if adjusted_wald else "percentile",
         auto_clustered="percentile",
         analytic=analytic,
         on_table=False,
     )
-    found = estimate(figure, contest.units, options, n_missing=triples.n_missing)
-    if found.low is not None and not contest.movable.any() and "bootstrap" in found.method:
+    found = estimate(figure, metric.units, options, n_missing=triples.n_missing)
+    if found.low is not None and not metric.movable.any() and "bootstrap" in found.method:
         return replace(found, low=None, high=None, se=None, reason="no_variance")
     return found
 
@@ -419,10 +266,9 @@ def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_le
     return Ends(max(-1.0, centre - half), min(1.0, centre + half), se)
 
 
-def negated(found: Estimate) -> Estimate:
+def negate(found: Estimate) -> Estimate:
     """Return the estimate with its sign reversed and its bounds swapped."""
-
-    def turned(number: float | None) -> float | None:
-        return None if number is None else 0.0 - number
-
-    return replace(found, value=turned(found.value), low=turned(found.high), high=turned(found.low))
+    value, low, high = (
+        None if number is None else 0.0 - number for number in (found.value, found.high, found.low)
+    )
+    return replace(found, value=value, low=low, high=high)
