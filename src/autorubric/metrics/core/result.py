@@ -125,6 +125,21 @@ def format_estimate(found: Estimate) -> str:
     return f"{found:.3f} {format_interval(found.low, found.high)}".rstrip()
 
 
+def describe_estimate(found: Estimate) -> str:
+    """Format an estimate with its interval, or the reason why it is undefined."""
+    return f"undefined ({found.reason})" if found.value is None else format_estimate(found)
+
+
+def interval_table(title: str, figures: Mapping[str, Estimate]) -> TableBlock:
+    """Return a table with one row per named estimate, with its interval in one column."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.value, format_interval(one.low, one.high), one.n, one.reason or "")
+        for name, one in figures.items()
+    ]
+    columns = ("figure", "estimate", "interval", "n", "reason")
+    return TableBlock(title=title, columns=columns, rows=tuple(rows))
+
+
 def format_notes(notes: tuple[str, ...]) -> list[Block]:
     """Return a block that lists notes, or nothing without notes."""
     return [TextBlock(title="Notes", text="\n".join(f"- {note}" for note in notes))] if notes else []

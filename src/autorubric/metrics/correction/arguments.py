@@ -1,9 +1,9 @@
-"""Arguments and formats that corrected metrics share."""
+"""Arguments that corrected metrics share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
@@ -12,10 +12,8 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import read_rows
-from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.label_rows import NO_ANSWER
 from autorubric.metrics.core.scales import Binary, Codes, as_sequence
-from autorubric.support.blocks import Cell, TableBlock
 from autorubric.support.frames import is_frame
 
 CorrectionCi: TypeAlias = Literal["auto", "analytic", "percentile", "bootstrap-t"]
@@ -118,7 +116,7 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
-    """Encode binary verdicts as 0 and 1, and NA, CANNOT_ASSESS, INVALID and missing ones as -1; shape `(n,)`."""
+    """Encode binary verdicts as 0 and 1, and missing ones, including NA and CANNOT_ASSESS, as -1."""
     labels = labels_of(column, what)
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         levels, where = np.unique(labels, return_inverse=True)
@@ -132,35 +130,12 @@ def answer_or_none(label: Any) -> Any:
     return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label
 
 
-def ends_text(low: float | None, high: float | None) -> str:
-    """Format an interval; return an empty string if there is none."""
-    return "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
-
-
-def figure_text(found: Estimate) -> str:
-    """Format an estimate with its interval, or the reason why it is undefined."""
-    if found.value is None:
-        return f"undefined ({found.reason})"
-    return f"{found.value:.3f} {ends_text(found.low, found.high)}".rstrip()
-
-
-def figures_table(figures: Mapping[str, Estimate], title: str = "") -> TableBlock:
-    """Return a table of named estimates with interval, n, and the reason if something is missing."""
-    rows: list[tuple[Cell, ...]] = [
-        (name, one.value, ends_text(one.low, one.high), one.n, one.reason or "")
-        for name, one in figures.items()
-    ]
-    return TableBlock(
-        title=title, columns=("figure", "estimate", "interval", "n", "reason"), rows=tuple(rows)
-    )
-
-
 class Annotators(NamedTuple):
     """The annotators and their annotations."""
 
-    names: tuple[str, ...]  # Column names of a DataFrame, otherwise `"0"`, `"1"`, …
-    columns: tuple[list[Any], ...]  # One list of `n_items` annotations per annotator
-    n_items: int  # Number of rows
+    names: tuple[str, ...]  # column names of a DataFrame, otherwise `"0"`, `"1"`, …
+    columns: tuple[list[Any], ...]  # one list of `n_items` annotations per annotator
+    n_items: int
 
 
 def read_annotators(humans: Any) -> Annotators:

@@ -1,17 +1,14 @@
-"""Prediction of an item's true score from its judged score, and votes that can be resampled."""
+"""Prediction of an item's true score from its judged score."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Answer
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.intervals import Ends
 from autorubric.metrics.core.item_scores import (
@@ -22,12 +19,14 @@ from autorubric.metrics.core.item_scores import (
 )
 from autorubric.metrics.core.label_table import dataset_of
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
-from autorubric.scoring.decisions import decide_by_judge, decide_panel
-from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, RubricGroup
-from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.score import apply_conditions, entry_of, penalised, score_tree
-from autorubric.scoring.votes import Decision, JudgeVote
+from autorubric.metrics.correction.same_judging import (
+    check_same_judges,
+    check_same_rubric,
+    judges_of,
+    report_facts,
+)
+from autorubric.metrics.correction.score_columns import read_item_scores
+from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.objects import IdentityCache
 
 _CHUNK_CELLS = 2_000_000
@@ -85,7 +84,7 @@ class LabelledScores:
                 ]
             )
         points = np.concatenate([[0.0, 1.0, self.predict(judged)], points[(points >= 0) & (points <= 1)]])
-        kept = points[self._accepted(constant, slope, points, confidence_level)]
+        kept = points[self._is_conforming(constant, slope, points, confidence_level)]
         return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
 
     def _residuals(self, judged: float) -> tuple[Array, Array]:
@@ -100,7 +99,7 @@ class LabelledScores:
         slope[-1] += 1.0
         return constant, slope
 
-    def _accepted(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
+    def _is_conforming(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
         """Return whether each of these true scores conforms, shape `(p,)`."""
         found = []
         step = max(1, _CHUNK_CELLS // len(constant))
@@ -138,13 +137,15 @@ def labelled_scores(
         )
     # Plain lists cannot be weakly referenced.
     known = dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple)
-    found = _CALIBRATIONS.of(run.item_results)(run) if known else _calibration(run, dataset_of(run, dataset))
-    _demand_same_rubric(_facts(report), found.criteria)
-    _demand_same_judges(_judges([report]), found.judges)
+    found = (
+        _CALIBRATIONS.of(run.item_results)(run) if known else _read_calibration(run, dataset_of(run, dataset))
+    )
+    check_same_rubric(report_facts(report), found.criteria)
+    check_same_judges(judges_of([report]), found.judges)
     return found.scores
 
 
-class _Once:
+class _CachedCalibration:
     """A calibration of a run that is computed on the first call and then reused."""
 
     def __init__(self, results: object) -> None:
@@ -152,201 +153,24 @@ class _Once:
 
     def __call__(self, run: SupportsGradedRun) -> _Calibration:
         if self._found is None:
-            self._found = _calibration(run, dataset_of(run))
+            self._found = _read_calibration(run, dataset_of(run))
         return self._found
 
 
-_CALIBRATIONS: IdentityCache[Any, _Once] = IdentityCache(_Once)
+_CALIBRATIONS: IdentityCache[Any, _CachedCalibration] = IdentityCache(_CachedCalibration)
 
 
-def _calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
+def _read_calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
     read = _ReadRun(list(run.item_results))
     reports = [one.report for one in read.item_results if one.report is not None]
     scores = read_item_scores(read, dataset)
     usable = ~np.isnan(scores.judged_score + scores.true_score)
     criteria: list[Mapping[str, tuple[object, ...]]] = []
     for one in reports:
-        if (facts := _facts(one)) not in criteria:
+        if (facts := report_facts(one)) not in criteria:
             criteria.append(facts)
     return _Calibration(
         LabelledScores(scores.judged_score[usable], scores.true_score[usable]),
         tuple(criteria),
-        frozenset(_judges(reports)),
+        frozenset(judges_of(reports)),
     )
-
-
-def _demand_same_rubric(
-    own: Mapping[str, tuple[object, ...]], others: Iterable[Mapping[str, tuple[object, ...]]]
-) -> None:
-    for facts in others:
-        names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
-        if names:
-            raise ArgumentError(
-                f"the judge_error run and the report have different criteria: {names!r} differ in name, "
-                "weight or answers; pass a run with the same rubric"
-            )
-
-
-def _facts(report: EnsembleEvaluationReport) -> Mapping[str, tuple[object, ...]]:
-    return {one.name: criterion_facts(one.criterion) for one in report.report}
-
-
-def _demand_same_judges(own: set[str], known: frozenset[str]) -> None:
-    if own != known and own:
-        raise ArgumentError(
-            f"the judge_error run has the judges {sorted(known)!r} but the report has {sorted(own)!r}; pass "
-            "a run of the same judges, because different judges make different errors"
-        )
-
-
-def _judges(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
-    return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
-
-
-_Sample: TypeAlias = tuple[JudgeVote, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Revoted:
-    """The votes on a criterion by judge and sample, and their decision."""
-
-    criterion: BaseCriterion  # The criterion as it was applied to the submission
-    policy: AggregationPolicy  # Policy that combines the votes
-    judges: tuple[tuple[_Sample, ...], ...]  # Each judge's samples
-    decided: Decision  # The decision from all votes, ignoring conditions
-    known: dict[tuple[tuple[int, ...], ...], Decision] = field(
-        default_factory=dict
-    )  # Cache of decisions by drawn votes
-
-    @property
-    def n_samples(self) -> int:
-        """Maximum number of samples of any judge."""
-        return max((len(samples) for samples in self.judges), default=0)
-
-    def draw(self, places: Array, rng: np.random.Generator) -> Decision:
-        """Decide on a resample of judges, drawn by `places` in [0, 1), and of samples within each judge."""
-        if self.n_samples <= 1 and len(self.judges) <= 1:
-            return self.decided
-        n = len(self.judges)
-        drawn = []
-        for place in places[:n]:
-            judge = int(place * n)
-            size = len(self.judges[judge])
-            picked = rng.integers(0, size, size=size) if size > 1 else [0]
-            drawn.append((judge, *sorted(int(one) for one in picked)))
-        key = tuple(sorted(drawn))
-        if key not in self.known:
-            self.known[key] = self._decide(key)
-        return self.known[key]
-
-    def _decide(self, drawn: Sequence[tuple[int, ...]]) -> Decision:
-        votes = [
-            replace(vote, judge_id=f"{vote.judge_id}#{turn}", sample=at)
-            for turn, (judge, *samples) in enumerate(drawn)
-            for at, place in enumerate(samples)
-            for vote in self.judges[judge][place]
-        ]
-        return _decision_of(self.criterion, votes, self.policy)
-
-
-def revoted(report: EnsembleCriterionReport, policy: AggregationPolicy) -> Revoted:
-    """Return the votes of a report for resampling; a criterion without votes keeps its decision."""
-    by_judge: dict[str, dict[int, list[JudgeVote]]] = {}
-    for vote in report.votes:
-        by_judge.setdefault(vote.judge_id, {}).setdefault(vote.sample, []).append(vote)
-    judges = tuple(tuple(tuple(cast) for cast in samples.values()) for samples in by_judge.values())
-    decided = report.decision
-    if report.votes and decided.status != "not_asked":
-        decided = _decision_of(report.criterion, report.votes, policy)
-    return Revoted(report.criterion, policy, judges if report.votes else (), decided)
-
-
-def _decision_of(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy) -> Decision:
-    return decide_panel(criterion, votes, decide_by_judge(criterion, votes, policy), policy)
-
-
-_MOST_CORNERS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Scorer:
-    """The scoring rules of a grader."""
-
-    root: RubricGroup  # The rubric's tree
-    policy: CannotAssessConfig  # Policy for missing judgments
-    normalize: bool  # Whether the score was normalised to [0, 1]
-    penalty: float  # The length penalty that was subtracted
-
-    def score(self, decisions: Mapping[str, Decision]) -> float | None:
-        """Return the score of these decisions, computed as by the grader."""
-        applied = apply_conditions(self.root.leaves, decisions, self.policy)
-        entries = {
-            one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
-            for one in self.root.leaves
-        }
-        made = score_tree(self.root, entries, normalize=self.normalize)
-        return penalised(made.score, self.penalty, normalize=self.normalize)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCriteria:
-    """Criteria that were left open, failed or were not asked, with possible decisions on them."""
-
-    n: int  # Number of these criteria
-    corners: tuple[
-        Mapping[str, Decision], ...
-    ]  # Sets of decisions on these criteria, including those with the worst and the best score
-
-    def ends(self, scorer: Scorer, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None]:
-        """Return the lowest and the highest possible score, given the other decisions."""
-        scores = [scorer.score({**decisions, **corner}) for corner in self.corners]
-        found = [score for score in scores if score is not None]
-        return (min(found), max(found)) if found else (None, None)
-
-
-def open_criteria(scorer: Scorer, decisions: Mapping[str, Decision]) -> OpenCriteria:
-    """Return the criteria that these decisions leave open."""
-    leaves = [
-        one
-        for one in scorer.root.leaves
-        if one.measures and ((made := decisions.get(one.name or "")) is None or _is_open(made))
-    ]
-    asked = {one.when.criterion: one.when.at_least for one in scorer.root.leaves if one.when is not None}
-    either = [one for one in leaves if one.name in asked or (one.gate is not None and one.weight <= 0)]
-    choices = [_values(one, asked.get(one.name or "")) for one in either]
-    n_corners = 1
-    for values in choices:
-        n_corners *= len(values)
-    if n_corners > _MOST_CORNERS:
-        either, choices = [], []
-    sided = [one for one in leaves if one not in either]
-    corners = [
-        _made(either, corner) | _made(sided, [_end(one, best=best) for one in sided])
-        for corner in itertools.product(*choices)
-        for best in (False, True)
-    ]
-    return OpenCriteria(len(leaves), tuple(corners))
-
-
-def _made(criteria: Sequence[BaseCriterion], values: Sequence[float]) -> dict[str, Decision]:
-    return {
-        one.name or "": Decision(status="answered", answer=Answer(code=None, value=value))
-        for one, value in zip(criteria, values, strict=True)
-    }
-
-
-def _values(criterion: BaseCriterion, also: float | None = None) -> list[float]:
-    """Return the values of a criterion's answers, or for numbers the bounds and a condition's value."""
-    listed = {answer.value for answer in criterion.answers() if answer.value is not None}
-    return sorted(listed or {0.0, 1.0} | ({also} if also is not None else set()))
-
-
-def _end(criterion: BaseCriterion, *, best: bool) -> float:
-    values = _values(criterion)
-    return values[-1] if best == (criterion.weight >= 0) else values[0]
-
-
-def _is_open(made: Decision) -> bool:
-    if made.status in ("failed", "not_asked") or made.assumed:
-        return True
-    return made.status == "abstained" and not (made.answer is not None and made.answer.na)

@@ -17,12 +17,13 @@ from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, MeasuredCriterion
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionMethod, CorrectionOptions
+from autorubric.metrics.correction.same_judging import criterion_facts
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.score import Term, score_terms
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CriterionColumns:
     """The labels and decisions on one criterion; each column has shape `(n_items,)`."""
 
     name: str  # Name of the criterion
@@ -39,7 +40,9 @@ class Measured:
 class ScoredRun:
     """The criteria and item scores of a run."""
 
-    criteria: tuple[Measured, ...]  # The criteria that enter the score; empty if only item scores were read
+    criteria: tuple[
+        CriterionColumns, ...
+    ]  # The criteria that enter the score; empty if only item scores were read
     start: float  # The score with every value at 0
     true_score: Array  # Item scores of complete labels, shape `(n_items,)`; NaN if a label is missing
     judged_score: Array  # Item scores of the panel without length penalty; NaN if missing
@@ -103,7 +106,7 @@ def read_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRu
     for measured, span in zip(cells.criteria, cells.spans, strict=True):
         if measured.name not in shares:
             continue
-        values = _values(measured)
+        values = _category_values(measured)
         columns = []
         status = np.zeros(n, dtype=np.int64)
         status[cells.item[span]] = cells.truth.status[span]
@@ -120,14 +123,16 @@ def read_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRu
         labels = tuple(str(answer.label) for answer in measured.categories)
         (truth, true_value), (judged, judged_value) = columns
         found.append(
-            Measured(
+            CriterionColumns(
                 measured.name, labels, values, shares[measured.name], truth, judged, true_value, judged_value
             )
         )
     true_score = np.where(complete, cells.scores[TRUTH], np.nan)
     judged_score = _panel_scores(result, dataset, n)
-    clamped = _clamped(found, start)
-    return ScoredRun(tuple(found), start, true_score, judged_score, _bends(root), clamped, np.ones(n, bool))
+    clamped = _count_clamped(found, start)
+    return ScoredRun(
+        tuple(found), start, true_score, judged_score, _nonlinear_features(root), clamped, np.ones(n, bool)
+    )
 
 
 def read_item_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRun:
@@ -140,7 +145,7 @@ def read_item_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> Sco
     return ScoredRun((), 0.0, true_score, _panel_scores(result, dataset, n), (), 0, np.ones(n, dtype=bool))
 
 
-def joined(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
+def join_calibration(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
     """Combine the items of a run, without their labels, with the labelled items of its calibration run."""
     labelled = calibration.labelled if calibration.criteria else ~np.isnan(calibration.true_score)
     others = {one.name: one for one in calibration.criteria}
@@ -191,12 +196,6 @@ def _one_rubric(
     return dataset.get_item_rubric(0).root, first
 
 
-def criterion_facts(criterion: BaseCriterion) -> tuple[object, ...]:
-    """Return the properties that affect a criterion's score: weight, bonus, level and valued answers."""
-    answers = tuple((one.label, one.value, one.na) for one in criterion.answers())
-    return criterion.weight, criterion.bonus, criterion.level, answers
-
-
 def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]:
     """Return the score with all values at 0, and each criterion's share of the score."""
     measuring = [one for one in criteria if one.measures and one.weight]
@@ -215,7 +214,7 @@ def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]
     return start, {one.name or "": one.weight / scale for one in measuring}
 
 
-def _values(measured: MeasuredCriterion) -> Array | None:
+def _category_values(measured: MeasuredCriterion) -> Array | None:
     values = [answer.value for answer in measured.categories]
     if not values or any(value is None for value in values):
         return None
@@ -232,7 +231,7 @@ def _panel_scores(result: SupportsGradedRun, dataset: LabelledDataset, n: int) -
     return scores
 
 
-def _bends(root: RubricGroup) -> tuple[str, ...]:
+def _nonlinear_features(root: RubricGroup) -> tuple[str, ...]:
     leaves = root.leaves
     found = {
         "groups": len(root.groups) > 1,
@@ -242,7 +241,7 @@ def _bends(root: RubricGroup) -> tuple[str, ...]:
     return tuple(name for name, there in found.items() if there)
 
 
-def _clamped(criteria: Sequence[Measured], start: float) -> int:
+def _count_clamped(criteria: Sequence[CriterionColumns], start: float) -> int:
     outside = np.zeros(len(criteria[0].truth) if criteria else 0, dtype=bool)
     for values in ([one.true_value for one in criteria], [one.judged_value for one in criteria]):
         if values:
@@ -271,10 +270,10 @@ def distribution_of(tables: Array, answers: Array) -> Array:
     undefined |= np.linalg.det(given) <= _SINGULAR
     given = np.where(undefined[..., None, None], np.eye(size), given)
     shares = np.linalg.solve(np.swapaxes(given, -1, -2), np.nan_to_num(q)[..., None])[..., 0]
-    return np.where(undefined[..., None], np.nan, onto_shares(shares))
+    return np.where(undefined[..., None], np.nan, project_to_simplex(shares))
 
 
-def onto_shares(points: Array) -> Array:
+def project_to_simplex(points: Array) -> Array:
     """Project points, shape `(..., K)`, onto the nearest proportions (>= 0, sum 1) [1].
 
     For two answers, this amounts to clipping to [0, 1].
@@ -293,7 +292,7 @@ _CHUNK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePart:
+class CorrectionSums:
     """The per-item sums of a criterion and their correction."""
 
     sums: Array  # Sums of each item, shape `(n_items, d)`
@@ -307,16 +306,16 @@ class ScorePart:
         """Compute corrected mean values from sums `(r, d)`, shape `(r,)`; NaN if undefined."""
         if self.size:
             return np.asarray(distribution_of(*self._tables(sums)) @ self.values)
-        return np.clip(self.tuned(sums).value, self.values.min(), self.values.max())
+        return np.clip(self.ppi_means(sums).value, self.values.min(), self.values.max())
 
     def distribution(self, sums: Array) -> Array:
         """Compute corrected proportions of the answers, shape `(r, K)`."""
         return distribution_of(*self._tables(sums))
 
-    def tuned(self, sums: Array) -> ppi.Tuned:
+    def ppi_means(self, sums: Array) -> ppi.PPIMeans:
         """Compute prediction-powered means."""
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
-        return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
+        return ppi.ppi_means(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
 
     @property
     def df(self) -> int | None:
@@ -332,7 +331,9 @@ class ScorePart:
         return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
 
 
-def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float | None) -> ScorePart:
+def correction_sums(
+    one: CriterionColumns, tested: Array, method: CorrectionMethod, lam: float | None
+) -> CorrectionSums:
     judged, labelled = ~np.isnan(one.judged_value), ~np.isnan(one.true_value)
     both = judged & labelled
     if method == "rogan-gladen" and one.values is not None:
@@ -342,7 +343,7 @@ def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float |
         table[np.flatnonzero(both), one.truth[both] * size + one.judged[both]] = 1
         counted = judged & tested
         answers[np.flatnonzero(counted), one.judged[counted]] = 1
-        return ScorePart(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
+        return CorrectionSums(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
     alone = judged & ~labelled & tested
     reached = np.array([0.0, 1.0]) if one.values is None else one.values
     rows = np.column_stack(
@@ -356,10 +357,10 @@ def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float |
     )
     squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
     sums = np.concatenate([rows, squares], axis=1)
-    return ScorePart(sums, 0, int(both.sum()), int(alone.sum()), reached, lam)
+    return CorrectionSums(sums, 0, int(both.sum()), int(alone.sum()), reached, lam)
 
 
-def refusal(one: Measured, part: ScorePart, method: CorrectionMethod) -> Reason | None:
+def why_undefined(one: CriterionColumns, part: CorrectionSums, method: CorrectionMethod) -> Reason | None:
     total = part.sums.sum(axis=0)[None, :]
     if method == "ppi++":
         if not part.n_tested:
@@ -376,8 +377,8 @@ def refusal(one: Measured, part: ScorePart, method: CorrectionMethod) -> Reason 
     return "uninformative_judge" if np.isnan(part.correct(total)[0]) else None
 
 
-def draws(
-    run: ScoredRun, parts: list[ScorePart], refused: list[Reason | None], options: CorrectionOptions
+def resample_corrections(
+    run: ScoredRun, parts: list[CorrectionSums], refused: list[Reason | None], options: CorrectionOptions
 ) -> Iterator[Array]:
     """Yield corrected values in resamples of items, shape `(r, n_criteria)`; NaN if undefined or refused."""
     defined = [place for place, reason in enumerate(refused) if reason is None]
@@ -403,7 +404,7 @@ def draws(
         yield found
 
 
-def _smoothing(part: ScorePart, rows: int, rng: np.random.Generator) -> Array | float:
+def _smoothing(part: CorrectionSums, rows: int, rng: np.random.Generator) -> Array | float:
     """Draw one additional labelled item on average, in any cell, so that rare confusions remain possible."""
     if not part.size:
         return 0.0
