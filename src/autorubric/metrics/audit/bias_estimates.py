@@ -23,14 +23,19 @@ from autorubric.metrics.audit.item_resampling import (
     mean_and_influences,
     mean_estimate,
 )
-from autorubric.metrics.audit.labelled_votes import distinct_names, order_by_id
+from autorubric.metrics.audit.labelled_votes import (
+    criterion_of_cells,
+    distinct_names,
+    order_by_id,
+    single_vote_rows,
+)
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.rater_tables import weighted_units
 from autorubric.metrics.core.read_votes import Modes, cells_of
 from autorubric.metrics.core.resampling import Compute, Resampling
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, VotesTable
+from autorubric.metrics.core.votes_table import ANSWERED, VotesTable
 from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
 from autorubric.metrics.figures.ranks import Ranked, spearman_of
 
@@ -91,7 +96,7 @@ class JudgedValues:
 def read_values(table: VotesTable, weights: Array) -> JudgedValues:
     """Return the values in a votes table, reversed where `weights`, `(n_items, n_criteria)`, are negative."""
     cells = cells_of(table, Modes())
-    criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+    criterion = criterion_of_cells(cells)
     penalty = weights[cells.item, criterion] < 0
     columns = [cells.raters["judge", judge].value for judge in table.judges]
     value = np.column_stack(columns) if columns else np.zeros((len(cells.item), 0))
@@ -129,11 +134,11 @@ _POSITION_BIAS = "share of decided comparisons won by the candidate shown first,
 
 def position_bias(table: VotesTable, judge: str, level: float) -> TestedBias:
     """Estimate the share of decided single votes won by the candidate shown first, minus ½."""
-    mine = table.rater == table.raters.index(("judge", judge))
-    known = np.array([order is not None for order in table.order.tolist()], dtype=bool)
     ranked = np.array([one.level == "ranking" for one in table.criteria], dtype=bool)
-    single = mine & known & (table.sample != DECIDED) & (table.status == ANSWERED)
-    rows = np.flatnonzero(single & ranked[table.criterion])
+    known = np.array([order is not None for order in table.order.tolist()], dtype=bool)
+    rows = single_vote_rows(table)
+    mine = table.rater[rows] == table.raters.index(("judge", judge))
+    rows = rows[mine & known[rows] & ranked[table.criterion[rows]]]
     won = np.array([_is_first_best(table.order[row], table.label[row]) for row in rows], dtype=float)
     return bias_of_mean(won - 0.5, table.item[rows], level, _POSITION_BIAS, "no_order")
 

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from autorubric.metrics.audit.item_resampling import ratio, units_of
-from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id
+from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id, single_vote_rows
 from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, VotesTable
+from autorubric.metrics.core.votes_table import VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,7 @@ class SingleVotes:
 
 def single_votes(table: VotesTable) -> SingleVotes:
     """Return the individual votes of the judges in a votes table."""
-    judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
-    single = (table.sample != DECIDED) & (table.status == ANSWERED)
-    rows = np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)
+    rows = single_vote_rows(table)
     value = np.where(np.isnan(table.value[rows]), table.number[rows], table.value[rows])
     orders = {shown: at for at, shown in enumerate(dict.fromkeys(table.order[rows].tolist()))}
     place = {("judge", name): at for at, name in enumerate(table.judges)}

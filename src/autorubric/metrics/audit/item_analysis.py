@@ -26,7 +26,13 @@ from autorubric.metrics.audit.item_resampling import (
     ratio,
 )
 from autorubric.metrics.audit.labelled_votes import distinct_names, order_by_id
-from autorubric.metrics.audit.rubric_weights import RubricWeights, item_scores_under, weights_of
+from autorubric.metrics.audit.rubric_weights import (
+    RubricWeights,
+    WeightSensitivity,
+    tau_without,
+    weight_sensitivity,
+    weights_of,
+)
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
@@ -43,7 +49,7 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
-from autorubric.metrics.figures.correlation import kendall_tau_b, pearson
+from autorubric.metrics.figures.correlation import pearson
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock
 
@@ -92,24 +98,6 @@ class RedundantPair:
     first: str
     second: str
     correlation: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightSensitivity:
-    """How strongly the ranking of the items depends on the weights.
-
-    Attributes:
-        spread: Standard deviation of the logarithm of the factor that multiplies each weight.
-        tau: Mean of Kendall's tau-b between the scores and the scores under perturbed weights; the bounds are
-            quantiles of the draws, not a confidence interval.
-        top_kept: Fraction of draws in which an item that ranked first still does, with Wilson's interval.
-        n_draws: Number of random weight sets.
-    """
-
-    spread: float
-    tau: Estimate
-    top_kept: Estimate
-    n_draws: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,61 +182,6 @@ class ItemAnalysis(AuditFindings):
             "tau without", "uninformative",
         )  # fmt: skip
         return TableBlock(title="Criteria", columns=columns, rows=tuple(rows))
-
-
-_TAU = "Kendall's tau-b between scores with original and perturbed weights"
-_TIED = 1e-12
-
-
-def weight_sensitivity(
-    values: Array, weights: Array, spread: float, n_draws: int, resampling: Resampling
-) -> WeightSensitivity:
-    """Compare item scores with those under weights multiplied by e^(spread z), with z standard normal."""
-    size = values.shape[1]
-    scores = item_scores_under(values, weights, np.ones((size, 1)))[:, 0]
-    drawn = np.exp(spread * resampling.generator().standard_normal((size, n_draws)))
-    perturbed = item_scores_under(values, weights, drawn)
-    taus = np.array([_tau(scores, column).value for column in perturbed.T], dtype=float)
-    return WeightSensitivity(
-        spread=spread,
-        tau=_tau_estimate(taus, scores, resampling),
-        top_kept=_top_kept(scores, perturbed),
-        n_draws=n_draws,
-    )
-
-
-def _tau_estimate(taus: Array, scores: Array, resampling: Resampling) -> Estimate:
-    tail = (1 - resampling.confidence_level) / 2
-    method = f"{_TAU}; quantiles over random weight sets, {resampling.confidence_level:.0%}"
-    n, defined = int(np.count_nonzero(~np.isnan(scores))), taus[~np.isnan(taus)]
-    if not len(defined):
-        return Estimate.undefined("too_few_units" if n < 2 else "no_variance", n=n, method=method)
-    low, high = np.quantile(defined, (tail, 1 - tail))
-    return Estimate(float(defined.mean()), float(low), float(high), None, n, method)
-
-
-def _top_kept(scores: Array, perturbed: Array) -> Estimate:
-    there = ~np.isnan(scores)
-    if np.count_nonzero(there) < 2 or not perturbed.shape[1]:
-        return Estimate.undefined(
-            "too_few_units", n=int(np.count_nonzero(there)), method="weight sets that keep the best item"
-        )
-    first = scores[there] >= scores[there].max() - _TIED
-    still = perturbed[there] >= perturbed[there].max(0) - _TIED
-    return wilson(int((still & first[:, None]).any(0).sum()), perturbed.shape[1])
-
-
-def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
-    """Compute Kendall's tau-b between the item scores with and without one criterion."""
-    keep = np.ones((values.shape[1], 2))
-    keep[criterion, 1] = 0.0
-    scores = item_scores_under(values, weights, keep)
-    return _tau(scores[:, 0], scores[:, 1])
-
-
-def _tau(scores: Array, others: Array) -> Estimate:
-    # Rounding makes scores equal that differ only by the order of summation.
-    return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)
 
 
 _STRATIFIED_ALPHA = "Cronbach's alpha, stratified by the rubric's groups"

@@ -9,7 +9,7 @@ import numpy as np
 
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import MeasuredCriterion, VotesTable
+from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, MeasuredCriterion, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class LabelledVotes:
 def read_labelled_votes(table: VotesTable) -> LabelledVotes:
     """Return the decisions in a votes table, without abstentions and failures."""
     cells = cells_of(table, Modes())
-    criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+    criterion = criterion_of_cells(cells)
     names = distinct_names(table.criteria)
     columns = [cells.raters["judge", judge] for judge in table.judges]
     by_value = np.array([_is_graded(one) for one in cells.criteria], dtype=bool)
@@ -80,6 +80,11 @@ def read_labelled_votes(table: VotesTable) -> LabelledVotes:
     )
 
 
+def criterion_of_cells(cells: Cells) -> Codes:
+    """Return the position of each cell's criterion, shape `(n_cells,)`."""
+    return np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+
+
 def _stacked(columns: Sequence[Array], kept: Array, kind: type) -> Array:
     if not columns:
         return np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
@@ -99,6 +104,13 @@ def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
     if _is_graded(cells.criteria[at]):
         return all(bool(np.isnan(one.value[span]).all()) for one in everyone)
     return all(bool((one.code[span] < 0).all()) for one in everyone)
+
+
+def single_vote_rows(table: VotesTable) -> Codes:
+    """Return the rows of single votes in which a judge answered, as opposed to decisions over its samples."""
+    judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
+    single = (table.sample != DECIDED) & (table.status == ANSWERED)
+    return np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)
 
 
 def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
