@@ -9,12 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    mean_of_defined,
-    ratio,
-    sum_by_item_and_criterion,
-)
+from autorubric.metrics.audit.item_resampling import estimate_over_items, mean_of_defined, ratio
 from autorubric.metrics.audit.labelled_votes import LabelledVotes
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile
@@ -68,7 +63,10 @@ def error_correlations(votes: LabelledVotes, resampling: Resampling) -> PanelErr
         nothing = Estimate.undefined("one_judge" if k < 2 else "no_truth", method=_METHOD)
         named = tuple(_name_pair(votes, pair, nothing, {}) for pair in pairs)
         return PanelErrors(pairs=named, mean=nothing, effective=nothing)
-    sums = np.concatenate([_pair_sums(votes, errors[:, a], errors[:, b]) for a, b in pairs], axis=1)
+    columns = [(errors[:, a], errors[:, b]) for a, b in pairs]
+    ones = np.ones(len(errors))
+    # n, Σa, Σb, Σab, Σa² and Σb² of common cells, by item and criterion.
+    sums = np.concatenate([votes.sum_common((ones, a, b, a * b, a * a, b * b)) for a, b in columns], axis=1)
     n_criteria = len(votes.names)
 
     def compute(totals: Array) -> Array:
@@ -141,20 +139,6 @@ def _name_pair(
     first, second = (votes.judges[at] for at in pair)
     kept = {name: one for name, one in each.items() if name not in votes.left_out}
     return ErrorCorrelation(first=first, second=second, pooled=pooled, per_criterion=kept)
-
-
-def _pair_sums(votes: LabelledVotes, a: Array, b: Array) -> Array:
-    """Return n, Σa, Σb, Σab, Σa², Σb² of common cells by item and criterion, shape `(n_items, 6 C)`."""
-    both = ~(np.isnan(a) | np.isnan(b))
-    shape = (len(votes.item_ids), len(votes.names))
-    parts = (np.ones(len(a)), a, b, a * b, a * a, b * b)
-    return np.concatenate(
-        [
-            sum_by_item_and_criterion(np.where(both, part, np.nan), votes.item, votes.criterion, shape)
-            for part in parts
-        ],
-        axis=1,
-    )
 
 
 def _correlations(parts: Array) -> tuple[Array, Array]:

@@ -116,16 +116,6 @@ def mean_of_defined(values: Array, axis: int = -1) -> Array:
     return ratio(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 
 
-def sum_by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: tuple[int, int]) -> Array:
-    """Sum values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
-    flat = np.bincount(
-        item * shape[1] + criterion,
-        weights=np.where(np.isnan(values), 0.0, values),
-        minlength=shape[0] * shape[1],
-    )
-    return flat.reshape(shape)
-
-
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
     """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom."""
     there = ~np.isnan(values)

@@ -54,6 +54,14 @@ class LabelledVotes:
         )
         return np.where(self.answered & self.labelled[:, None], apart, np.nan)
 
+    def sum_common(self, columns: Sequence[Array]) -> Array:
+        """Sum columns of cells that all columns have, by item and criterion, `(n_items, n_columns * C)`."""
+        shape = (len(self.item_ids), len(self.names))
+        common = ~np.isnan(np.stack(columns)).any(axis=0)
+        flat, size = self.item * shape[1] + self.criterion, shape[0] * shape[1]
+        sums = [np.bincount(flat, weights=np.where(common, one, 0.0), minlength=size) for one in columns]
+        return np.concatenate([one.reshape(shape) for one in sums], axis=1)
+
 
 def read_labelled_votes(table: VotesTable) -> LabelledVotes:
     """Return the decisions in a votes table, without abstentions and failures."""

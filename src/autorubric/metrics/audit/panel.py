@@ -10,7 +10,6 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.error_correlation import ErrorCorrelation, error_correlations
-from autorubric.metrics.audit.item_resampling import estimate_over_items, widen_at_bound
 from autorubric.metrics.audit.labelled_votes import LabelledVotes, read_labelled_votes
 from autorubric.metrics.audit.panel_choice import (
     CORRECTNESS,
@@ -19,8 +18,7 @@ from autorubric.metrics.audit.panel_choice import (
     choose_single,
     choose_smallest,
     compare_aggregators,
-    credit_sums,
-    mean_credits,
+    estimate_credits,
     panel_credit,
     split_items,
 )
@@ -28,7 +26,6 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.result import AuditFindings, figure_table, format_estimate, titled_figures
-from autorubric.metrics.core.scales import Array
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
 _UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values as 1 - absolute error."
@@ -222,7 +219,9 @@ def panel_audit(
     usable = votes.labelled & votes.answered.any(axis=1)
     complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
     labelled = int(np.count_nonzero(votes.labelled))
-    reason = _why_undefined(votes)
+    reason: Reason = "one_judge" if len(votes.judges) == 1 else "no_pairs"
+    if not labelled:
+        reason = "no_truth"
     errors = error_correlations(votes, resampling)
     panel, per_judge = _leave_one_out(votes, resampling, reason)
     parts = split_items(votes, complete, resampling)
@@ -247,12 +246,6 @@ def panel_audit(
     )
 
 
-def _why_undefined(votes: LabelledVotes) -> Reason:
-    if not votes.labelled.any():
-        return "no_truth"
-    return "one_judge" if len(votes.judges) == 1 else "no_pairs"
-
-
 def _leave_one_out(
     votes: LabelledVotes, resampling: Resampling, reason: Reason
 ) -> tuple[Estimate, dict[str, JudgeInPanel]]:
@@ -263,18 +256,9 @@ def _leave_one_out(
     if k > 1:
         panels += [[other for other in everyone if other != at] for at in everyone]
     credits = [panel_credit(votes, panel) for panel in panels]
-    sums = credit_sums(votes, credits)
-    n = int(np.count_nonzero(~np.isnan(credits[0])))
-
-    def compute(totals: Array) -> Array:
-        each = mean_credits(totals, len(panels))
-        return np.column_stack([each, each[:, :1] - each[:, 1 + k :]])
-
-    occupied = np.unique(votes.item[~np.isnan(credits[0])])
-    found = estimate_over_items(sums[occupied], compute, resampling, CORRECTNESS, n=n, reason=reason)
-    level = resampling.confidence_level
-    found[: len(panels)] = [widen_at_bound(one, len(occupied), level) for one in found[: len(panels)]]
-    nobody = Estimate.undefined("one_judge", n=n, method=CORRECTNESS)
+    differences = [(0, at) for at in range(1 + k, len(panels))]
+    found = estimate_credits(votes, credits, differences, resampling, CORRECTNESS, reason)
+    nobody = Estimate.undefined("one_judge", n=found[0].n, method=CORRECTNESS)
     judges = {
         name: JudgeInPanel(
             alone=found[1 + at],

@@ -13,7 +13,6 @@ from autorubric.metrics.audit.item_resampling import (
     estimate_over_items,
     mean_of_defined,
     ratio,
-    sum_by_item_and_criterion,
     widen_at_bound,
 )
 from autorubric.metrics.audit.labelled_votes import LabelledVotes
@@ -93,24 +92,30 @@ def _plurality(codes: Array, truth: Array) -> Array:
 CORRECTNESS = "correctness of the panel (ties broken at random), mean over criteria"
 
 
-def credit_sums(votes: LabelledVotes, credits: Sequence[Array]) -> Array:
-    """Return panels' credits and counts by item and criterion, shape `(n_items, (m + 1) C)`."""
-    shape = (len(votes.item_ids), len(votes.names))
+def estimate_credits(
+    votes: LabelledVotes,
+    credits: Sequence[Array],
+    differences: Sequence[tuple[int, int]],
+    resampling: Resampling,
+    method: str,
+    reason: Reason,
+) -> list[Estimate]:
+    """Estimate the mean of each credit over criteria, on the cells that all have, then their differences."""
     common = ~np.isnan(np.stack(credits)).any(axis=0)
-    columns = [*credits, np.ones(len(votes.item))]
-    return np.concatenate(
-        [
-            sum_by_item_and_criterion(np.where(common, column, np.nan), votes.item, votes.criterion, shape)
-            for column in columns
-        ],
-        axis=1,
-    )
+    items = np.unique(votes.item[common])
+    size = len(credits)
 
+    def compute(totals: Array) -> Array:
+        parts = totals.reshape(len(totals), size + 1, -1)
+        counts = np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)
+        each = mean_of_defined(ratio(parts[:, :-1, :], counts))
+        return np.column_stack([each, *(each[:, a] - each[:, b] for a, b in differences)])
 
-def mean_credits(totals: Array, n_panels: int) -> Array:
-    """Return each panel's mean over criteria from the sums of `credit_sums`, shape `(r, n_panels)`."""
-    parts = totals.reshape(len(totals), n_panels + 1, -1)
-    return mean_of_defined(ratio(parts[:, :-1, :], np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)))
+    sums = votes.sum_common([*credits, np.ones(len(votes.item))])[items]
+    n = int(np.count_nonzero(common))
+    found = estimate_over_items(sums, compute, resampling, method, n=n, reason=reason)
+    level = resampling.confidence_level
+    return [*(widen_at_bound(one, len(items), level) for one in found[:size]), *found[size:]]
 
 
 def split_items(votes: LabelledVotes, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
@@ -127,10 +132,8 @@ def choose_single(
 ) -> PanelChoice:
     """Choose the best single judge and compare it with the panel."""
     fitting = _on_items(votes, parts[0])
-    found = None
-    if len(parts[0]):
-        singles = [(at,) for at in range(len(votes.judges))]
-        found = max(singles, key=lambda one: _mean_credit(fitting, one))
+    singles = [(at,) for at in range(len(votes.judges))]
+    found = max(singles, key=lambda one: _mean_credit(fitting, one)) if len(parts[0]) else None
     return _evaluate_choice(votes, found, parts, resampling, "exhaustive", reason)
 
 
@@ -139,10 +142,12 @@ def choose_smallest(
 ) -> PanelChoice:
     """Choose the smallest panel within `epsilon` of all judges."""
     k = len(votes.judges)
-    search = _search_all if k <= EXHAUSTIVE_UP_TO else _search_greedily
-    found = search(_on_items(votes, parts[0]), epsilon) if len(parts[0]) and k else None
-    name: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
-    return _evaluate_choice(votes, found, parts, resampling, name, reason)
+    search: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
+    found = None
+    if len(parts[0]) and k:
+        find = _search_all if search == "exhaustive" else _search_greedily
+        found = find(_on_items(votes, parts[0]), epsilon)
+    return _evaluate_choice(votes, found, parts, resampling, search, reason)
 
 
 def _on_items(votes: LabelledVotes, items: Array) -> LabelledVotes:
@@ -198,17 +203,9 @@ def _evaluate_choice(
     if found is not None and len(parts[1]):
         there = _on_items(votes, parts[1])
         credits = [panel_credit(there, found), panel_credit(there, range(len(there.judges)))]
-        sums = credit_sums(there, credits)[parts[1]]
-
-        def compute(totals: Array) -> Array:
-            each = mean_credits(totals, 2)
-            return np.column_stack([each, each[:, 1] - each[:, 0]])
-
-        chosen, panel, difference = estimate_over_items(
-            sums, compute, resampling, CORRECTNESS, n=len(there.item), reason=reason
+        chosen, panel, difference = estimate_credits(
+            there, credits, [(1, 0)], resampling, CORRECTNESS, reason
         )
-        level = resampling.confidence_level
-        chosen, panel = (widen_at_bound(one, len(sums), level) for one in (chosen, panel))
     return PanelChoice(
         judges=() if found is None else tuple(votes.judges[at] for at in found),
         chosen=chosen,
@@ -235,19 +232,12 @@ def compare_aggregators(votes: LabelledVotes, resampling: Resampling, reason: Re
         inferred[cells] = np.where(np.isnan(majority[cells]), np.nan, right)
     there = ~np.isnan(inferred)
     if not there.any():
-        nothing = Estimate.undefined("not_comparable" if votes.graded.all() and len(there) else reason,
-                                     method=_AGGREGATION)  # fmt: skip
+        why: Reason = "not_comparable" if votes.graded.all() and len(there) else reason
+        nothing = Estimate.undefined(why, method=_AGGREGATION)
         return AggregatorComparison(dawid_skene=nothing, majority=nothing, difference=nothing)
-    sums = credit_sums(votes, [inferred, majority])[np.unique(votes.item[there])]
-
-    def compute(totals: Array) -> Array:
-        each = mean_credits(totals, 2)
-        return np.column_stack([each, each[:, 0] - each[:, 1]])
-
-    ours, theirs, difference = estimate_over_items(
-        sums, compute, resampling, _AGGREGATION, n=int(np.count_nonzero(there)), reason=reason
+    ours, theirs, difference = estimate_credits(
+        votes, [inferred, majority], [(0, 1)], resampling, _AGGREGATION, reason
     )
-    ours, theirs = (widen_at_bound(one, len(sums), resampling.confidence_level) for one in (ours, theirs))
     return AggregatorComparison(dawid_skene=ours, majority=theirs, difference=difference)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -256,8 +256,7 @@ def variance_components(
 def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling) -> GeneralisabilityStudy:
     n_items, n_judges, n_orders = layout.shape
     effects, design = effects_of(layout), _design(layout)
-    single = Design(judges=1.0, samples=1.0, orders=1.0)
-    wanted: list[tuple[Design, Coefficient]] = [(design, "g"), (design, "phi"), (single, "phi")]
+    wanted: list[tuple[Design, Coefficient]] = [(design, "g"), (design, "phi"), (Design(), "phi")]
     enough = n_items > 1 and layout.n > 2
     merged, units = merge_items(layout) if enough else (layout, None)
 
@@ -331,22 +330,6 @@ def _components(
     )
 
 
-def _plan(
-    layout: FacetLayout,
-    effects: list[Effect],
-    found: tuple[VarianceComponent, ...],
-    target: float,
-    coefficient: Coefficient,
-    reason: Reason,
-) -> Plan:
-    values = {effect: one.variance.value for effect, one in zip(effects, found, strict=True)}
-    known = {effect: value for effect, value in values.items() if value is not None}
-    if len(known) < len(values):
-        return _no_plan(reason)
-    judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
-    return plan_for(known, target, coefficient, judges_vary=judges_vary, repeats=repeats)
-
-
 def _no_plan(reason: Reason) -> Plan:
     return Plan(judges=None, samples=None, reached=None, reason=reason)
 
@@ -363,19 +346,19 @@ MOST_JUDGES = 1000
 class Design:
     """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages."""
 
-    judges: float  # Number of judges
-    samples: float  # Number of votes of a judge in each order
-    orders: float  # Number of orders
+    judges: float = 1.0
+    samples: float = 1.0  # of a judge in each order
+    orders: float = 1.0
 
 
 def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
     """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance."""
-    true, error = _split(np.maximum(components, 0.0), effects, design, coefficient)
+    true, error = _true_and_error(np.maximum(components, 0.0), effects, design, coefficient)
     # Reliability is undefined without variance.
     return np.where(np.isnan(components).any(-1), np.nan, ratio(true, true + error))
 
 
-def _split(
+def _true_and_error(
     components: Array, effects: list[Effect], design: Design, coefficient: Coefficient
 ) -> tuple[Array, Array]:
     true, error = np.zeros(components.shape[:-1]), np.zeros(components.shape[:-1])
@@ -383,43 +366,45 @@ def _split(
         if effect == frozenset({0}):
             true = true + components[..., at]
         elif coefficient == "phi" or 0 in effect or effect == RESIDUAL:
-            error = error + components[..., at] / _size(effect, design)
+            # The number of levels of the effect over which a mean is taken.
+            size = (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
+            if effect == RESIDUAL:
+                size = design.judges * design.orders * design.samples
+            error = error + components[..., at] / size
     return true, error
 
 
-def _size(effect: Effect, design: Design) -> float:
-    """Return the number of levels of the effect over which a mean is taken."""
-    if effect == RESIDUAL:
-        return design.judges * design.orders * design.samples
-    return (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
-
-
-def plan_for(
-    components: Mapping[Effect, float],
+def _plan(
+    layout: FacetLayout,
+    effects: list[Effect],
+    found: Sequence[VarianceComponent],
     target: float,
     coefficient: Coefficient,
-    *,
-    judges_vary: bool,
-    repeats: bool,
+    reason: Reason,
 ) -> Plan:
-    """Find the smallest number of votes (judges × samples in one order) that reaches the target."""
-    effects, values = list(components), np.array(list(components.values()))
-    if components.get(frozenset({0}), 0.0) <= 0:
+    """Find the smallest number of votes (judges × samples in one order) that reaches the target.
+
+    Among plans of equal size, the one with the fewest judges is chosen. If the study has only one judge,
+    other judges are unknown, so only samples are added. Without repeated votes, the variance between samples
+    cannot be separated, so plans use one sample.
+    """
+    values = np.array([one.variance.value for one in found], dtype=float)
+    if np.isnan(values).any():
+        return _no_plan(reason)
+    if not any(effect == frozenset({0}) and value > 0 for effect, value in zip(effects, values, strict=True)):
         return _no_plan("no_variance")
+    judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
     if not judges_vary and not repeats:
         return _no_plan("no_repeats")
     best: tuple[int, int, float] | None = None
     for samples in range(1, (MOST_SAMPLES if judges_vary else MOST_JUDGES) + 1 if repeats else 2):
-        judges = _judges_needed(components, target, coefficient, samples) if judges_vary else 1
+        judges = _judges_needed(values, effects, target, coefficient, samples) if judges_vary else 1
         if judges is None:
             continue
-        reached = float(
-            reliability(values, effects, Design(judges=judges, samples=samples, orders=1.0), coefficient)
-        )
+        reached = float(reliability(values, effects, Design(judges=judges, samples=samples), coefficient))
         if reached < target - 1e-9:
             continue
-        votes = judges * samples
-        if best is None or (votes, judges) < (best[0] * best[1], best[0]):
+        if best is None or (judges * samples, judges) < (best[0] * best[1], best[0]):
             best = (judges, samples, reached)
     if best is None:
         return _no_plan("unattainable")
@@ -427,17 +412,16 @@ def plan_for(
 
 
 def _judges_needed(
-    components: Mapping[Effect, float], target: float, coefficient: Coefficient, samples: int
+    values: Array, effects: list[Effect], target: float, coefficient: Coefficient, samples: int
 ) -> int | None:
     """Solve n_j ≥ (error that judges average out) / (σ²_p (1 - ρ) / ρ - error that remains)."""
-    effects, values = list(components), np.array(list(components.values()))
-    one = Design(judges=1.0, samples=float(samples), orders=1.0)
-    many = Design(judges=1e300, samples=float(samples), orders=1.0)
-    true, whole = _split(np.maximum(values, 0.0), effects, one, coefficient)
-    _, stays = _split(np.maximum(values, 0.0), effects, many, coefficient)
-    room = float(true) * (1 - target) / target - float(stays)
-    shrinks = float(whole - stays)
+    (true, whole), (_, rest) = (
+        _true_and_error(values, effects, Design(judges=judges, samples=float(samples)), coefficient)
+        for judges in (1.0, 1e300)
+    )
+    allowed = float(true) * (1 - target) / target
+    room, shrinks = allowed - float(rest), float(whole - rest)
     if room <= 0:
-        return 1 if shrinks <= 0 and float(stays) <= float(true) * (1 - target) / target else None
+        return 1 if shrinks <= 0 and float(rest) <= allowed else None
     needed = max(1, math.ceil(shrinks / room - 1e-9))
     return needed if needed <= MOST_JUDGES else None
