@@ -37,6 +37,7 @@ from autorubric.metrics.correction.score_columns import (
     CriterionColumns,
     ScoredRun,
     correction_sums,
+    distribution_of,
     join_calibration,
     read_item_scores,
     read_scores,
@@ -282,7 +283,7 @@ def correct_criteria(
     refused = [why_undefined(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
     drawn = np.zeros((0, len(parts)))
     if options.ci is not None:
-        drawn = np.concatenate(list(resample_corrections(run, parts, refused, options)))
+        drawn = resample_corrections(run, parts, refused, options)
     criteria = {
         one.name: _correct_criterion(one, run.tested, part, reason, drawn[:, place], method, options)
         for place, (one, part, reason) in enumerate(zip(run.criteria, parts, refused, strict=True))
@@ -352,7 +353,7 @@ def _correct_criterion(
     else:
         value = _with_interval(float(part.correct(total)[0]), drawn, n, name, options, part.df)
         if part.size:
-            shares = part.distribution(total)[0].tolist()
+            shares = distribution_of(*part.tables(total))[0].tolist()
             distribution = dict(zip(one.labels, shares, strict=True))
         else:
             lam = float(part.ppi_means(total).lam[0])

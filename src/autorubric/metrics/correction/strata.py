@@ -24,10 +24,10 @@ _CHUNK_CELLS = 4_000_000
 class Stratum:
     """Units of one kind: test items, labelled items, or clusters with both."""
 
-    rows: Array  # Contribution of each distinct unit, labelled columns first, shape `(u, d)`
-    counts: Array  # Number of identical units, shape `(u,)`; fractional if a table is smoothed
-    labelled: bool  # Whether the units have labels
-    tested: bool  # Whether the units have items under test
+    rows: Array  # contribution of each distinct unit, labelled columns first, shape `(u, d)`
+    counts: Array  # of identical units, shape `(u,)`; fractional if a table is smoothed
+    labelled: bool  # whether the units have labels
+    tested: bool  # whether the units have items under test
 
     @property
     def size(self) -> int:
@@ -37,11 +37,11 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """All sampling units, by stratum."""
+    """All sampling units, in non-empty strata."""
 
-    parts: tuple[Stratum, ...]  # The non-empty strata
-    clustered_tests: bool  # Whether the items under test are in clusters
-    clustered_labels: bool  # Whether the labelled items are in clusters
+    parts: tuple[Stratum, ...]
+    clustered_tests: bool
+    clustered_labels: bool
 
     @property
     def n_labelled(self) -> int:
@@ -81,10 +81,12 @@ class Strata:
         tests = f"{self.n_tested} {'clusters' if self.clustered_tests else 'items'}"
         return f"{tests}, {self.n_labelled} labelled {'clusters' if self.clustered_labels else 'items'}"
 
-    def draws(self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False) -> Iterator[Array]:
+    def draws(
+        self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False, width: int | None = None
+    ) -> Iterator[Array]:
         """Yield sums of resamples, shape `(r, d)`; with `squares`, also outer products, `(r, d + d * d)`."""
         features = [_with_squares(part.rows) if squares else part.rows for part in self.parts]
-        widest = max((len(part.counts) for part in self.parts), default=1)
+        widest = max((len(part.counts) for part in self.parts), default=1) if width is None else width
         step = max(1, _CHUNK_CELLS // max(widest, 1))
         for start in range(0, n_resamples, step):
             rows = min(step, n_resamples - start)
