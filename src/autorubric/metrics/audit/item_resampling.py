@@ -29,7 +29,7 @@ def estimate_over_items(
     n: int | Sequence[int],
     reason: Reason,
 ) -> list[Estimate]:
-    """Estimate each statistic with its percentile interval over resampled items."""
+    """Estimate each statistic with its percentile interval over resampled items; `sums` is `(n_items, d)`."""
     m = compute(np.zeros((1, sums.shape[1]))).shape[1]
     sizes = [n] * m if isinstance(n, int) else list(n)
     units = units_of(sums) if len(sums) else None

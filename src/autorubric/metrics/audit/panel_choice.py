@@ -66,7 +66,12 @@ class AggregatorComparison:
 
 
 def panel_credit(votes: LabelledVotes, members: Sequence[int]) -> Array:
-    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`."""
+    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`.
+
+    For categories, it is 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the
+    expected result of breaking the tie at random), and 0 otherwise. For values, it is 1 - |mean - truth|. It
+    is NaN if there is no label or one of the judges did not answer.
+    """
     chosen = list(members)
     credit = np.full(len(votes.item), np.nan)
     complete = votes.labelled & votes.answered[:, chosen].all(axis=1)

@@ -94,7 +94,12 @@ def _top_groups(root: RubricGroup) -> dict[str, str]:
 
 
 def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:
-    """Compute item scores with each criterion's weight multiplied, shape `(n_items, n_draws)`."""
+    """Compute item scores with each criterion's weight multiplied, shape `(n_items, n_draws)`.
+
+    Values and weights are `(n_items, n_criteria)`, multipliers `(n_criteria, n_draws)`. A score is Σ w v / Σ
+    positive w over criteria with a value, clamped to [0, 1], or 1 + Σ w v / Σ |w| if there are only
+    penalties. It is NaN if an item has no value.
+    """
     there = ~np.isnan(values)
     given = np.where(there, weights, 0.0)
     earned = (given * np.where(there, values, 0.0)) @ multipliers

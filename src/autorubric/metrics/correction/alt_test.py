@@ -185,19 +185,17 @@ def alt_test(
     table = _annotation_table(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
-    tests = [
-        _test_annotator(name, one, cluster, epsilon) for name, one in zip(people.names, wins, strict=True)
-    ]
-    tests = _adjust_tests(tests)
+    named = zip(people.names, wins, strict=True)
+    tests = _adjust_tests([_test_annotator(name, one, cluster, epsilon) for name, one in named])
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
-    won = sum(bool(tests[j].wins) for j in tested)
-    name = f"winning rate (alt-test, epsilon {epsilon:g})"
-    rate = Estimate.undefined("too_few_units", method=name)
+    method = f"winning rate (alt-test, epsilon {epsilon:g})"
+    rate = Estimate.undefined("too_few_units", method=method)
     if tested:
-        rate = Estimate(won / len(tested), n=len(tested), method=name)
+        won = sum(bool(tests[j].wins) for j in tested)
+        rate = Estimate(won / len(tested), n=len(tested), method=method)
     return AltTestResult(
         winning_rate=rate,
-        advantage=_advantage([wins[j] for j in tested], cluster, options),
+        advantage=_estimate_advantage([wins[j] for j in tested], cluster, options),
         passed=rate.value >= PASS_AT if rate.value is not None else None,
         per_annotator={one.name: one for one in tests},
         epsilon=epsilon,
@@ -209,8 +207,8 @@ def alt_test(
 
 def _answer_or_abstention(label: Any) -> Any:
     """Return the label, one common label for all abstentions, or None for missing answers and failures."""
-    said = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
-    return ABSTENTION if said == "abstained" else answer_or_none(label)
+    status = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
+    return ABSTENTION if status == "abstained" else answer_or_none(label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,16 +232,16 @@ def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
     others = np.delete(table, [0, j], axis=0)
     n_others = np.count_nonzero(~np.isnan(others), axis=0)
     there = (n_others > 0) & ~np.isnan(table[0]) & ~np.isnan(table[j])
-    far = [_distance(row, others, score) for row in (table[0], table[j])]
+
+    def distance(row: Array) -> Array:
+        apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
+        return np.asarray(np.nansum(apart.astype(float), axis=0))
+
+    far = [distance(table[0]), distance(table[j])]
     # Both distances are sums over the same annotators, so tied ones differ by rounding only.
     room = 1e-9 * np.maximum(1.0, np.maximum(*far))
     judge, human = far[0] <= far[1] + room, far[1] <= far[0] + room
     return _PairedWins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
-
-
-def _distance(row: Array, others: Array, score: AltScore) -> Array:
-    apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
-    return np.asarray(np.nansum(apart.astype(float), axis=0))
 
 
 def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
@@ -288,7 +286,7 @@ def _adjust_tests(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
     return found
 
 
-def _advantage(wins: list[_PairedWins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
+def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
     name = "advantage (alt-test)"
     if not wins:
         return Estimate.undefined("too_few_units", method=name)

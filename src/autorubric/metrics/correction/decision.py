@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
@@ -16,7 +16,6 @@ from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.arguments import MOST_UNDEFINED, check_draws, finite_number
 from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
-    CriterionVotes,
     OpenCriteria,
     ScoringRules,
     VoteResampler,
@@ -171,11 +170,8 @@ class _Options:
                 raise ArgumentError(f"{name} must be an instance of {allowed[0].__name__}; got {given!r}")
 
 
-class _Range(NamedTuple):
-    """Bounds of an interval; None if there is no interval."""
-
-    low: float | None
-    high: float | None
+_Range: TypeAlias = tuple[float | None, float | None]
+"""Bounds of an interval; None if there is no interval."""
 
 
 def decision(
@@ -245,8 +241,8 @@ def decision(
         raw=_report_score(report),
         low=score.low,
         high=score.high,
-        hard_low=hard.low,
-        hard_high=hard.high,
+        hard_low=hard[0],
+        hard_high=hard[1],
         sources=sources,
         n_open=open_.n,
         confidence_level=confidence_level,
@@ -270,19 +266,22 @@ def _from_resamples(
     rng: np.random.Generator,
     confidence_level: float,
 ) -> _DecisionBasis:
-    sources = _spread_sources(resampler.votes.values())
-    drawn = (
-        resampler.draw_scores(n_resamples, rng)
-        if sources
-        else np.array([resampler.score_range(base)], dtype=float)
-    )
+    votes = list(resampler.votes.values())
+    found: dict[Source, bool] = {
+        "samples": any(one.n_samples > 1 for one in votes),
+        "judges": any(len(one.judges) > 1 for one in votes),
+    }
+    sources = tuple(name for name, varies in found.items() if varies)
+    drawn = np.array([resampler.score_range(base)], dtype=float)
+    if sources:
+        drawn = resampler.draw_scores(n_resamples, rng)
     method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
     method += f", {n_resamples} resamples" if sources else ""
     tail = (1 - confidence_level) / 2
     score = _interval_score(report, drawn[:, 0], sources, tail, method)
-    hard = _Range(score.low, score.high)
+    hard = (score.low, score.high)
     if resampler.open.n or not sources:
-        hard = _Range(_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
+        hard = (_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
     return _DecisionBasis(score, hard, sources)
 
 
@@ -301,36 +300,27 @@ def _from_judge_error(
     sources: tuple[Source, ...] = ("judge_error",)
     method = f"true score predicted from {labelled.n} labelled items; full conformal, {confidence_level:.0%}"
     raw = _report_score(report)
-    below, above = (
-        _Range(None, None) if one is None else _penalised_interval(labelled, one, rules, confidence_level)
-        for one in (worst, best)
-    )
-    hard = _Range(below.low, above.high)
+
+    def interval(judged: float | None) -> _Range:
+        low, high, _ = (None,) * 3 if judged is None else labelled.interval(judged, confidence_level)
+        if low is None or high is None:
+            return None, None
+        return penalise(low), penalise(high)
+
+    def penalise(score: float) -> float:
+        found = penalised(score, rules.penalty, normalize=True)
+        assert found is not None
+        return found
+
+    hard = (interval(worst)[0], interval(best)[1])
     if judged is None or raw.value is None:
         return _DecisionBasis(Estimate.undefined("no_values", n=labelled.n, method=method), hard, sources)
-    low, high = _penalised_interval(labelled, judged, rules, confidence_level)
+    low, high = interval(judged)
     if low is None or high is None:
         score = Estimate(raw.value, n=labelled.n, method=method, reason="too_few_labels")
-        return _DecisionBasis(
-            score, _Range(_subtract_penalty(0.0, rules), _subtract_penalty(1.0, rules)), sources
-        )
-    value = min(max(_subtract_penalty(labelled.predict(judged), rules), low), high)
+        return _DecisionBasis(score, (penalise(0.0), penalise(1.0)), sources)
+    value = min(max(penalise(labelled.predict(judged)), low), high)
     return _DecisionBasis(Estimate(value, low, high, None, labelled.n, method), hard, sources)
-
-
-def _penalised_interval(
-    labelled: LabelledScores, judged: float, rules: ScoringRules, confidence_level: float
-) -> _Range:
-    ends = labelled.interval(judged, confidence_level)
-    if ends.low is None or ends.high is None:
-        return _Range(None, None)
-    return _Range(_subtract_penalty(ends.low, rules), _subtract_penalty(ends.high, rules))
-
-
-def _subtract_penalty(score: float, rules: ScoringRules) -> float:
-    found = penalised(score, rules.penalty, normalize=True)
-    assert found is not None
-    return found
 
 
 def _check_report(report: object) -> None:
@@ -361,16 +351,6 @@ def _check_score(report: EnsembleEvaluationReport, scored: float | None) -> None
         f"the report's score is {report.score!r} but its votes yield {scored!r} under these policies; pass "
         "the grader's rubric, aggregation, cannot_assess and normalize"
     )
-
-
-def _spread_sources(votes: Iterable[CriterionVotes]) -> tuple[Source, ...]:
-    found: list[Source] = []
-    listed = list(votes)
-    if any(one.n_samples > 1 for one in listed):
-        found.append("samples")
-    if any(len(one.judges) > 1 for one in listed):
-        found.append("judges")
-    return tuple(found)
 
 
 def _report_score(report: EnsembleEvaluationReport) -> Estimate:
@@ -406,8 +386,9 @@ def _quantile(drawn: Array, share: float) -> float | None:
 
 def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:
     """Combine interval and hard bounds into a verdict, using only the hard bounds if there is no interval."""
-    if hard.low is None or hard.high is None:
+    low, high = hard
+    if low is None or high is None:
         return "UNDECIDED"
-    low = hard.low if score.low is None else min(score.low, hard.low)
-    high = hard.high if score.high is None else max(score.high, hard.high)
+    low = low if score.low is None else min(score.low, low)
+    high = high if score.high is None else max(score.high, high)
     return verdict_of(threshold, low, high)

@@ -100,25 +100,25 @@ def human_ceiling(
     cluster = cluster_codes(options.cluster, people.n_items)
     known = spec(_SHORT.get(stat, stat)) if isinstance(stat, str) else None
     if known is not None and known.needs not in ("labels", "numbers"):
-        pairs = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
-        raise ArgumentError(f"stat must be a two-rater metric, one of {pairs}, or a function; got {stat!r}")
+        usable = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
+        raise ArgumentError(f"stat must be a two-rater metric, one of {usable}, or a function; got {stat!r}")
     of_numbers = known.needs == "numbers" if known is not None else isinstance(scale, Interval)
     name = known.name if known is not None else getattr(stat, "__name__", "statistic")
     if of_numbers:
-        pairs_of, figure = _number_pairs(people), _figure_of_numbers(known, stat)
+        pairs, metric = _number_pairs(people), _metric_of(known, stat, None)
     else:
         coded = encode(people.columns, scale, None)
-        pairs_of, figure = _label_pairs(people, coded), _figure_of_labels(known, stat, coded)
+        pairs, metric = _label_pairs(people, coded), _metric_of(known, stat, coded)
     single = {
-        who: _estimate_annotator(one, figure, options, cluster, name)
-        for who, one in zip(people.names, pairs_of, strict=True)
+        who: _estimate_annotator(one, metric, options, cluster, name)
+        for who, one in zip(people.names, pairs, strict=True)
     }
-    mean = _estimate_mean(list(single.values()), pairs_of, figure, cluster, options, name)
+    mean = _estimate_mean(list(single.values()), pairs, metric, cluster, options, name)
     figures: dict[str, Any] = dict(Estimate.to_dict(mean))
-    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs_of))
+    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
 
 
-_Figure: TypeAlias = Callable[..., Estimate]
+_Metric: TypeAlias = Callable[..., Estimate]
 """A function of (rest, person, interval arguments) that returns an estimate."""
 
 
@@ -150,31 +150,27 @@ def _label_pairs(people: Annotators, coded: Coded) -> list[_HeldOut]:
     return found
 
 
-def _figure_of_numbers(known: MetricSpec | None, stat: Statistic) -> _Figure:
-    def figure(rest: Array, person: Array, **interval: Any) -> Estimate:
-        if known is not None:
-            return known.function(rest, person, **interval)
-        return _as_estimate(stat, rest, person)
+def _metric_of(known: MetricSpec | None, stat: Statistic, coded: Coded | None) -> _Metric:
+    """Return the metric as a function of numbers or, if `coded` is passed, of codes."""
+    scale = None if coded is None else coded.scale
+    labels = np.array(scale.labels if scale is not None else [], dtype=object)
 
-    return figure
-
-
-def _figure_of_labels(known: MetricSpec | None, stat: Statistic, coded: Coded) -> _Figure:
-    labels = np.array(coded.scale.labels if coded.scale is not None else [], dtype=object)
-
-    def figure(rest: Codes, person: Codes, **interval: Any) -> Estimate:
+    def metric(rest: Array, person: Array, **interval: Any) -> Estimate:
         if known is None:
-            return _as_estimate(stat, labels[rest], labels[person])
+            pair = (rest, person) if coded is None else (labels[rest], labels[person])
+            return _call_statistic(stat, *pair)
+        if coded is None:
+            return known.function(rest, person, **interval)
         if interval.get("cluster") is not None or known.name == "adjacent_accuracy":
-            return known.function(labels[rest], labels[person], scale=coded.scale, **interval)
+            return known.function(labels[rest], labels[person], scale=scale, **interval)
         interval.pop("cluster", None)
         flat = np.bincount(rest * coded.size + person, minlength=coded.size**2)
-        return known.function(table=flat.reshape(coded.size, coded.size), scale=coded.scale, **interval)
+        return known.function(table=flat.reshape(coded.size, coded.size), scale=scale, **interval)
 
-    return figure
+    return metric
 
 
-def _as_estimate(stat: Statistic, rest: Array, person: Array) -> Estimate:
+def _call_statistic(stat: Statistic, rest: Array, person: Array) -> Estimate:
     assert callable(stat)
     found = stat(rest, person)
     if isinstance(found, Estimate):
@@ -186,11 +182,11 @@ def _as_estimate(stat: Statistic, rest: Array, person: Array) -> Estimate:
 
 
 def _estimate_annotator(
-    one: _HeldOut, figure: _Figure, options: IntervalOptions, cluster: Codes | None, name: str
+    one: _HeldOut, metric: _Metric, options: IntervalOptions, cluster: Codes | None, name: str
 ) -> Estimate:
     if not one.there.any():
         return Estimate.undefined("no_pairs", method=f"{name} against the others")
-    return figure(
+    return metric(
         one.rest[one.there],
         one.person[one.there],
         cluster=None if cluster is None else cluster[one.there],
@@ -204,7 +200,7 @@ def _estimate_annotator(
 def _estimate_mean(
     single: list[Estimate],
     pairs: list[_HeldOut],
-    figure: _Figure,
+    metric: _Metric,
     cluster: Codes | None,
     options: IntervalOptions,
     name: str,
@@ -218,13 +214,17 @@ def _estimate_mean(
     value = float(np.mean(defined))
     if options.ci is None:
         return Estimate(value, n=n, method=method)
-    members = _members(pairs, cluster)
+    # Items without a pair are in no unit.
+    used = np.flatnonzero(np.any([one.there for one in pairs], axis=0))
+    members = list(used[:, None])
+    if cluster is not None:
+        members = [used[cluster[used] == c] for c in np.unique(cluster[used])]
     n_units = len(members)
     about = f"{options.confidence_level:.0%}, {n_units} {'items' if cluster is None else 'clusters'}"
     method += f"; percentile bootstrap, {about}, {options.n_resamples} resamples"
     if n_units < 2:
         return Estimate(value, n=n, method=method, reason="too_few_units")
-    drawn = np.array(list(_resample_means(pairs, figure, members, options)))
+    drawn = np.array(list(_resample_means(pairs, metric, members, options)))
     kept = drawn[~np.isnan(drawn)]
     if len(drawn) - len(kept) > DEGENERATE_SHARE * len(drawn):
         return Estimate(value, n=n, method=method, reason="degenerate_resamples")
@@ -233,16 +233,8 @@ def _estimate_mean(
     return Estimate(value, low, high, float(kept.std(ddof=1)) if len(kept) > 1 else None, n, method)
 
 
-def _members(pairs: list[_HeldOut], cluster: Codes | None) -> list[Array]:
-    """Return the items of each unit to resample; items without a pair are in no unit."""
-    used = np.flatnonzero(np.any([one.there for one in pairs], axis=0))
-    if cluster is None:
-        return list(used[:, None])
-    return [used[cluster[used] == c] for c in np.unique(cluster[used])]
-
-
 def _resample_means(
-    pairs: list[_HeldOut], figure: _Figure, members: list[Array], options: IntervalOptions
+    pairs: list[_HeldOut], metric: _Metric, members: list[Array], options: IntervalOptions
 ) -> Iterable[float]:
     rng = options.generator()
     plain = np.concatenate(members) if all(len(m) == 1 for m in members) else None
@@ -252,7 +244,7 @@ def _resample_means(
         values = []
         for one in pairs:
             kept = index[one.there[index]]
-            value = figure(one.rest[kept], one.person[kept], ci=None).value if len(kept) else None
+            value = metric(one.rest[kept], one.person[kept], ci=None).value if len(kept) else None
             if value is not None:
                 values.append(value)
         yield float(np.mean(values)) if values else float("nan")

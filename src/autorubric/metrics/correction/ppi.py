@@ -49,7 +49,7 @@ def smooth_table(units: Strata) -> Strata:
 
 
 def smoothing_sums() -> Array:
-    """Return the amounts that `smoothed` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
+    """Return what `smooth_table` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
     squares = (_CELLS[:, :, None] * _CELLS[:, None, :]).reshape(len(_CELLS), -1)
     return np.asarray(np.concatenate([_CELLS, squares], axis=1).sum(axis=0) / 4)
 
@@ -57,7 +57,12 @@ def smoothing_sums() -> Array:
 def ppi_means(
     sums: Array, squares: Array, n_labelled: int, n_tested: int, fixed: float | None = None
 ) -> PPIMeans:
-    """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless it is fixed."""
+    """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless it is fixed.
+
+    `sums`, `(..., 5)`, and `squares`, `(..., 5, 5)`, are sums of the units' rows and of their outer products.
+    The tuned λ is cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), clipped to [0, 1]. The variance of the mean is λ²
+    var(f_U)/N + var(Y - λ f_L)/n; with clusters, each variance is that of sums over clusters.
+    """
     n, n_tests = sums[..., 0], sums[..., 3]
     y, f, g = divide(sums[..., 1], n), divide(sums[..., 2], n), divide(sums[..., 4], n_tests)
     zero = np.zeros_like(n)
@@ -127,9 +132,8 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
         if options.ci == "bootstrap-t":
             return _score_t_ends(table, options), "bootstrap-t, 1/4 added to each table cell" + resampled
         quantile = t_quantile(options.confidence_level, units.n_labelled - 1)
-        return _score_ends(
-            table, quantile, quantile, options.lam
-        ), "score interval, 1/4 added to each table cell"
+        ends = _score_ends(table, quantile, quantile, options.lam)
+        return ends, "score interval, 1/4 added to each table cell"
     if options.ci == "bootstrap-t":
         return _bootstrap_t_ends(units, options), "bootstrap-t" + resampled
     df = units.n_labelled - 1 if units.df is None else units.df
@@ -137,9 +141,8 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
         return _NOTHING, "t"
     mean, se = _mean_and_se(units, options.lam)
     if share:
-        return Ends(
-            *logit_t_ends(min(max(mean, 0.0), 1.0), se, df + 1, options.confidence_level), se
-        ), "logit-t"
+        low, high = logit_t_ends(min(max(mean, 0.0), 1.0), se, df + 1, options.confidence_level)
+        return Ends(low, high, se), "logit-t"
     half = t_quantile(options.confidence_level, df) * se
     return Ends(mean - half, mean + half, se), "t"
 
@@ -158,7 +161,10 @@ def _score_ends(table: Strata, below: float, above: float, fixed: float | None) 
 
 
 def _score_t_ends(table: Strata, options: CorrectionOptions) -> Ends:
-    """Return the score interval with quantiles of the resampled statistic, but at least normal quantiles."""
+    """Return the score interval with quantiles of the resampled statistic, at least normal quantiles.
+
+    Without that limit, it covers 72 to 89% at 20 to 50 labels and a pass rate of 0.9.
+    """
     added = smoothing_sums()
     values, errors = _resample_means(table, options, added).T
     mean = min(max(_mean_and_se(table, options.lam)[0], _EDGE), 1 - _EDGE)

@@ -242,7 +242,12 @@ _SINGULAR = 1e-9
 
 
 def distribution_of(tables: Array, answers: Array) -> Array:
-    """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions."""
+    """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions.
+
+    `tables`, `(r, K, K)`, counts labelled items with true answers as rows; `answers`, `(r, K)`, counts the
+    judge's answers. An answer that is never true and never given is ignored. The result is NaN if an answer
+    is given but never true, or if det M <= 0.
+    """
     support, n = tables.sum(-1), answers.sum(-1)
     size = tables.shape[-1]
     known = support > 0

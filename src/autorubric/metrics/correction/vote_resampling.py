@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -120,7 +121,12 @@ class OpenCriteria:
 
 
 def open_criteria(rules: ScoringRules, decisions: Mapping[str, Decision]) -> OpenCriteria:
-    """Return the criteria that these decisions leave open."""
+    """Return the criteria that these decisions leave open.
+
+    Usually the sign of its weight determines whether a criterion raises or lowers the score. A criterion that
+    others depend on, or a penalty that is a gate, can do either, so each of its values is tried. If there are
+    too many combinations, the sign of its weight is used instead.
+    """
     leaves = [
         one
         for one in rules.root.leaves
@@ -129,14 +135,12 @@ def open_criteria(rules: ScoringRules, decisions: Mapping[str, Decision]) -> Ope
     asked = {one.when.criterion: one.when.at_least for one in rules.root.leaves if one.when is not None}
     either = [one for one in leaves if one.name in asked or (one.gate is not None and one.weight <= 0)]
     choices = [_possible_values(one, asked.get(one.name or "")) for one in either]
-    n_corners = 1
-    for values in choices:
-        n_corners *= len(values)
-    if n_corners > _MOST_CORNERS:
+    if math.prod(len(values) for values in choices) > _MOST_CORNERS:
         either, choices = [], []
     sided = [one for one in leaves if one not in either]
     corners = [
-        _answer_with(either, corner) | _answer_with(sided, [_extreme_value(one, best=best) for one in sided])
+        _answer_with(either, corner)
+        | _answer_with(sided, [_possible_values(one)[-(best == (one.weight >= 0))] for one in sided])
         for corner in itertools.product(*choices)
         for best in (False, True)
     ]
@@ -154,11 +158,6 @@ def _possible_values(criterion: BaseCriterion, also: float | None = None) -> lis
     """Return the values of a criterion's answers, or for numbers the bounds and a condition's value."""
     listed = {answer.value for answer in criterion.answers() if answer.value is not None}
     return sorted(listed or {0.0, 1.0} | ({also} if also is not None else set()))
-
-
-def _extreme_value(criterion: BaseCriterion, *, best: bool) -> float:
-    values = _possible_values(criterion)
-    return values[-1] if best == (criterion.weight >= 0) else values[0]
 
 
 def _is_open(made: Decision) -> bool:
