@@ -1,7 +1,10 @@
 from . import sample_size as sample_size
 from .audit.bias import BiasReport as BiasReport, bias_report as bias_report
-from .audit.compare_judges import JudgeComparison as JudgeComparison, compare_judges as compare_judges
-from .audit.comparison_tests import adjust_pvalues as adjust_pvalues
+from .audit.compare_judges import (
+    JudgeComparison as JudgeComparison,
+    adjust_pvalues as adjust_pvalues,
+    compare_judges as compare_judges,
+)
 from .audit.consistency import SelfConsistency as SelfConsistency, self_consistency as self_consistency
 from .audit.item_analysis import ItemAnalysis as ItemAnalysis, item_analysis as item_analysis
 from .audit.panel import PanelAudit as PanelAudit, panel_audit as panel_audit

@@ -23,7 +23,7 @@ from autorubric.metrics.audit.bias_estimates import (
     self_preference,
     undefined_bias,
 )
-from autorubric.metrics.audit.comparison_tests import adjust_pvalues
+from autorubric.metrics.audit.compare_judges import adjust_pvalues
 from autorubric.metrics.audit.rubric_weights import RubricWeights, dataset_or_own, weights_of
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling

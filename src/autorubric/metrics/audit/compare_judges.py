@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeAlias, Unpack, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
+from scipy.special import bdtr, chdtrc, gammaln, stdtr
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.comparison_tests import (
-    PERMUTATIONS,
-    PValue,
-    asymptotic_mcnemar_test,
-    bootstrap_test,
-    mcnemar_test,
-    permutation_test,
-    williams_test,
-)
 from autorubric.metrics.audit.paired_metrics import (
     AnyStat,
     ComparisonStat,
@@ -29,14 +21,235 @@ from autorubric.metrics.audit.paired_metrics import (
     read_triples,
     side_estimates,
 )
-from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
-from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
+from autorubric.metrics.core.contingency import numeric_column
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
+from autorubric.metrics.core.estimation import DEGENERATE_SHARE, Analytic, Figure, delta, estimate
 from autorubric.metrics.core.intervals import Ends, normal_quantile
 from autorubric.metrics.core.rater_tables import no_analytic
-from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    CodedArguments,
+    CodedOptions,
+    IntervalOptions,
+    Units,
+    replicates,
+)
 from autorubric.metrics.core.result import AuditFindings, format_estimate
-from autorubric.metrics.core.scales import Scale, Weights
+from autorubric.metrics.core.scales import Array, Scale, Weights
 from autorubric.support.blocks import p_text
+
+PERMUTATIONS = 10_000
+"""Minimum number of random swaps if there are too many to enumerate."""
+
+_OUTCOMES = 1 << 14
+_CHUNK_CELLS = 4_000_000
+_TIE = 1e-9
+
+
+class PValue(NamedTuple):
+    """A p-value with a description of the test, and the reason if the p-value is missing."""
+
+    p_value: float | None
+    words: str
+    reason: Reason | None = None
+    statistic: TestStatistic | None = None
+    discordant: tuple[int, int] | None = None
+
+
+def bootstrap_test(metric: PairedMetric, n_resamples: int, rng: np.random.Generator) -> PValue:
+    """Return the smallest level at which the percentile interval of the difference excludes 0."""
+    if metric.units.size < 2:
+        # Every resample equals the sample, which would look like certainty.
+        return PValue(None, "bootstrap", "too_few_units")
+    drawn = replicates(metric.units, metric.difference, n_resamples, rng)
+    defined = drawn[~np.isnan(drawn)]
+    words = f"bootstrap, {n_resamples} resamples"
+    if len(defined) < (1 - DEGENERATE_SHARE) * n_resamples:
+        undefined = n_resamples - len(defined)
+        return PValue(None, f"{words}; undefined resamples: {undefined}", "degenerate_resamples")
+    slack = RELATIVE_ZERO * max(_scale(metric), float(np.abs(defined).max(initial=0.0)))
+    tail = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
+    return PValue(min(1.0, 2 * (1 + int(tail)) / (len(defined) + 1)), words)
+
+
+def permutation_test(metric: PairedMetric, observed: float, n: int, rng: np.random.Generator) -> PValue:
+    """Return the share of unit-by-unit swaps of the judges with a difference at least as large as observed.
+
+    All swaps are enumerated if they have few enough outcomes; otherwise `n` are drawn, with p = (1 + #) / (n
+    + 1) [1]. A swap that leaves the metric undefined counts as a large difference.
+
+    References:
+        [1] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
+            Applications in Genetics and Molecular Biology 9(1), 39.
+    """
+    counts = np.where(metric.movable, metric.units.counts, 0)
+    outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
+    if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
+        swaps, weight = _enumerate_swaps(counts, outcomes)
+        far = _is_extreme(metric.swapped_difference(swaps), observed, _scale(metric))
+        return PValue(min(1.0, float(weight[far].sum())), f"exact permutation test, {outcomes} outcomes")
+    step = max(1, _CHUNK_CELLS // max(len(counts), 1))
+    extreme, scale = 0, _scale(metric)
+    for start in range(0, n, step):
+        swaps = _draw_swaps(counts, min(step, n - start), rng)
+        extreme += int(np.count_nonzero(_is_extreme(metric.swapped_difference(swaps), observed, scale)))
+    return PValue((1 + extreme) / (n + 1), f"permutation test, {n} random swaps")
+
+
+def _scale(metric: PairedMetric) -> float:
+    """Return the magnitude of the two metrics, which bounds the rounding error of their difference."""
+    sides = metric.sides(metric.units.total()[None, :])
+    return max(float(np.nanmax(np.abs(side), initial=0.0)) for side in sides)
+
+
+def _is_extreme(values: Array, observed: float, scale: float) -> Array:
+    """Return whether each difference is at least as far from 0 as the observed one, up to rounding."""
+    return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) - _TIE * scale))
+
+
+def _enumerate_swaps(counts: Array, outcomes: int) -> tuple[Array, Array]:
+    """Return every number of swapped units of each kind, `(outcomes, u)`, and its probability."""
+    swaps = np.zeros((outcomes, len(counts)))
+    logarithm = np.zeros(outcomes)
+    rest = np.arange(outcomes)
+    for kind in np.flatnonzero(counts):
+        count = int(counts[kind])
+        rest, moved = np.divmod(rest, count + 1)
+        swaps[:, kind] = moved
+        ways = gammaln(count + 1) - gammaln(moved + 1) - gammaln(count - moved + 1)
+        logarithm += ways - count * math.log(2)
+    return swaps, np.exp(logarithm)
+
+
+def _draw_swaps(counts: Array, rows: int, rng: np.random.Generator) -> Array:
+    if counts.max(initial=0) <= 1:
+        return (rng.integers(0, 2, size=(rows, len(counts)), dtype=np.int8) * counts).astype(float)
+    return rng.binomial(counts, 0.5, size=(rows, len(counts))).astype(float)
+
+
+def mcnemar_test(only_a: int, only_b: int) -> PValue:
+    """Run the exact two-sided McNemar test of whether a and b are equally often the only right judge [1].
+
+    The p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
+    discordant items; it is 1 if there are no discordant items.
+
+    References:
+        [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
+            percentages, Psychometrika 12(2), 153-157.
+    """
+    p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+    words = f"exact McNemar, {only_a} items that only a got right, {only_b} that only b got right"
+    return PValue(p, words, discordant=(only_a, only_b))
+
+
+def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
+    """Run McNemar's test by chi-squared with one degree of freedom [1]; p = 1 without discordant items.
+
+    χ² = (n_a - n_b)² / (n_a + n_b), without continuity correction: its level stays close to the nominal one,
+    whereas the exact test and the corrected test are conservative [2].
+
+    References:
+        [1] Q. McNemar (1947), Psychometrika 12(2), 153-157.
+        [2] M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data:
+            mid-p and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
+    """
+    n = only_a + only_b
+    statistic = (only_a - only_b) ** 2 / n if n else 0.0
+    words = f"asymptotic McNemar, chi-squared = {statistic:.4f}, 1 degree of freedom"
+    p = float(chdtrc(1, statistic))
+    return PValue(
+        p,
+        f"{words}, {only_a} items that only a got right, {only_b} that only b got right",
+        statistic=TestStatistic(name="chi-squared", value=statistic, df=1, p_value=p),
+        discordant=(only_a, only_b),
+    )
+
+
+def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
+    """Compare two correlations that share a variable by a two-sided t test with n - 3 degrees of freedom.
+
+    The statistic [1, 2, eq. 7] is (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)²
+    (1 - r_ab)³ / 4)), with |R| = 1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
+
+    References:
+        [1] E. J. Williams (1959), The comparison of regression variables, Journal of the Royal Statistical
+            Society B 21(2), 396-399.
+        [2] J. H. Steiger (1980), Tests for comparing elements of a correlation matrix, Psychological
+            Bulletin 87(2), 245-251.
+    """
+    words = f"Williams' t, {n - 3} degrees of freedom"
+    if n < 4:
+        return PValue(None, "Williams' t", "too_few_units")
+    if r_a == r_b:
+        zero = TestStatistic(name="t", value=0.0, df=n - 3, p_value=1.0)
+        return PValue(1.0, f"{words}, t = 0", statistic=zero)
+    determinant = max(0.0, 1 - (r_a**2 + r_b**2) - r_ab**2 + 2 * r_a * r_b * r_ab)
+    room = 2 * determinant * (n - 1) / (n - 3) + (r_a + r_b) ** 2 * (1 - r_ab) ** 3 / 4
+    if room <= 1e-12 or r_ab <= -1 + 1e-12:
+        return PValue(None, words, "no_variance")
+    t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / room)
+    p = float(2 * stdtr(n - 3, -abs(t)))
+    statistic = TestStatistic(name="t", value=t, df=n - 3, p_value=p)
+    return PValue(p, f"{words}, t = {t:.4f}", statistic=statistic)
+
+
+Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
+
+
+def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
+    """Adjust p-values for multiple testing, keeping their order; None stays None and is not counted.
+
+    The m p-values are sorted in increasing order, p_(1) ≤ … ≤ p_(m), and adjusted as follows:
+
+    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; reporting adjusted values below α keeps the
+      probability of any false positive at or below α;
+    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; reporting adjusted values below q keeps the expected fraction
+      of false positives among them at or below q, if tests are independent or positively dependent;
+    - `"by"`: the `"bh"` value times 1 + 1/2 + … + 1/m [3], with the same guarantee under any dependence;
+    - `"bonferroni"`: m p [4], with the same guarantee as `"holm"`, which never gives larger values.
+
+    Adjusted values are capped at 1 and are never below the original p-values.
+
+    Args:
+        p: P-values in [0, 1]; None and NaN mark tests that could not be run.
+        method: Adjustment method.
+
+    Raises:
+        ArgumentError: If a p-value is outside [0, 1], or the method is unknown.
+
+    References:
+        [1] S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+            Statistics 6(2), 65-70.
+        [2] Y. Benjamini, Y. Hochberg (1995), Controlling the false discovery rate, Journal of the Royal
+            Statistical Society B 57(1), 289-300.
+        [3] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
+            under dependency, Annals of Statistics 29(4), 1165-1188.
+        [4] O. J. Dunn (1961), Multiple comparisons among means, JASA 56(293), 52-64.
+    """
+    if method not in get_args(Adjustment):
+        raise ArgumentError(f"method must be one of {list(get_args(Adjustment))}; got {method!r}")
+    given = numeric_column(p, "p")
+    there = ~np.isnan(given)
+    values = given[there]
+    if np.any((values < 0) | (values > 1)):
+        raise ArgumentError(f"p must be in [0, 1]; got {float(values[(values < 0) | (values > 1)][0])!r}")
+    adjusted = np.full(len(given), np.nan)
+    order = np.argsort(values, kind="stable")
+    adjusted[np.flatnonzero(there)[order]] = _adjust_ascending(values[order], method)
+    return [None if np.isnan(one) else float(one) for one in adjusted]
+
+
+def _adjust_ascending(ascending: Array, method: Adjustment) -> Array:
+    m = len(ascending)
+    if method == "bonferroni":
+        return np.asarray(np.minimum(m * ascending, 1.0))
+    rank = np.arange(1, m + 1)
+    if method == "holm":
+        return np.minimum(np.maximum.accumulate((m - rank + 1) * ascending), 1.0)
+    factor = float((1.0 / rank).sum()) if method == "by" else 1.0
+    # In this order of operations, rounding never makes the last value less than p.
+    scaled = ascending * (factor * (m / rank))
+    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+
 
 ComparisonMethod: TypeAlias = Literal["bootstrap", "permutation", "mcnemar", "mcnemar-asymptotic", "williams"]
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.error_correlation import ErrorCorrelation, error_correlations
 from autorubric.metrics.audit.labelled_votes import LabelledVotes, read_labelled_votes
-from autorubric.metrics.audit.panel_choice import (
+from autorubric.metrics.audit.panel_estimates import (
     CORRECTNESS,
     AggregatorComparison,
+    ErrorCorrelation,
     PanelChoice,
     choose_single,
     choose_smallest,
     compare_aggregators,
+    error_correlations,
     estimate_credits,
     panel_credit,
     split_items,

@@ -30,8 +30,8 @@ from autorubric.metrics.correction.arguments import (
     Sampled,
     check_method,
 )
+from autorubric.metrics.correction.judge_error import check_same_judging
 from autorubric.metrics.correction.ppi import ppi_estimate
-from autorubric.metrics.correction.same_judging import check_same_judging
 from autorubric.metrics.correction.score_columns import (
     CorrectionSums,
     CriterionColumns,

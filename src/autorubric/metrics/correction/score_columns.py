@@ -16,7 +16,6 @@ from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionMethod, CorrectionOptions
-from autorubric.metrics.correction.same_judging import criterion_facts
 from autorubric.metrics.correction.strata import Strata, Stratum
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.score import Term, score_terms
@@ -189,6 +188,12 @@ def _one_rubric(
             "with one rubric, or use method='ppi++' with on='items'"
         )
     return dataset.get_item_rubric(0).root, rubrics[0]
+
+
+def criterion_facts(criterion: BaseCriterion) -> tuple[object, ...]:
+    """Return the properties that affect a criterion's score: weight, bonus, level and valued answers."""
+    answers = tuple((one.label, one.value, one.na) for one in criterion.answers())
+    return criterion.weight, criterion.bonus, criterion.level, answers
 
 
 def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]:

@@ -13,8 +13,7 @@ import numpy as np
 from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.compare_judges import JudgeComparison, compare_judges
-from autorubric.metrics.audit.comparison_tests import adjust_pvalues
+from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
 from autorubric.metrics.core.label_table import table_of
