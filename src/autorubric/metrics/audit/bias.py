@@ -157,22 +157,15 @@ def item_facts(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
     if source is None:
         return ItemFacts(lengths=np.full(len(item_ids), np.nan), generators=(None,) * len(item_ids))
     items = list(source.items)
+    parsed = [Submission.parse(one.submission) for one in items]
+    generators = [getattr(one, "metadata", {}).get("generator") for one in items]
     return ItemFacts(
-        lengths=np.array([_count_words(one.submission) for one in items], dtype=float),
-        generators=tuple(_generator(one) for one in items),
+        lengths=np.array(
+            [np.nan if one.text is None or one.candidates else len(one.text.split()) for one in parsed],
+            dtype=float,
+        ),
+        generators=tuple(None if one is None else str(one) for one in generators),
     )
-
-
-def _count_words(submission: Any) -> float:
-    parsed = Submission.parse(submission)
-    if parsed.text is None or parsed.candidates:
-        return float("nan")
-    return float(len(parsed.text.split()))
-
-
-def _generator(item: Any) -> str | None:
-    generator = getattr(item, "metadata", {}).get("generator")
-    return None if generator is None else str(generator)
 
 
 def bias_report(

@@ -22,6 +22,7 @@ from autorubric.metrics.audit.item_resampling import (
     estimate_over_units,
     mean_and_influences,
     mean_estimate,
+    t_estimate,
 )
 from autorubric.metrics.audit.labelled_votes import (
     criterion_of_cells,
@@ -29,8 +30,7 @@ from autorubric.metrics.audit.labelled_votes import (
     order_by_id,
     single_vote_rows,
 )
-from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic, is_rounding
-from autorubric.metrics.core.intervals import t_quantile
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.rater_tables import weighted_units
 from autorubric.metrics.core.read_votes import Modes, cells_of
 from autorubric.metrics.core.resampling import Compute, Resampling
@@ -177,10 +177,7 @@ def leniency(values: JudgedValues, judge: int, level: float) -> TestedBias:
     value, se, df = fit
     if item.max() < 1:
         return TestedBias(effect=Estimate(value, n=n, method=text, reason="too_few_units"))
-    if is_rounding(se, 1.0):
-        return TestedBias(effect=Estimate(value, n=n, method=text, reason="no_variance"))
-    half = t_quantile(level, df) * se
-    return TestedBias.by_t(Estimate(value, value - half, value + half, se, n, text), df)
+    return TestedBias.by_t(t_estimate(value, se, df, level, scale=1.0, n=n, method=text), df)
 
 
 def _fit_intercept(
@@ -262,13 +259,10 @@ def contrast_own(values: Array, item: Codes, by_own: Array, level: float, method
     if min(sizes) < 2:
         return TestedBias(effect=Estimate(difference, n=n, method=text, reason="too_few_units"))
     errors = [clustered_error(effects) for effects in (own_effects, other_effects)]
-    se = math.hypot(*errors)
-    if is_rounding(se, float(np.nanmax(np.abs(values)))):
-        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="no_variance"))
+    se, scale = math.hypot(*errors), float(np.nanmax(np.abs(values)))
     parts = sum(error**4 / (size - 1) for error, size in zip(errors, sizes, strict=True))
     df = se**4 / parts if parts > 0 else float(min(sizes) - 1)
-    half = t_quantile(level, df) * se
-    return TestedBias.by_t(Estimate(difference, difference - half, difference + half, se, n, text), df)
+    return TestedBias.by_t(t_estimate(difference, se, df, level, scale=scale, n=n, method=text), df)
 
 
 _LENGTH_BIAS = "partial Spearman correlation of error and length, given the truth"

@@ -126,11 +126,18 @@ def mean_estimate(values: Array, item: Codes, confidence_level: float, method: s
     mean, effects = mean_and_influences(kept, members)
     if len(effects) < 2:
         return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
-    se = clustered_error(effects)
-    if is_rounding(se, float(np.abs(kept).max())):
-        return Estimate(mean, n=len(kept), method=text, reason="no_variance")
-    half = t_quantile(confidence_level, len(effects) - 1) * se
-    return Estimate(mean, mean - half, mean + half, se, len(kept), text)
+    se, scale = clustered_error(effects), float(np.abs(kept).max())
+    return t_estimate(mean, se, len(effects) - 1, confidence_level, scale=scale, n=len(kept), method=text)
+
+
+def t_estimate(
+    value: float, se: float, df: float, confidence_level: float, *, scale: float, n: int, method: str
+) -> Estimate:
+    """Return an estimate with a t interval, unless its error is only rounding of values of size `scale`."""
+    if is_rounding(se, scale):
+        return Estimate(value, n=n, method=method, reason="no_variance")
+    half = t_quantile(confidence_level, df) * se
+    return Estimate(value, value - half, value + half, se, n, method)
 
 
 def mean_and_influences(values: Array, members: Codes) -> tuple[float, Array]:

@@ -81,8 +81,8 @@ def read_labelled_votes(table: VotesTable) -> LabelledVotes:
         item=rank_by_id(table.item_ids)[cells.item[kept]],
         criterion=criterion[kept],
         judges=table.judges,
-        code=_stacked([one.code for one in columns], kept, np.int64),
-        value=_stacked([one.value for one in columns], kept, float),
+        code=_stack([one.code for one in columns], kept, np.int64),
+        value=_stack([one.value for one in columns], kept, float),
         truth_code=cells.truth.code[kept],
         truth_value=cells.truth.value[kept],
     )
@@ -93,10 +93,9 @@ def criterion_of_cells(cells: Cells) -> Codes:
     return np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
 
 
-def _stacked(columns: Sequence[Array], kept: Array, kind: type) -> Array:
-    if not columns:
-        return np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
-    return np.column_stack([column[kept] for column in columns]).astype(kind, copy=False)
+def _stack(columns: Sequence[Array], kept: Array, kind: type) -> Array:
+    empty = np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
+    return np.column_stack([empty, *(column[kept] for column in columns)]).astype(kind, copy=False)
 
 
 def _is_graded(criterion: MeasuredCriterion) -> bool:
