@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.compare_judges import JudgeComparison, compare_judges
-from autorubric.metrics.audit.contests import adjust_pvalues
+from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Array, Binary
 from autorubric.metrics.core.votes_table import ANSWERED

@@ -10,10 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from autorubric.errors import TokenUsage
-from autorubric.metrics.audit.bias import bias_report
-from autorubric.metrics.audit.item_analysis import item_analysis
-from autorubric.metrics.audit.item_results import ItemAnalysis
-from autorubric.metrics.audit.leniency import BIASES, SHIFTS, BiasReport
+from autorubric.metrics.audit.bias import BIASES, SHIFTS, BiasReport, bias_report
+from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Interval
 from autorubric.metrics.core.votes_table import ANSWERED, Outcome

@@ -10,10 +10,10 @@ import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.resampled import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.read_votes import Column
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.scales import Array, Interval, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
