@@ -12,8 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import Units
+from autorubric.metrics.core.resampling import Ends, Units
 from autorubric.metrics.core.scales import Array, Codes
 
 

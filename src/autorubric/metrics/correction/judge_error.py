@@ -13,7 +13,6 @@ import numpy as np
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.intervals import Ends
 from autorubric.metrics.core.item_scores import (
     LabelledDataset,
     OwnedRun,
@@ -21,6 +20,7 @@ from autorubric.metrics.core.item_scores import (
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
+from autorubric.metrics.core.resampling import Ends
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
 from autorubric.scoring.decisions import decide_by_judge, decide_panel

@@ -13,11 +13,12 @@ from scipy.optimize import brentq
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends, normal_quantile
+from autorubric.metrics.core.intervals import normal_quantile
 from autorubric.metrics.core.rater_tables import dense
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
+    Ends,
     IntervalArguments,
     IntervalOptions,
 )

@@ -11,8 +11,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
 from autorubric.metrics.figures.forecasts import (

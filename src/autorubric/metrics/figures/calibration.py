@@ -12,8 +12,7 @@ from scipy.special import erf
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,

@@ -13,8 +13,15 @@ from scipy.special import betainc, ndtr
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
-from autorubric.metrics.core.intervals import Ends, t_quantile
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units, influence
+from autorubric.metrics.core.intervals import t_quantile
+from autorubric.metrics.core.resampling import (
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+    influence,
+)
 from autorubric.metrics.core.scales import Array, as_sequence
 from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
 

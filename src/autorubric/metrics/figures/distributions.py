@@ -13,7 +13,7 @@ from scipy.special import rel_entr
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights, interval_of
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
 
 _CHUNK_CELLS = 4_000_000
@@ -176,11 +176,11 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
     drawn = _drawn(counts, tables, distance, options)
-    if len(drawn) < options.n_resamples / 2:
+    low, high, _ = interval_of(drawn, options)[0]
+    if low is None:
         return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
-    tails = (1 - options.confidence_level) / 2
-    low, high = np.quantile(drawn, (tails, 1 - tails))
-    return Estimate(value, float(low), float(high), float(drawn.std()), n, text, None, n_missing)
+    se = float(drawn[~np.isnan(drawn)].std())
+    return Estimate(value, low, high, se, n, text, None, n_missing)
 
 
 def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
@@ -220,9 +220,10 @@ def _drawn(
             size = len(tables[0])
             weights = draw_weights(np.ones(size, dtype=np.int64), size, rows, rng)
             left, right = weights @ tables[0], weights @ tables[1]
-        # Resamples in which one sample is empty have no distance and are skipped.
+        # Resamples in which one sample is empty have no distance.
         full = (left.sum(-1) > 0) & (right.sum(-1) > 0)
-        found.append(distance(left[full], right[full]))
+        found.append(np.full(rows, np.nan))
+        found[-1][full] = distance(left[full], right[full])
     return np.concatenate(found)
 
 

@@ -13,9 +13,9 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, t_quantile
+from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
 from autorubric.metrics.core.rater_tables import dense, weighted_units
-from autorubric.metrics.core.resampling import Compute, IntervalOptions, Units
+from autorubric.metrics.core.resampling import Compute, Ends, IntervalOptions, Units
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 

@@ -13,7 +13,6 @@ from scipy.special import chdtrc, fdtrc, fdtri
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
-from autorubric.metrics.core.intervals import Ends
 from autorubric.metrics.core.rater_tables import (
     complete_table,
     no_analytic,
@@ -21,7 +20,7 @@ from autorubric.metrics.core.rater_tables import (
     unclustered,
     weighted_units,
 )
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units
+from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions, Units
 from autorubric.metrics.core.scales import Array, Codes
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]

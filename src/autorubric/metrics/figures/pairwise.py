@@ -14,12 +14,13 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import cluster_codes, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
-from autorubric.metrics.core.intervals import Ends, logit_t_ends
+from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.rater_tables import dense, number_rows
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
     Compute,
+    Ends,
     IntervalArguments,
     IntervalOptions,
     Units,
