@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -336,23 +336,6 @@ def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInp
     return TableInput(Units(counts=cells, n=int(cells.sum())), size, scale, True)
 
 
-class OneAgainstRest(NamedTuple):
-    """Counts of one category against all others, as arrays of shape `(...)`."""
-
-    tp: Array
-    fp: Array
-    fn: Array
-    tn: Array
-
-
-def one_against_rest(table: Array, positive: int) -> OneAgainstRest:
-    """Count true positives, false positives, false negatives and true negatives of category `positive`."""
-    tp = table[..., positive, positive]
-    fp = table[..., :, positive].sum(-1) - tp
-    fn = table[..., positive, :].sum(-1) - tp
-    return OneAgainstRest(tp, fp, fn, table.sum((-1, -2)) - tp - fp - fn)
-
-
 def divide(numerator: Array, denominator: Array) -> Array:
     """Divide the numerator by the denominator; NaN where the denominator is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -369,34 +352,42 @@ def accuracy_of(table: Array) -> Array:
     return divide(hits(table), table.sum((-1, -2)))
 
 
-def precision_of(table: Array, positive: int) -> Array:
-    """Compute the precision TP / (TP + FP)."""
-    cells = one_against_rest(table, positive)
-    return divide(cells.tp, cells.tp + cells.fp)
+class OneVsRest(NamedTuple):
+    """Counts of one category against all others, as arrays of shape `(...)`."""
+
+    tp: Array
+    fp: Array
+    fn: Array
+    tn: Array
 
 
-def recall_of(table: Array, positive: int) -> Array:
-    """Compute the recall TP / (TP + FN)."""
-    cells = one_against_rest(table, positive)
-    return divide(cells.tp, cells.tp + cells.fn)
+def one_against_rest(table: Array, positive: int) -> OneVsRest:
+    """Count true positives, false positives, false negatives and true negatives of category `positive`."""
+    tp = table[..., positive, positive]
+    fp = table[..., :, positive].sum(-1) - tp
+    fn = table[..., positive, :].sum(-1) - tp
+    return OneVsRest(tp, fp, fn, table.sum((-1, -2)) - tp - fp - fn)
 
 
-def specificity_of(table: Array, positive: int) -> Array:
-    """Compute the specificity TN / (TN + FP)."""
-    cells = one_against_rest(table, positive)
-    return divide(cells.tn, cells.tn + cells.fp)
+@dataclass(frozen=True, slots=True)
+class OneVsRestRate:
+    """A rate of one category against all others; called with tables and the position of the category."""
+
+    numerator: Callable[[OneVsRest], Array]
+    denominator: Callable[[OneVsRest], Array]
+
+    def __call__(self, table: Array, positive: int) -> Array:
+        cells = one_against_rest(table, positive)
+        return divide(self.numerator(cells), self.denominator(cells))
 
 
-def f1_of(table: Array, positive: int) -> Array:
-    """Compute F1, 2 TP / (2 TP + FP + FN)."""
-    cells = one_against_rest(table, positive)
-    return divide(2 * cells.tp, 2 * cells.tp + cells.fp + cells.fn)
-
-
-def negative_agreement_of(table: Array, positive: int) -> Array:
-    """Compute the negative agreement 2 TN / (2 TN + FP + FN)."""
-    cells = one_against_rest(table, positive)
-    return divide(2 * cells.tn, 2 * cells.tn + cells.fp + cells.fn)
+precision_of = OneVsRestRate(lambda cells: cells.tp, lambda cells: cells.tp + cells.fp)
+recall_of = OneVsRestRate(lambda cells: cells.tp, lambda cells: cells.tp + cells.fn)
+specificity_of = OneVsRestRate(lambda cells: cells.tn, lambda cells: cells.tn + cells.fp)
+f1_of = OneVsRestRate(lambda cells: 2 * cells.tp, lambda cells: 2 * cells.tp + cells.fp + cells.fn)
+negative_agreement_of = OneVsRestRate(
+    lambda cells: 2 * cells.tn, lambda cells: 2 * cells.tn + cells.fp + cells.fn
+)
 
 
 def balanced_accuracy_of(table: Array) -> Array:

@@ -14,6 +14,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.rater_tables import dense
 from autorubric.metrics.core.resampling import (
     CodedArguments,
@@ -83,6 +84,12 @@ def _ranked(prob: Array, positive: Array) -> _Ranking:
     return _Ranking(order, positive[order], first[where], (first + counts)[where])
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    reference="Hanley and McNeil 1982; DeLong et al. 1988",
+    symmetric=False,
+)
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:

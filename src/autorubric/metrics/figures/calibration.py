@@ -12,6 +12,7 @@ from scipy.special import erf
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
@@ -155,6 +156,13 @@ def _ece_ends(binned: Binned) -> EndsOf:
     return ends
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    reference="Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017",
+    perfect=0.0,
+    symmetric=False,
+)
 def ece(
     truth: Iterable[Any],
     prob: Any,

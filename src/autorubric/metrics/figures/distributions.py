@@ -13,6 +13,7 @@ from scipy.special import rel_entr
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.metric import ALL_LEVELS, ORDERED, metric
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights, interval_of
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
 
@@ -104,6 +105,13 @@ def _span(scale: Scale) -> float | None:
     return None if scale.positions is None else float(np.ptp(scale.positions))
 
 
+@metric(
+    inputs="samples",
+    levels=ORDERED,
+    bounds=(0.0, None),
+    reference="Rubner, Tomasi and Guibas 2000",
+    perfect=0.0,
+)
 def wasserstein_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -126,6 +134,7 @@ def wasserstein_distance(
     return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
 
 
+@metric(inputs="samples", levels=ALL_LEVELS, reference="Lin 1991; Endres and Schindelin 2003", perfect=0.0)
 def js_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:

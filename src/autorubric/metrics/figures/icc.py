@@ -13,6 +13,7 @@ from scipy.special import chdtrc, fdtrc, fdtri
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
+from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.rater_tables import (
     complete_table,
     no_analytic,
@@ -51,6 +52,12 @@ class _Squares(NamedTuple):
     n: Array
 
 
+@metric(
+    inputs="scores",
+    levels=ORDERED,
+    bounds=(None, 1.0),
+    reference="Shrout and Fleiss 1979; McGraw and Wong 1996",
+)
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute an intraclass correlation, the proportion of variance that is between units.
 
@@ -83,6 +90,7 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     return _estimate(ratings, form, form, IntervalOptions(**interval))
 
 
+@metric(inputs="scores", levels=ORDERED, bounds=(None, 1.0), reference="Cronbach 1951; Feldt 1965")
 def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Cronbach's alpha with raters as items, k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k) [1, 2].
 
@@ -231,6 +239,7 @@ def _agreement_limits(squares: _Squares, k: int, tail: float, model: _Model) -> 
     )
 
 
+@metric(inputs="scores", levels=ORDERED, reference="Kendall and Babington Smith 1939")
 def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Kendall's W with tie correction, 12 S / (m² (n³ - n) - m Σ T_j) [1, 2].
 

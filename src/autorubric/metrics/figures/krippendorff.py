@@ -24,6 +24,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
+from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
     dense,
@@ -140,6 +141,7 @@ class _Pairable:
     note: str
 
 
+@metric(inputs="ratings", levels=ALL_LEVELS, bounds=SIGNED, reference="Krippendorff 2004, 2011")
 def krippendorff_alpha(
     ratings: Any,
     *,

@@ -12,6 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.rater_tables import CountedRows, dense, row_units, with_pseudo_rows
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
@@ -241,12 +242,16 @@ def _units(
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
     """Compute for each unit the agreement of its pairs, whether it has a pair, its proportions, and 1."""
+    proportions = counts / counts.sum(1)[:, None]
+    return np.column_stack([*_pair_agreement(counts, weights), proportions, np.ones(len(counts))])
+
+
+def _pair_agreement(counts: Array, weights: Array) -> tuple[Array, Array]:
+    """Compute the agreement of each unit's pairs of ratings, and whether it has a pair."""
     total = counts.sum(1)
     paired = total >= 2
     pairs = np.where(paired, total * (total - 1), 1.0)
-    agreeing = (counts * (counts @ weights - 1.0)).sum(1)
-    agreement = np.where(paired, agreeing / pairs, 0.0)
-    return np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
+    return np.where(paired, (counts * (counts @ weights - 1.0)).sum(1) / pairs, 0.0), paired
 
 
 def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
@@ -284,6 +289,9 @@ _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 _PERCENT = CountCoefficient("percent agreement", no_chance)
 
 
+@metric(
+    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Fleiss 1971; Gwet 2014", weighted=True
+)
 def fleiss_kappa(
     ratings: Any = None,
     *,
@@ -315,24 +323,9 @@ def fleiss_kappa(
     return _either(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
-def percent_agreement(
-    ratings: Any = None,
-    *,
-    scale: Scale | None = None,
-    weights: Weights = None,
-    counts: Any = None,
-    **interval: Unpack[CodedArguments],
-) -> Estimate:
-    """Compute the mean proportion of agreeing rater pairs over units (rated items) with two or more ratings.
-
-    The interval is a t interval on the logit scale over these units or their clusters. If all have the same
-    agreement, such as 0 or 1, it is a score interval with one observation per unit.
-
-    The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
-    """
-    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
-
-
+@metric(
+    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Conger 1980; Gwet 2014", weighted=True
+)
 def conger_kappa(
     ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
 ) -> Estimate:
@@ -370,14 +363,8 @@ def conger_kappa(
 
 def _conger_sums(codes: Codes, weights: Array) -> Array:
     """Compute for each unit the agreement of its pairs, whether it has a pair, and each rater's choice."""
-    size = len(weights)
-    chosen = (codes[:, :, None] == np.arange(size)).astype(float)
-    counts = chosen.sum(1)
-    total = counts.sum(1)
-    paired = total >= 2
-    pairs = np.where(paired, total * (total - 1), 1.0)
-    agreement = np.where(paired, (counts * (counts @ weights - 1.0)).sum(1) / pairs, 0.0)
-    return np.column_stack([agreement, paired, chosen.reshape(len(codes), -1)])
+    chosen = (codes[:, :, None] == np.arange(len(weights))).astype(float)
+    return np.column_stack([*_pair_agreement(chosen.sum(1), weights), chosen.reshape(len(codes), -1)])
 
 
 def _conger_figure(n_raters: int, weights: Array) -> Figure:
@@ -401,6 +388,25 @@ def _conger_figure(n_raters: int, weights: Array) -> Figure:
         return "single_class" if np.count_nonzero(used) == 1 else "no_variance"
 
     return Figure(name="Conger's kappa", compute=compute, reason=reason, analytic=delta)
+
+
+@metric(inputs="ratings", levels=CATEGORICAL, reference="share of agreeing pairs", weighted=True)
+def percent_agreement(
+    ratings: Any = None,
+    *,
+    scale: Scale | None = None,
+    weights: Weights = None,
+    counts: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute the mean proportion of agreeing rater pairs over units (rated items) with two or more ratings.
+
+    The interval is a t interval on the logit scale over these units or their clusters. If all have the same
+    agreement, such as 0 or 1, it is a score interval with one observation per unit.
+
+    The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
+    """
+    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 def _either(

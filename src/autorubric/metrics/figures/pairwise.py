@@ -15,6 +15,7 @@ from autorubric.metrics.core.contingency import cluster_codes, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics.core.intervals import logit_t_ends
+from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.rater_tables import dense, number_rows
 from autorubric.metrics.core.resampling import (
     CodedArguments,
@@ -137,6 +138,7 @@ def _mean(sums: Array) -> Array:
         return np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
 
 
+@metric(inputs="numbers", levels=ORDERED, reference="Deutsch, Foster and Freitag 2023")
 def pairwise_accuracy(
     gold: Iterable[Any],
     pred: Iterable[Any],
