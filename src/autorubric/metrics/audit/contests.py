@@ -471,7 +471,6 @@ def _called_figure(contest: JudgeContest, side: int) -> Figure:
         compute=lambda sums: contest.sides(sums)[side],
         reason=contest.reason,
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )

@@ -44,29 +44,20 @@ Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A metric as a function of sums over units, with the settings of its intervals.
-
-    Attributes:
-        name: Display name.
-        compute: Function from sums of shape `(..., d)` to values of shape `(...)`. It returns NaN for
-            undefined values and emits no warnings.
-        reason: Function from sums to the reason why the metric is undefined.
-        bounds: Smallest and largest possible value.
-        auto: Method used for `ci="auto"`.
-        auto_clustered: Method used for `ci="auto"` if the units are clusters.
-        analytic: Function that computes the interval in closed form.
-        trials: Function from sums to the denominator of a proportion; None for other metrics.
-        on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set.
-    """
+    """A metric as a function of sums over units, with the settings of its intervals."""
 
     name: str
+    # Function from sums of shape `(..., d)` to values of shape `(...)`. It returns NaN for undefined values
+    # and emits no warnings.
     compute: Compute
     reason: Callable[[Array], Reason]
     bounds: tuple[float, float] = (-1.0, 1.0)
-    auto: CiMethod = "smoothed"
-    auto_clustered: CiMethod = "smoothed"
-    analytic: Analytic
+    auto: CiMethod = "smoothed"  # method used for `ci="auto"`
+    auto_clustered: CiMethod | None = None  # the same if the units are clusters; None means `auto`
+    analytic: Analytic  # function that computes the interval in closed form
+    # function from sums to the denominator of a proportion; None for other metrics
     trials: Compute | None = None
+    # whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set
     on_table: bool = True
 
 
@@ -135,7 +126,7 @@ def _replicates_of_all(
 
 
 def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
-    auto = figure.auto_clustered if units.clustered else figure.auto
+    auto = (figure.auto_clustered if units.clustered else None) or figure.auto
     method: CiMethod = auto if options.ci in ("auto", None) else options.ci
     if method == "smoothed" and not figure.on_table:
         raise ArgumentError(
@@ -348,7 +339,6 @@ def share_figure(
         reason=lambda sums: reason,
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=proportion,
         trials=lambda sums: trials(square(sums, size)),
     )

@@ -27,23 +27,17 @@ class Units:
 
     Equal units are stored once with their count. A metric receives the rows of `sums` added up over the drawn
     units or, if it is computed from ranks, how often each observation was drawn.
-
-    Attributes:
-        counts: Number of equal units of each kind, shape `(u,)`.
-        n: Total number of observations in all units.
-        sums: Contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j.
-        gather: Unit of each observation, shape `(n,)`; only for metrics that need weights per observation.
-        clustered: Whether a unit may contain several observations.
-        pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`.
-            Kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
-            likely.
     """
 
-    counts: Codes
-    n: int
+    counts: Codes  # number of equal units of each kind, shape `(u,)`
+    n: int  # total number of observations in all units
+    # contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j
     sums: Array | None = None
+    # unit of each observation, shape `(n,)`; only for metrics that need weights per observation
     gather: Codes | None = None
-    clustered: bool = False
+    clustered: bool = False  # whether a unit may contain several observations
+    # Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`. Kinds that do
+    # not occur in the data have a count of 0. None for tables, whose cells are equally likely.
     pseudo: Array | None = None
 
     @property

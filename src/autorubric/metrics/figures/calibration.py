@@ -30,23 +30,14 @@ Strategy: TypeAlias = Literal["width", "mass"]
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """Forecasts sorted by bin, without empty bins.
+    """Forecasts sorted by bin, without empty bins."""
 
-    Attributes:
-        prob: Forecast probability, shape `(n,)`.
-        happened: 1 if the forecast event happened, otherwise 0, shape `(n,)`.
-        place: Bin of each forecast, 0..B-1, in increasing order, shape `(n,)`.
-        starts: Index of the first forecast of each bin, shape `(B,)`.
-        edges: Lower and upper edge of each bin, shape `(B, 2)`.
-        seen: Observations and clusters used for resampling.
-    """
-
-    prob: Array
-    happened: Array
-    place: Codes
-    starts: Codes
-    edges: Array
-    seen: Observations
+    prob: Array  # forecast probability, shape `(n,)`
+    happened: Array  # 1 if the forecast event happened, otherwise 0, shape `(n,)`
+    place: Codes  # bin of each forecast, 0..B-1, in increasing order, shape `(n,)`
+    starts: Codes  # index of the first forecast of each bin, shape `(B,)`
+    edges: Array  # lower and upper edge of each bin, shape `(B, 2)`
+    seen: Observations  # observations and clusters used for resampling
 
     def sums(self, weighted: Array) -> Array:
         """Sum values of shape `(..., n)` within each bin; the result has shape `(..., B)`."""

@@ -29,17 +29,11 @@ from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_p
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sums over pairs, ready for resampling.
+    """Sums over pairs, ready for resampling."""
 
-    Attributes:
-        units: Sampling units with the sums listed in the module docstring.
-        shift: Mean of x minus mean of y before centring, divided by `unit`.
-        unit: Number by which x and y are divided.
-    """
-
-    units: Units
-    shift: float
-    unit: float
+    units: Units  # sampling units with the sums listed in the module docstring
+    shift: float  # mean of x minus mean of y before centring, divided by `unit`
+    unit: float  # number by which x and y are divided
 
 
 def moments_of(pairs: NumberPairs) -> Moments:
@@ -261,7 +255,6 @@ def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
         compute=ccc_of(moments.shift),
         reason=lambda sums: "no_variance",
         auto="analytic",
-        auto_clustered="analytic",
         analytic=lin_z,
         on_table=False,
     )
@@ -331,7 +324,6 @@ def _mean_figure(name: str, compute: Any) -> Figure:
         reason=lambda sums: "no_pairs",
         bounds=(0.0, math.inf),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=_mean_t,
         on_table=False,
     )

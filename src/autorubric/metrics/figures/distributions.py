@@ -25,17 +25,11 @@ Distance: TypeAlias = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Two samples as positions on a common grid of values, with -1 for missing values.
+    """Two samples as positions on a common grid of values, with -1 for missing values."""
 
-    Attributes:
-        left: Positions of sample a, shape `(n_a,)`.
-        right: Positions of sample b, shape `(n_b,)`.
-        size: Number of values on the grid.
-    """
-
-    left: Codes
-    right: Codes
-    size: int
+    left: Codes  # positions of sample a, shape `(n_a,)`
+    right: Codes  # positions of sample b, shape `(n_b,)`
+    size: int  # number of values on the grid
 
     @property
     def n_missing(self) -> int:

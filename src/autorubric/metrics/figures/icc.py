@@ -274,7 +274,6 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
         reason=lambda weights: "no_variance",
         bounds=(0.0, 1.0),
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )

@@ -37,14 +37,10 @@ class PseudoUnit:
     Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
     of their table. Its pattern of missing ratings is drawn from those of the real units. The possible
     pseudo-units are enumerated if there are few of them, and sampled otherwise.
-
-    Attributes:
-        rows: Possible pseudo-units, shape `(p, n_columns)`.
-        chances: Probability of each pseudo-unit, shape `(p,)`.
     """
 
-    rows: Codes
-    chances: Array
+    rows: Codes  # possible pseudo-units, shape `(p, n_columns)`
+    chances: Array  # probability of each pseudo-unit, shape `(p,)`
 
     def merged(self) -> PseudoUnit:
         """Return the distribution with equal rows merged."""
@@ -58,13 +54,7 @@ def is_smoothed(options: IntervalOptions) -> bool:
 
 
 def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
-    """Return pseudo-units as the category code of each rater, where -1 means missing.
-
-    Args:
-        given: Mask of the raters who gave a rating, one row per pattern, shape `(m, n_raters)`.
-        how_many: Number of units with each pattern, shape `(m,)`.
-        size: Number of categories.
-    """
+    """Return pseudo-units as the category code of each rater, where -1 means missing."""
     patterns, where = np.unique(given, axis=0, return_inverse=True)
     shares = np.bincount(where.reshape(-1), weights=how_many) / how_many.sum()
     rated = patterns.sum(1)
@@ -92,13 +82,7 @@ def _all_ratings(pattern: Array, size: int) -> Codes:
 
 
 def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
-    """Return pseudo-units as counts of ratings in each category, shape `(p, size)`.
-
-    Args:
-        n_ratings: Possible numbers of ratings per unit, shape `(m,)`.
-        how_many: Number of units with each number of ratings, shape `(m,)`.
-        size: Number of categories.
-    """
+    """Return pseudo-units as counts of ratings in each category, shape `(p, size)`."""
     given = np.arange(int(n_ratings.max())) < n_ratings[:, None]
     codes = pseudo_ratings(given, how_many, size)
     counts = np.zeros((len(codes.rows), size), dtype=np.int64)
@@ -134,28 +118,18 @@ def no_chance(shares: Array, weights: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class CountCoefficient:
-    """An agreement coefficient of many raters.
-
-    Attributes:
-        name: Display name.
-        chance: Function that computes the agreement expected by chance.
-        needs_declared: Whether unused categories change the value, so that categories must be declared.
-    """
+    """An agreement coefficient of many raters."""
 
     name: str
-    chance: Chance
+    chance: Chance  # function that computes the agreement expected by chance
+    # whether unused categories change the value, so that categories must be declared
     needs_declared: bool = False
 
 
 def ratings_estimate(
     coefficient: CountCoefficient, ratings: Any, scale: Scale | None, weights: Weights, options: CodedOptions
 ) -> Estimate:
-    """Compute the coefficient from labels of shape `(n_units, n_raters)`.
-
-    Raises:
-        ArgumentError: If rows differ in length, a label is not on the scale, or required categories are not
-            declared.
-    """
+    """Compute the coefficient from labels of shape `(n_units, n_raters)`."""
     coded, codes = code_ratings(ratings, scale, options.labels)
     if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
         raise ArgumentError(
@@ -189,11 +163,7 @@ def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple
 
 
 def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Array, Array]:
-    """Read units × K counts, and return them with the weight matrix.
-
-    Raises:
-        ArgumentError: If the counts are invalid or do not match the scale.
-    """
+    """Read units × K counts, and return them with the weight matrix."""
     rows = read_rows(counts, "counts", "units × K")
     try:
         table = np.asarray(rows, dtype=float)
@@ -277,7 +247,6 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
             reason=reason,
             bounds=(0.0, 1.0),
             auto="analytic",
-            auto_clustered="analytic",
             analytic=logit_t,
             trials=lambda sums: sums[..., 1],
             on_table=False,

@@ -32,12 +32,7 @@ from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairPart:
-    """Items that are compared with each other, and their pairs.
-
-    Attributes:
-        items: Positions of the items.
-        counts: Pair counts of the items.
-    """
+    """Items that are compared with each other, and their pairs."""
 
     items: Codes
     counts: PairCounts
@@ -59,7 +54,6 @@ def right_share(
         reason=lambda weights: "too_few_units" if items.n < 2 else "no_variance",
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=_over_items(right, compared),
         on_table=False,
     )
@@ -124,7 +118,6 @@ def _mean_of_groups(
         reason=lambda sums: "no_pairs",
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=proportion,
         on_table=False,
     )

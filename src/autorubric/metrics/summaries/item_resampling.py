@@ -377,7 +377,6 @@ class Resampled:
             reason=lambda sums: _REASONS[what.name],
             bounds=(0.0, 1.0),
             auto="analytic",
-            auto_clustered="analytic",
             analytic=proportion,
             trials=lambda sums: sums[..., 1],
             on_table=False,
