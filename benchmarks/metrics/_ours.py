@@ -10,9 +10,8 @@ import numpy as np
 
 from autorubric.metrics import cohen_kappa, dawid_skene, fleiss_kappa, kendall_tau_b, krippendorff_alpha
 from autorubric.metrics.core.read_votes import Modes
-from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.resampling import IntervalOptions, Resampling
 from autorubric.metrics.summaries.compute import metrics_of_table
-from autorubric.metrics.summaries.macro_bootstrap import MacroResampling
 from benchmarks.metrics._inputs import Sizes, binary_votes, pair, units
 
 Call: TypeAlias = Callable[[], Any]
@@ -35,7 +34,7 @@ class Case:
     target_mb: float | None = None
 
 
-def _run(sizes: Sizes, resampling: MacroResampling | None) -> Call:
+def _run(sizes: Sizes, resampling: Resampling | None) -> Call:
     table = binary_votes(sizes.n_items, sizes.n_criteria, sizes.n_judges)
     return lambda: metrics_of_table(table, Modes(), IntervalOptions(), resampling, per_judge=True)
 
@@ -45,7 +44,7 @@ def _run_plain(sizes: Sizes) -> Call:
 
 
 def _run_resampled(sizes: Sizes) -> Call:
-    return _run(sizes, MacroResampling(n_bootstrap=sizes.n_resamples, confidence_level=0.95, seed=0))
+    return _run(sizes, Resampling(n_resamples=sizes.n_resamples))
 
 
 def _kappa(size: int) -> Callable[[Sizes], Call]:

@@ -329,7 +329,8 @@ class Declaration(BaseModel):
 
     def instruction(self) -> str:
         """Return one line for the prompt that explains the expected answer."""
-        return f"Answer with: {'; '.join(self._describe_fields())} (true only if the text gives no basis to judge)."
+        fields = "; ".join(self._describe_fields())
+        return f"Answer with: {fields} (true only if the text gives no basis to judge)."
 
     def _describe_fields(self) -> list[str]:
         """Describe the fields of the reply in order, with `cannot_assess` last; similar ones are combined."""

@@ -358,7 +358,7 @@ class RubricDataset(SharingItems):
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
         suffix = Path(path).suffix.lower()
-        if suffix and suffix not in _store.SUFFIXES and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
+        if suffix and suffix not in _store.FORMATS and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
             imported: RubricDataset = read(Path(path))
             return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
         return cls._of(_store.contents_of_file(path, given, fields))

@@ -23,12 +23,14 @@ from autorubric.metrics.audit.paired_metrics import (
 )
 from autorubric.metrics.core.contingency import numeric_column
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE, Analytic, Figure, delta, estimate
-from autorubric.metrics.core.intervals import Ends, normal_quantile
+from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
+from autorubric.metrics.core.intervals import normal_quantile
 from autorubric.metrics.core.rater_tables import no_analytic
 from autorubric.metrics.core.resampling import (
+    MOST_UNDEFINED,
     CodedArguments,
     CodedOptions,
+    Ends,
     IntervalOptions,
     Units,
     replicates,
@@ -63,7 +65,7 @@ def bootstrap_test(metric: PairedMetric, n_resamples: int, rng: np.random.Genera
     drawn = replicates(metric.units, metric.difference, n_resamples, rng)
     defined = drawn[~np.isnan(drawn)]
     words = f"bootstrap, {n_resamples} resamples"
-    if len(defined) < (1 - DEGENERATE_SHARE) * n_resamples:
+    if len(defined) < (1 - MOST_UNDEFINED) * n_resamples:
         undefined = n_resamples - len(defined)
         return PValue(None, f"{words}; undefined resamples: {undefined}", "degenerate_resamples")
     slack = RELATIVE_ZERO * max(_scale(metric), float(np.abs(defined).max(initial=0.0)))

@@ -29,16 +29,10 @@ _SKIP = CannotAssessConfig()
 
 @dataclass(frozen=True, slots=True)
 class ScoredItem:
-    """An item with its labels and reports.
-
-    Attributes:
-        root: Criteria of the item, in their groups.
-        truth: Ground-truth labels by criterion name.
-        reports: Criterion reports by criterion name.
-    """
+    """An item with its labels and reports."""
 
     root: RubricGroup
-    truth: Mapping[str, Answer | None]
+    truth: Mapping[str, Answer | None]  # ground-truth labels by criterion name
     reports: Mapping[str, EnsembleCriterionReport]
 
 
@@ -226,11 +220,7 @@ class RuledDataset(LabelledDataset, Protocol):
 
 
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
-    """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None.
-
-    Raises:
-        ArgumentError: If the dataset does not support truth rules, or the rule is unknown.
-    """
+    """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None."""
     if rule is None:
         return dataset
     if not isinstance(dataset, RuledDataset):

@@ -34,35 +34,20 @@ _READ = (
 
 
 class LabelRow(NamedTuple):
-    """A row of a label table.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Rater who gave the label.
-        sample: Index of the rater's pass; None for a decision, or if the table does not specify it.
-        order: Order in which the candidates were shown.
-        label: Raw label from the table.
-        number: The label as a number, if the table has a separate column for it.
-        status: Status of the vote; None if the table does not specify it.
-    """
+    """A row of a label table."""
 
     item_id: str
     criterion: str
     rater: Rater
-    sample: int | None
-    order: str | None
-    label: Any
-    number: float | None
-    status: str | None
+    sample: int | None  # index of the rater's pass; None for a decision, or if the table does not specify it
+    order: str | None  # order in which the candidates were shown
+    label: Any  # raw label from the table
+    number: float | None  # the label as a number, if the table has a separate column for it
+    status: str | None  # status of the vote; None if the table does not specify it
 
 
 def label_rows(table: Any) -> list[LabelRow]:
-    """Read the rows of a long table.
-
-    Raises:
-        ArgumentError: If `table` is not a table, lacks a column, or has an unknown kind of rater or status.
-    """
+    """Read the rows of a long table."""
     table = as_pandas(table)
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
         return rows

@@ -60,10 +60,6 @@ def table_of(
             name. Missing scales are inferred from the observed labels.
         truth: Rule that combines several people's labels into one; see `TruthRule`. None uses the median on
             ordinal scales, the mean of numbers, and otherwise the mode.
-
-    Raises:
-        ArgumentError: If `result` is neither a run nor a label table, a label is not on its scale, rows and
-            dataset do not match, or the rule needs an order or values that a scale does not have.
     """
     if isinstance(result, VotesTable):
         return result
@@ -88,11 +84,7 @@ def table_of(
 
 
 def dataset_of(result: SupportsGradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
-    """Return the dataset that has a run's labels: `dataset` if set, otherwise the run's own dataset.
-
-    Raises:
-        ArgumentError: If `dataset` is not a dataset, or the run does not contain its dataset.
-    """
+    """Return the dataset that has a run's labels: `dataset` if set, otherwise the run's own dataset."""
     if dataset is not None:
         return _checked(dataset)
     if not isinstance(result, OwnedRun):

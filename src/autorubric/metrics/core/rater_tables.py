@@ -12,27 +12,19 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import Units
+from autorubric.metrics.core.resampling import Ends, Units
 from autorubric.metrics.core.scales import Array, Codes
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteTable:
-    """The units that every rater rated.
+    """The units that every rater rated."""
 
-    Attributes:
-        scores: Scores without missing values, shape `(n_units, n_raters)`, centred and scaled to avoid
-            cancellation.
-        cluster: Cluster of each unit, 0..C-1 without gaps; None if units are independent.
-        n_missing: Number of units dropped because a rating was missing.
-        any_rated: Whether there are any ratings, including those of incomplete units.
-    """
-
+    # scores without missing values, shape `(n_units, n_raters)`, centred and scaled to avoid cancellation
     scores: Array
-    cluster: Codes | None
-    n_missing: int
-    any_rated: bool
+    cluster: Codes | None  # cluster of each unit, 0..C-1 without gaps; None if units are independent
+    n_missing: int  # number of units dropped because a rating was missing
+    any_rated: bool  # whether there are any ratings, including those of incomplete units
 
     @property
     def n_raters(self) -> int:
@@ -55,20 +47,12 @@ class CompleteTable:
 
 
 def score_rows(ratings: Any) -> Array:
-    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings.
-
-    Raises:
-        ArgumentError: If rows differ in length, or a rating is not a number.
-    """
+    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings."""
     return number_rows(ratings, "ratings")
 
 
 def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
-    """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments.
-
-    Raises:
-        ArgumentError: If `table` is not a table, its rows differ in length, or a value is not a number.
-    """
+    """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments."""
     rows = read_rows(table, what, shape)
     if isinstance(rows, np.ndarray):
         return numeric_column(rows.reshape(-1), what).reshape(rows.shape)
@@ -77,11 +61,7 @@ def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Ar
 
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
-    """Return the rows of a table of ratings that have no missing rating.
-
-    Raises:
-        ArgumentError: If rows differ in length, or a rating is not a number.
-    """
+    """Return the rows of a table of ratings that have no missing rating."""
     scores = score_rows(ratings)
     complete = np.asarray(~np.isnan(scores).any(axis=1))
     members = cluster_codes(cluster, len(scores))
@@ -103,15 +83,10 @@ _KEYS_UP_TO = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """The distinct rows of a table of integers ≥ -1, with the number of units that have each row.
+    """The distinct rows of a table of integers ≥ -1, with the number of units that have each row."""
 
-    Attributes:
-        rows: Distinct rows, shape `(u, n_columns)`.
-        counts: Number of units with each row, shape `(u,)`.
-    """
-
-    rows: Codes
-    counts: Codes
+    rows: Codes  # distinct rows, shape `(u, n_columns)`
+    counts: Codes  # number of units with each row, shape `(u,)`
 
     @classmethod
     def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:

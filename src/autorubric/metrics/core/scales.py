@@ -73,11 +73,7 @@ class _Categorical:
         return {_key(label): code for code, label in enumerate(self.labels)}
 
     def code(self, label: object) -> int:
-        """Return the position of the label on the scale, or -1 if it is missing.
-
-        Raises:
-            ArgumentError: If the label is not on the scale.
-        """
+        """Return the position of the label on the scale, or -1 if it is missing."""
         if is_missing(label):
             return MISSING
         try:
@@ -280,11 +276,7 @@ def _interval_of(criterion: ScaledCriterion) -> Interval:
 
 
 def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:
-    """Return the labels as a 1-D sequence.
-
-    Raises:
-        ArgumentError: If `labels` is not iterable, is a string, mapping or DataFrame, or is not 1-D.
-    """
+    """Return the labels as a 1-D sequence."""
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels; got {labels!r}")
     if is_frame(labels):
@@ -305,9 +297,6 @@ def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
 
     The scale is binary if `Binary` accepts all labels, ordinal with the labels as values if all are numbers,
     and otherwise nominal with the sorted labels.
-
-    Raises:
-        ArgumentError: If the labels are not hashable.
     """
     try:
         seen = {_key(label) for label in labels if not is_missing(label)}
@@ -334,9 +323,6 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
 
     Linear weights are 1 - |v_i - v_j| / range, and quadratic weights are 1 - (v_i - v_j)² / range², where v
     are the values of the scale's categories or, if there are none, their positions.
-
-    Raises:
-        ArgumentError: If the scale has no order, or the matrix is not a K × K agreement matrix.
 
     References:
         [1] D. V. Cicchetti, T. Allison (1971), A new procedure for assessing reliability of scoring EEG

@@ -297,7 +297,6 @@ def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options:
         reason=lambda sums: "too_few_units",
         bounds=(0.0, 1.0),
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )

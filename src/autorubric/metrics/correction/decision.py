@@ -11,9 +11,10 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
+from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, Ends, Resampling, interval_of
 from autorubric.metrics.core.result import AuditFindings, format_interval
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.arguments import MOST_UNDEFINED, check_draws, finite_number
+from autorubric.metrics.correction.arguments import finite_number
 from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
     OpenCriteria,
@@ -217,7 +218,7 @@ def decision(
     """
     threshold = finite_number(threshold, "threshold", "the lowest score that passes")
     given = _Options(**options)
-    rng = check_draws(confidence_level, given.n_resamples, given.rng)
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=given.n_resamples, rng=given.rng)
     _check_report(report)
     rules = _scoring_rules(report, given)
     votes = {one.name: group_votes(one, given.aggregation) for one in report.report}
@@ -230,9 +231,7 @@ def decision(
         labelled = labelled_scores(judge_error, given.dataset, report)
         found = _from_judge_error(report, rules, base, open_, labelled, confidence_level)
     else:
-        found = _from_resamples(
-            report, VoteResampler(rules, open_, votes), base, given.n_resamples, rng, confidence_level
-        )
+        found = _from_resamples(report, VoteResampler(rules, open_, votes), base, resampling)
     score, hard, sources = found
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
@@ -262,9 +261,7 @@ def _from_resamples(
     report: EnsembleEvaluationReport,
     resampler: VoteResampler,
     base: Mapping[str, Decision],
-    n_resamples: int,
-    rng: np.random.Generator,
-    confidence_level: float,
+    resampling: Resampling,
 ) -> _DecisionBasis:
     votes = list(resampler.votes.values())
     found: dict[Source, bool] = {
@@ -274,14 +271,14 @@ def _from_resamples(
     sources = tuple(name for name, varies in found.items() if varies)
     drawn = np.array([resampler.score_range(base)], dtype=float)
     if sources:
-        drawn = resampler.draw_scores(n_resamples, rng)
-    method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
-    method += f", {n_resamples} resamples" if sources else ""
-    tail = (1 - confidence_level) / 2
-    score = _interval_score(report, drawn[:, 0], sources, tail, method)
+        drawn = resampler.draw_scores(resampling.n_resamples, resampling.generator())
+    method = f"{' and '.join(sources) or 'no source of spread'}, {resampling.confidence_level:.0%}"
+    method += f", {resampling.n_resamples} resamples" if sources else ""
+    score = _interval_score(report, drawn[:, 0], sources, resampling, method)
     hard = (score.low, score.high)
     if resampler.open.n or not sources:
-        hard = (_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
+        worst, best = (_interval(column, resampling) for column in (drawn[:, 1], drawn[:, 2]))
+        hard = (worst.low, best.high)
     return _DecisionBasis(score, hard, sources)
 
 
@@ -361,27 +358,26 @@ def _report_score(report: EnsembleEvaluationReport) -> Estimate:
 
 
 def _interval_score(
-    report: EnsembleEvaluationReport, drawn: Array, sources: tuple[Source, ...], tail: float, method: str
+    report: EnsembleEvaluationReport,
+    drawn: Array,
+    sources: tuple[Source, ...],
+    resampling: Resampling,
+    method: str,
 ) -> Estimate:
     """Return the report's score with quantiles of the draws as bounds, extended to include the score."""
     raw = _report_score(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
-    low, high = _quantile(drawn, tail), _quantile(drawn, 1 - tail)
+    low, high, se = _interval(drawn, resampling)
     if not sources or low is None or high is None:
         reason: Reason = "degenerate_resamples" if sources else "no_spread"
         return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
-    se = float(np.nanstd(drawn, ddof=1)) if np.count_nonzero(~np.isnan(drawn)) > 1 else None
     held = min(low, raw.value), max(high, raw.value)
     return Estimate(raw.value, *held, se, raw.n, f"score of the report; {method}")
 
 
-def _quantile(drawn: Array, share: float) -> float | None:
-    """Return a quantile of the draws, or None if more than a tenth of them have no score."""
-    kept = drawn[~np.isnan(drawn)]
-    if not len(kept) or len(drawn) - len(kept) > MOST_UNDEFINED * len(drawn):
-        return None
-    return float(np.quantile(kept, share))
+def _interval(drawn: Array, resampling: Resampling) -> Ends:
+    return interval_of(drawn, resampling, most_undefined=MOST_UNDEFINED_CORRECTED)[0]
 
 
 def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:

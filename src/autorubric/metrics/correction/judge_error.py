@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.intervals import Ends
 from autorubric.metrics.core.item_scores import (
     FingerprintedRun,
     LabelledDataset,
@@ -19,6 +18,7 @@ from autorubric.metrics.core.item_scores import (
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
+from autorubric.metrics.core.resampling import Ends
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
 from autorubric.rubric.rubric import Rubric

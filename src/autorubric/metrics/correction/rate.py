@@ -12,7 +12,8 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends, normal_quantile, t_quantile
+from autorubric.metrics.core.intervals import normal_quantile, t_quantile
+from autorubric.metrics.core.resampling import Ends
 from autorubric.metrics.core.result import AuditFindings, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction import ppi

@@ -13,11 +13,13 @@ from scipy.optimize import brentq
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends, normal_quantile
+from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.rater_tables import dense
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
+    Ends,
     IntervalArguments,
     IntervalOptions,
 )
@@ -34,19 +36,12 @@ from autorubric.metrics.figures.forecasts import (
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """Observations ranked by the probability of one class, for that class against the rest.
+    """Observations ranked by the probability of one class, for that class against the rest."""
 
-    Attributes:
-        order: Indices that sort the observations by increasing probability, shape `(n,)`.
-        positive: Whether each observation belongs to the class, in that order.
-        first: Start of the run of equal probabilities that contains each observation.
-        after: End of that run.
-    """
-
-    order: Codes
-    positive: Array
-    first: Codes
-    after: Codes
+    order: Codes  # indices that sort the observations by increasing probability, shape `(n,)`
+    positive: Array  # whether each observation belongs to the class, in that order
+    first: Codes  # start of the run of equal probabilities that contains each observation
+    after: Codes  # end of that run
 
     def area(self, weights: Array) -> Array:
         """Return the share of correctly ordered pairs, with ties as ½, shape `(...)`; NaN with one class."""
@@ -82,6 +77,12 @@ def _ranked(prob: Array, positive: Array) -> _Ranking:
     return _Ranking(order, positive[order], first[where], (first + counts)[where])
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    reference="Hanley and McNeil 1982; DeLong et al. 1988",
+    symmetric=False,
+)
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -267,21 +268,13 @@ class CoverageCurve:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Answers in order of decreasing confidence; equal confidences form one step.
+    """Answers in order of decreasing confidence; equal confidences form one step."""
 
-    Attributes:
-        wrong: 1 if the answer is wrong, otherwise 0, in that order, shape `(n,)`.
-        step: Step of each answer, 0..S-1, in increasing order.
-        ends: Number of answers up to the end of each step, shape `(S,)`.
-        thresholds: Confidence of each step, in decreasing order.
-        seen: Observations and clusters used for resampling.
-    """
-
-    wrong: Array
-    step: Codes
-    ends: Codes
-    thresholds: Array
-    seen: Observations
+    wrong: Array  # 1 if the answer is wrong, otherwise 0, in that order, shape `(n,)`
+    step: Codes  # step of each answer, 0..S-1, in increasing order
+    ends: Codes  # number of answers up to the end of each step, shape `(S,)`
+    thresholds: Array  # confidence of each step, in decreasing order
+    seen: Observations  # observations and clusters used for resampling
 
     def area(self, weights: Array) -> Array:
         """Compute `Σ_s (share of answers in s) · (error rate up to the end of s)`, shape `(...)`."""

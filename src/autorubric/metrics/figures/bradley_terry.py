@@ -17,11 +17,7 @@ Comparison: TypeAlias = tuple[str, str, str | None]
 
 
 def checked(comparison: Any) -> Comparison:
-    """Return the comparison as a tuple `(left, right, winner)`.
-
-    Raises:
-        ArgumentError: If `comparison` is malformed.
-    """
+    """Return the comparison as a tuple `(left, right, winner)`."""
     try:
         left, right, winner = comparison
     except (TypeError, ValueError):

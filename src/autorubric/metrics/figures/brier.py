@@ -11,8 +11,8 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.resampling import Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
 from autorubric.metrics.figures.forecasts import (
@@ -185,6 +185,14 @@ def _estimate(binned: Binned, parts: _BrierTerms, name: str, options: IntervalOp
     return binned.seen.estimate(figure, options)
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    bounds=(0.0, 2.0),
+    reference="Brier 1950",
+    perfect=0.0,
+    symmetric=False,
+)
 def brier(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -242,6 +250,14 @@ def _squared_losses(given: Forecasts) -> tuple[Array, float]:
     return (losses / 2, 1.0) if given.n_classes == 2 else (losses, 2.0)
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    bounds=(0.0, None),
+    reference="Good 1952",
+    perfect=0.0,
+    symmetric=False,
+)
 def log_loss(
     truth: Iterable[Any],
     prob: Any,

@@ -12,8 +12,8 @@ from scipy.special import erf
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -30,23 +30,14 @@ Strategy: TypeAlias = Literal["width", "mass"]
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """Forecasts sorted by bin, without empty bins.
+    """Forecasts sorted by bin, without empty bins."""
 
-    Attributes:
-        prob: Forecast probability, shape `(n,)`.
-        happened: 1 if the forecast event happened, otherwise 0, shape `(n,)`.
-        place: Bin of each forecast, 0..B-1, in increasing order, shape `(n,)`.
-        starts: Index of the first forecast of each bin, shape `(B,)`.
-        edges: Lower and upper edge of each bin, shape `(B, 2)`.
-        seen: Observations and clusters used for resampling.
-    """
-
-    prob: Array
-    happened: Array
-    place: Codes
-    starts: Codes
-    edges: Array
-    seen: Observations
+    prob: Array  # forecast probability, shape `(n,)`
+    happened: Array  # 1 if the forecast event happened, otherwise 0, shape `(n,)`
+    place: Codes  # bin of each forecast, 0..B-1, in increasing order, shape `(n,)`
+    starts: Codes  # index of the first forecast of each bin, shape `(B,)`
+    edges: Array  # lower and upper edge of each bin, shape `(B, 2)`
+    seen: Observations  # observations and clusters used for resampling
 
     def sums(self, weighted: Array) -> Array:
         """Sum values of shape `(..., n)` within each bin; the result has shape `(..., B)`."""
@@ -156,6 +147,13 @@ def _ece_ends(binned: Binned) -> EndsOf:
     return ends
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    reference="Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017",
+    perfect=0.0,
+    symmetric=False,
+)
 def ece(
     truth: Iterable[Any],
     prob: Any,

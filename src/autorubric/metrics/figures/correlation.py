@@ -13,25 +13,27 @@ from scipy.special import betainc, ndtr
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
-from autorubric.metrics.core.intervals import Ends, t_quantile
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units, influence
+from autorubric.metrics.core.intervals import t_quantile
+from autorubric.metrics.core.metric import ORDERED, SIGNED, metric
+from autorubric.metrics.core.resampling import (
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+    influence,
+)
 from autorubric.metrics.core.scales import Array, as_sequence
 from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sums over pairs, ready for resampling.
+    """Sums over pairs, ready for resampling."""
 
-    Attributes:
-        units: Sampling units with the sums listed in the module docstring.
-        shift: Mean of x minus mean of y before centring, divided by `unit`.
-        unit: Number by which x and y are divided.
-    """
-
-    units: Units
-    shift: float
-    unit: float
+    units: Units  # sampling units with the sums listed in the module docstring
+    shift: float  # mean of x minus mean of y before centring, divided by `unit`
+    unit: float  # number by which x and y are divided
 
 
 def moments_of(pairs: NumberPairs) -> Moments:
@@ -123,6 +125,7 @@ def _kendall_variance(value: float, n: int) -> float | None:
     return 0.437 / (n - 4) if n > 4 else None
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Fisher 1921")
 def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Pearson's r, s_xy / (s_x s_y).
 
@@ -168,6 +171,7 @@ def _standard(values: Array) -> Array:
     return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Bonett and Wright 2000")
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Spearman's rho, which is Pearson's r of the midranks.
 
@@ -201,6 +205,7 @@ def _rank_figure(name: str, ranked: Ranked, compute: Compute, variance: Variance
     )
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Kendall 1945")
 def kendall_tau_b(
     truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -226,6 +231,7 @@ def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Lin 1989")
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
 
@@ -249,7 +255,6 @@ def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
         compute=ccc_of(moments.shift),
         reason=lambda sums: "no_variance",
         auto="analytic",
-        auto_clustered="analytic",
         analytic=lin_z,
         on_table=False,
     )
@@ -319,12 +324,12 @@ def _mean_figure(name: str, compute: Any) -> Figure:
         reason=lambda sums: "no_pairs",
         bounds=(0.0, math.inf),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=_mean_t,
         on_table=False,
     )
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="root mean square error", perfect=0.0)
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
 
@@ -353,6 +358,7 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     return Estimate(root.value, root.low, root.high, se, root.n, root.method, root.reason, root.n_missing)
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="mean absolute error", perfect=0.0)
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
 

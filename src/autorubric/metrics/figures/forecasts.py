@@ -13,23 +13,18 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, t_quantile
+from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
 from autorubric.metrics.core.rater_tables import dense, weighted_units
-from autorubric.metrics.core.resampling import Compute, IntervalOptions, Units
+from autorubric.metrics.core.resampling import Compute, Ends, IntervalOptions, Units
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Observations and clusters used for resampling.
-
-    Attributes:
-        n: Number of observations.
-        cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
-        n_missing: Number of excluded observations.
-    """
+    """Observations and clusters used for resampling."""
 
     n: int
+    # cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit
     cluster: Codes | None
     n_missing: int
 
@@ -71,7 +66,6 @@ def weighted_figure(
         reason=lambda sums: reason,
         bounds=(0.0, high),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=analytic,
         on_table=False,
     )
@@ -114,7 +108,6 @@ _RATE = Figure(
     reason=lambda sums: "no_pairs",
     bounds=(0.0, 1.0),
     auto="analytic",
-    auto_clustered="analytic",
     analytic=proportion,
     trials=lambda sums: sums[..., 0],
     on_table=False,
@@ -148,17 +141,11 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """Observations with both a truth and a probability.
+    """Observations with both a truth and a probability."""
 
-    Attributes:
-        truth: Code of the outcome, shape `(n,)`; 0 or 1 with a single column.
-        prob: P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`.
-        cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
-        n_missing: Number of excluded observations.
-    """
-
-    truth: Codes
-    prob: Array
+    truth: Codes  # code of the outcome, shape `(n,)`; 0 or 1 with a single column
+    prob: Array  # P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`
+    # cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit
     cluster: Codes | None
     n_missing: int
 
@@ -181,12 +168,7 @@ class Forecasts:
 def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
-    """Read the observations that have both a truth and a probability.
-
-    Raises:
-        ArgumentError: If the lengths differ, a probability is outside [0, 1], a row does not sum to 1, or a
-            truth is not one of the classes.
-    """
+    """Read the observations that have both a truth and a probability."""
     chances = _checked(_columns(prob))
     codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])
     if len(codes) != len(chances):

@@ -13,7 +13,7 @@ from scipy.special import chdtrc, fdtrc, fdtri
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
-from autorubric.metrics.core.intervals import Ends
+from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.rater_tables import (
     complete_table,
     no_analytic,
@@ -21,7 +21,7 @@ from autorubric.metrics.core.rater_tables import (
     unclustered,
     weighted_units,
 )
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units
+from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions, Units
 from autorubric.metrics.core.scales import Array, Codes
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
@@ -52,6 +52,12 @@ class _Squares(NamedTuple):
     n: Array
 
 
+@metric(
+    inputs="scores",
+    levels=ORDERED,
+    bounds=(None, 1.0),
+    reference="Shrout and Fleiss 1979; McGraw and Wong 1996",
+)
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute an intraclass correlation, the proportion of variance that is between units.
 
@@ -84,6 +90,7 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     return _estimate(ratings, form, form, IntervalOptions(**interval))
 
 
+@metric(inputs="scores", levels=ORDERED, bounds=(None, 1.0), reference="Cronbach 1951; Feldt 1965")
 def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Cronbach's alpha with raters as items, k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k) [1, 2].
 
@@ -232,6 +239,7 @@ def _agreement_limits(squares: _Squares, k: int, tail: float, model: _Model) -> 
     )
 
 
+@metric(inputs="scores", levels=ORDERED, reference="Kendall and Babington Smith 1939")
 def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Kendall's W with tie correction, 12 S / (m² (n³ - n) - m Σ T_j) [1, 2].
 
@@ -266,7 +274,6 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
         reason=lambda weights: "no_variance",
         bounds=(0.0, 1.0),
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )

@@ -14,25 +14,15 @@ from autorubric.metrics.figures.majority import Patterns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DawidSkeneFit:
-    """Final estimates of the EM algorithm.
+    """Final estimates of the EM algorithm."""
 
-    Attributes:
-        posterior: Probability of each class, shape `(n_patterns, K)`.
-        prior: Proportion of each class, shape `(K,)`.
-        confusion: Confusion matrix of each rater with truth in the rows, shape `(R, K, K)`.
-        support: Expected number of votes in each row of `confusion`, shape `(R, K)`.
-        log_likelihood: Log-likelihood of all votes.
-        iterations: Number of M steps.
-        converged: Whether the last step changed no probability by more than the tolerance.
-    """
-
-    posterior: Array
-    prior: Array
-    confusion: Array
-    support: Array
+    posterior: Array  # probability of each class, shape `(n_patterns, K)`
+    prior: Array  # proportion of each class, shape `(K,)`
+    confusion: Array  # confusion matrix of each rater with truth in the rows, shape `(R, K, K)`
+    support: Array  # expected number of votes in each row of `confusion`, shape `(R, K)`
     log_likelihood: float
-    iterations: int
-    converged: bool
+    iterations: int  # number of M steps
+    converged: bool  # whether the last step changed no probability by more than the tolerance
 
 
 def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: float) -> DawidSkeneFit:

@@ -24,6 +24,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
+from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
     dense,
@@ -52,16 +53,11 @@ class Waves(NamedTuple):
     `sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0 to infinity. The trapezoidal rule
     turns the integral into a sum whose error is below rounding error here. The sum of `1 - cos(ω (x - y))`
     over all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
-
-    Attributes:
-        frequency: Frequencies, shape `(f,)`.
-        weight: Weight of each frequency, shape `(f,)`.
-        place: Centred logarithm of each value; NaN if the value is 0.
     """
 
-    frequency: Array
-    weight: Array
-    place: Array
+    frequency: Array  # frequencies, shape `(f,)`
+    weight: Array  # weight of each frequency, shape `(f,)`
+    place: Array  # centred logarithm of each value; NaN if the value is 0
 
     @classmethod
     def of(cls, values: Array) -> Waves:
@@ -115,31 +111,20 @@ AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class _Pairable:
-    """The ratings of all units that have two or more ratings.
+    """The ratings of all units that have two or more ratings."""
 
-    Attributes:
-        codes: Position of each rating among the values, shape `(u, n_raters)`, -1 where missing.
-        counts: Number of units with these ratings, shape `(u,)`.
-        values: Numeric values in increasing order; None if the values have no order.
-        size: Number of values.
-        cluster: Cluster of each unit; None if each unit is independent.
-        pseudo: Possible units that the smoothed bootstrap adds; None without smoothing.
-        any_rated: Whether any unit has a rating, pairable or not.
-        n_units: Total number of units.
-        note: Note on the scale for the `method` of the estimate.
-    """
-
-    codes: Codes
-    counts: Codes
-    values: Array | None
+    codes: Codes  # position of each rating among the values, shape `(u, n_raters)`, -1 where missing
+    counts: Codes  # number of units with these ratings, shape `(u,)`
+    values: Array | None  # numeric values in increasing order; None if the values have no order
     size: int
-    cluster: Codes | None
-    pseudo: PseudoUnit | None
-    any_rated: bool
+    cluster: Codes | None  # cluster of each unit; None if each unit is independent
+    pseudo: PseudoUnit | None  # possible units that the smoothed bootstrap adds; None without smoothing
+    any_rated: bool  # whether any unit has a rating, pairable or not
     n_units: int
-    note: str
+    note: str  # note on the scale for the `method` of the estimate
 
 
+@metric(inputs="ratings", levels=ALL_LEVELS, bounds=SIGNED, reference="Krippendorff 2004, 2011")
 def krippendorff_alpha(
     ratings: Any,
     *,
@@ -183,7 +168,6 @@ def krippendorff_alpha(
         compute=compute,
         reason=_reason,
         auto="percentile" if units.pseudo is None else "smoothed",
-        auto_clustered="percentile" if units.pseudo is None else "smoothed",
         analytic=no_analytic,
         on_table=units.pseudo is not None,
     )

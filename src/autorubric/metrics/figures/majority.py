@@ -20,22 +20,13 @@ _COUNTED_KEYS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Distinct patterns of votes.
+    """Distinct patterns of votes."""
 
-    Attributes:
-        votes: Number of times each rater gave each category, shape `(n_patterns, R * K)`, sparse.
-        counts: Number of items with each pattern, shape `(n_patterns,)`.
-        of_item: Pattern of each item, shape `(n_items,)`.
-        n_raters: Number of raters R.
-        n_columns: Number of columns with at least one vote.
-        size: Number of categories K.
-    """
-
-    votes: Any
-    counts: Array
-    of_item: Codes
+    votes: Any  # number of times each rater gave each category, shape `(n_patterns, R * K)`, sparse
+    counts: Array  # number of items with each pattern, shape `(n_patterns,)`
+    of_item: Codes  # pattern of each item, shape `(n_items,)`
     n_raters: int
-    n_columns: int
+    n_columns: int  # number of columns with at least one vote
     size: int
 
 
@@ -79,27 +70,17 @@ def _renumbered(keys: Codes) -> tuple[Codes, int]:
 
 @dataclass(frozen=True, slots=True)
 class CodedVotes:
-    """A table of votes.
+    """A table of votes."""
 
-    Attributes:
-        codes: Positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote.
-        categories: Labels in the order of the scale, each in the form in which it was first voted.
-        scale: The declared or inferred scale; None for integer codes.
-        declared: Whether the caller declared the categories.
-    """
-
-    codes: Codes
+    codes: Codes  # positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote
+    # labels in the order of the scale, each in the form in which it was first voted
     categories: tuple[Any, ...]
-    scale: CategoricalScale | None
+    scale: CategoricalScale | None  # the declared or inferred scale; None for integer codes
     declared: bool
 
 
 def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> CodedVotes:
-    """Encode the votes as positions on the scale.
-
-    Raises:
-        ArgumentError: If rows differ in length, or a label is outside the scale.
-    """
+    """Encode the votes as positions on the scale."""
     table = _as_table(ratings)
     coded, codes = code_ratings(table, scale, labels)
     return CodedVotes(codes, _categories(table, codes, coded.scale, coded.size), coded.scale, coded.declared)

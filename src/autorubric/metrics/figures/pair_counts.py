@@ -21,21 +21,14 @@ from autorubric.metrics.core.scales import Array, Codes, as_sequence, is_missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItems:
-    """Items that have both scores.
-
-    Attributes:
-        gold: Gold scores, shape `(n,)`.
-        pred: Predicted scores, shape `(n,)`.
-        group: Group of each item, 0..G-1 without gaps; None if all pairs are compared.
-        cluster: Cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit.
-        n_missing: Number of items dropped because a score was missing.
-    """
+    """Items that have both scores."""
 
     gold: Array
     pred: Array
-    group: Codes | None
+    group: Codes | None  # group of each item, 0..G-1 without gaps; None if all pairs are compared
+    # cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit
     cluster: Codes | None
-    n_missing: int
+    n_missing: int  # number of items dropped because a score was missing
 
     @property
     def n(self) -> int:
@@ -51,12 +44,7 @@ class ScoredItems:
 def scored_items(
     gold: Iterable[Any], pred: Iterable[Any], groups: Iterable[Any] | None, cluster: Iterable[Any] | None
 ) -> ScoredItems:
-    """Return the items that have both scores.
-
-    Raises:
-        ArgumentError: If the lengths differ, a score is not a number, a group id is missing, or a group is
-            split over clusters.
-    """
+    """Return the items that have both scores."""
     left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
     if len(left) != len(right):
         raise ArgumentError(f"gold has {len(left)} scores but pred has {len(right)}; lengths must match")
@@ -140,19 +128,12 @@ class _Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCounts:
-    """Pairs of items within groups, with methods that count the compared and the right pairs.
-
-    Attributes:
-        ties: Treatment of pairs tied in gold.
-        places: Both scores as places.
-        group: Group of each item.
-        rising: Look-ups that find the partners with a smaller gold score in right pairs.
-    """
+    """Pairs of items within groups, with methods that count the compared and the right pairs."""
 
     ties: Ties
-    places: _Places
+    places: _Places  # both scores as places
     group: Codes
-    rising: tuple[_Level, ...]
+    rising: tuple[_Level, ...]  # look-ups that find the partners with a smaller gold score in right pairs
 
     def right(self, weights: Array) -> Array:
         """Count the right pairs for item weights of shape `(..., n)`; no item is paired with itself."""
@@ -184,15 +165,7 @@ class PairCounts:
 
 
 def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: float) -> PairCounts:
-    """Prepare the pairs of these items for counting.
-
-    Args:
-        gold: Gold scores, shape `(n,)`.
-        pred: Predicted scores, shape `(n,)`; a pair is tied if its floats differ by at most `epsilon`.
-        group: Group of each item, numbered from 0.
-        ties: Treatment of pairs tied in gold.
-        epsilon: Tie threshold for predicted scores.
-    """
+    """Prepare the pairs of these items for counting."""
     gold_code = np.unique(gold, return_inverse=True)[1].reshape(-1)
     values, place = np.unique(pred, return_inverse=True)
     place = place.reshape(-1)

@@ -14,12 +14,14 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import cluster_codes, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
-from autorubric.metrics.core.intervals import Ends, logit_t_ends
+from autorubric.metrics.core.intervals import logit_t_ends
+from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.rater_tables import dense, number_rows
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
     Compute,
+    Ends,
     IntervalArguments,
     IntervalOptions,
     Units,
@@ -30,12 +32,7 @@ from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairPart:
-    """Items that are compared with each other, and their pairs.
-
-    Attributes:
-        items: Positions of the items.
-        counts: Pair counts of the items.
-    """
+    """Items that are compared with each other, and their pairs."""
 
     items: Codes
     counts: PairCounts
@@ -57,7 +54,6 @@ def right_share(
         reason=lambda weights: "too_few_units" if items.n < 2 else "no_variance",
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=_over_items(right, compared),
         on_table=False,
     )
@@ -122,7 +118,6 @@ def _mean_of_groups(
         reason=lambda sums: "no_pairs",
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=proportion,
         on_table=False,
     )
@@ -136,6 +131,7 @@ def _mean(sums: Array) -> Array:
         return np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
 
 
+@metric(inputs="numbers", levels=ORDERED, reference="Deutsch, Foster and Freitag 2023")
 def pairwise_accuracy(
     gold: Iterable[Any],
     pred: Iterable[Any],

@@ -17,20 +17,13 @@ _MATRIX_ROWS = 1500
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Two columns of numbers as indices into their sorted distinct values, with the units to resample.
+    """Two columns of numbers as indices into their sorted distinct values, with the units to resample."""
 
-    Attributes:
-        x: Index of each observation's true value, shape `(n,)`.
-        y: Index of each observation's predicted value, shape `(n,)`.
-        shape: Numbers of distinct true and predicted values.
-        on_table: Whether the units' sums are the cells of a table with this shape; otherwise they are weights
-            per observation.
-        units: Sampling units.
-    """
-
-    x: Codes
-    y: Codes
-    shape: tuple[int, int]
+    x: Codes  # index of each observation's true value, shape `(n,)`
+    y: Codes  # index of each observation's predicted value, shape `(n,)`
+    shape: tuple[int, int]  # numbers of distinct true and predicted values
+    # whether the units' sums are the cells of a table with this shape; otherwise they are weights per
+    # observation
     on_table: bool
     units: Units
 

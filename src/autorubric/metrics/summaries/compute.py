@@ -21,10 +21,10 @@ from autorubric.metrics.core.item_scores import (
     with_truth_rule,
 )
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
-from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.resampling import IntervalOptions, Resampling
 from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.votes_table import MeasuredCriterion, VotesTable
-from autorubric.metrics.summaries.macro_bootstrap import MacroResampling, macro_bootstrap
+from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
 from autorubric.metrics.summaries.rater_figures import RunContext, judges_agreement, rater_fields
 from autorubric.metrics.summaries.rendering import metric_blocks, metric_rows, spreadsheet_safe
 from autorubric.metrics.summaries.results import (
@@ -291,12 +291,11 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
         if given not in allowed:
             raise ArgumentError(f"{name} must be one of {list(allowed)}; got {given!r}")
     options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_bootstrap, rng=seed or 0)
-    resampling = MacroResampling(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed or 0)
     return metrics_of_table(
         read_votes(result, with_truth_rule(dataset, truth)),
         Modes(cannot_assess=cannot_assess, na=na_mode),
         options,
-        resampling if bootstrap else None,
+        options if bootstrap else None,
         per_judge=per_judge,
     )
 
@@ -305,7 +304,7 @@ def metrics_of_table(
     table: VotesTable,
     modes: Modes,
     options: IntervalOptions,
-    resampling: MacroResampling | None,
+    resampling: Resampling | None,
     *,
     per_judge: bool,
 ) -> MetricsResult:

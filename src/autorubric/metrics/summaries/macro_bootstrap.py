@@ -12,19 +12,16 @@ from scipy.sparse import csr_array, hstack
 
 from autorubric.metrics.core.contingency import accuracy_of, divide
 from autorubric.metrics.core.estimate import is_rounding
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, normal_quantile, t_quantile
+from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile
 from autorubric.metrics.core.item_scores import TRUTH, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
-from autorubric.metrics.core.resampling import draw_weights
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, draw_weights, interval_of
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
 from autorubric.metrics.figures.kappa import kappa_of
 from autorubric.metrics.summaries.criterion_figures import weights_on_values
 from autorubric.metrics.summaries.results import BootstrapResults
-
-_NOTHING = Ends(None, None, None)
 
 
 class PseudoPairs:
@@ -60,7 +57,7 @@ def _key(criterion: MeasuredCriterion) -> tuple[str, ...]:
 
 
 def kappa_ends(
-    value: float, drawn: Array, n_units: int, n_tables: int, confidence_level: float, *, most: float = 1.0
+    value: float, drawn: Array, n_units: int, n_tables: int, options: Resampling, *, most: float = 1.0
 ) -> Ends:
     """Compute an interval around a kappa of several tables from smoothed resamples, within ±`most`.
 
@@ -72,17 +69,17 @@ def kappa_ends(
     several tables, each bound is also at least t standard errors of the draws from the value. If the value
     equals `most`, the lower bound is the plain percentile. The bounds are None if most draws are undefined.
     """
-    defined = drawn[~np.isnan(drawn)]
-    if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
-        return _NOTHING
-    tail = (1 - confidence_level) / 2
-    low, high = (float(end) for end in np.quantile(defined, (tail, 1 - tail)))
-    se = float(defined.std(ddof=1))
+    low, high, se = interval_of(drawn, options)[0]
+    if low is None or high is None or se is None:
+        return NO_ENDS
     if is_rounding(most - value):
         return Ends(min(low, value), value, se)
-    offset = (float(defined.mean()) - value) * (1 - 1 / max(n_tables, 1))
-    quantile = t_quantile(confidence_level, n_units - 1)
-    wider, least = quantile / normal_quantile(confidence_level), quantile * se if n_tables > 1 else 0.0
+    offset = (float(drawn[~np.isnan(drawn)].mean()) - value) * (1 - 1 / max(n_tables, 1))
+    quantile = t_quantile(options.confidence_level, n_units - 1)
+    wider, least = (
+        quantile / normal_quantile(options.confidence_level),
+        quantile * se if n_tables > 1 else 0.0,
+    )
     low = value - max(least, (value - low + offset) * wider)
     high = value + max(least, (high - offset - value) * wider)
     return Ends(max(-most, low), min(most, high), se)
@@ -97,7 +94,7 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
     """
     held = weights[weights > 0]
     if len(held) < 2:
-        return _NOTHING
+        return NO_ENDS
     effective = float(held.sum() ** 2 / (held**2).sum())
     # The effective number of items is at least two; below that, the t quantile grows without bound.
     low, high = logit_t_ends(value, se, max(2.0, effective), confidence_level)
@@ -131,7 +128,7 @@ def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level:
         hit: 1 if the cell is a hit and 0 otherwise, shape `(n_cells,)`.
     """
     if not len(item):
-        return _NOTHING
+        return NO_ENDS
     n = np.bincount(criterion)
     share = np.bincount(criterion, hit) / np.maximum(n, 1)
     n_criteria = np.count_nonzero(n)
@@ -143,21 +140,6 @@ def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level:
 
 
 _CHUNK_CELLS = 2_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MacroResampling:
-    """Resampling options.
-
-    Attributes:
-        n_bootstrap: Number of resamples.
-        confidence_level: Confidence level of the intervals.
-        seed: Seed for the resampling.
-    """
-
-    n_bootstrap: int
-    confidence_level: float
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +163,7 @@ class _Layout:
 
 
 def macro_bootstrap(
-    cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: MacroResampling
+    cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
     """Compute intervals for the macro accuracy, mean kappa and score RMSE of each rater; see `judge_report`.
 
@@ -196,13 +178,13 @@ def macro_bootstrap(
     plain = _figures(total, cells, layout)
     defined = ~np.isnan(plain.kappas)
     some = _with_pairs(total[0], layout)
-    rng = np.random.default_rng(resampling.seed)
+    rng = resampling.generator()
     tables = list(zip(layout.places, layout.sizes, strict=True))
     more = PseudoPairs(cells.criteria, tables, resampling.seed)
     step = max(1, _CHUNK_CELLS // max(len(used), sums.shape[1], 1))
     kappas, errors = [np.zeros((0, len(raters)))], [np.zeros((0, len(raters)))]
-    for start in range(0, resampling.n_bootstrap if len(used) > 1 else 0, step):
-        rows = min(step, resampling.n_bootstrap - start)
+    for start in range(0, resampling.n_resamples if len(used) > 1 else 0, step):
+        rows = min(step, resampling.n_resamples - start)
         weights = draw_weights(np.ones(len(used), dtype=np.int64), len(used), rows, rng)
         totals = np.array((sums.T @ weights.T).T, dtype=float).reshape(rows, len(raters), layout.width)
         totals[..., : layout.starts[-1]] += more.draw(rows)[:, None] * some
@@ -214,8 +196,10 @@ def macro_bootstrap(
         rater: BootstrapResults(
             accuracy_ci=_accuracy_ends(sums, place, plain, layout, resampling),
             kappa_ci=_kappa_ends(drawn[0][:, place], plain.kappas[0, place], len(used), resampling),
-            rmse_ci=_percentiles(_defined(drawn[1][:, place]), resampling),
-            n_bootstrap=resampling.n_bootstrap,
+            rmse_ci=_ends(
+                interval_of(drawn[1][:, place], resampling)[0], "percentile over resampled items", resampling
+            ),
+            n_bootstrap=resampling.n_resamples,
             confidence_level=resampling.confidence_level,
             seed=resampling.seed,
         )
@@ -287,7 +271,7 @@ def _mean_of_defined(figures: Array) -> Array:
 
 
 def _accuracy_ends(
-    sums: csr_array, place: int, plain: _Figures, layout: _Layout, resampling: MacroResampling
+    sums: csr_array, place: int, plain: _Figures, layout: _Layout, resampling: Resampling
 ) -> ConfidenceInterval | None:
     value = float(_mean_of_defined(plain.accuracies[0, place]))
     if np.isnan(value) or sums.shape[0] < 2:
@@ -303,32 +287,17 @@ def _accuracy_ends(
 
 
 def _kappa_ends(
-    drawn: Array, kappas: Array, n_items: int, resampling: MacroResampling
+    drawn: Array, kappas: Array, n_items: int, resampling: Resampling
 ) -> ConfidenceInterval | None:
     value = float(_mean_of_defined(kappas))
     if np.isnan(value) or n_items < 2:
         return None
     n_criteria = int(np.count_nonzero(~np.isnan(kappas)))
-    ends = kappa_ends(value, drawn, n_items, n_criteria, resampling.confidence_level)
+    ends = kappa_ends(value, drawn, n_items, n_criteria, resampling)
     return _ends(ends, "smoothed bootstrap over items, around the value", resampling)
 
 
-def _defined(figures: Array) -> Array | None:
-    """Return the defined values; None if too many are undefined."""
-    defined = figures[~np.isnan(figures)]
-    few = not len(defined) or len(figures) - len(defined) > DEGENERATE_SHARE * len(figures)
-    return None if few else defined
-
-
-def _percentiles(drawn: Array | None, resampling: MacroResampling) -> ConfidenceInterval | None:
-    if drawn is None:
-        return None
-    tail = (1 - resampling.confidence_level) / 2
-    low, high = np.quantile(drawn, (tail, 1 - tail))
-    return _ends(Ends(float(low), float(high), None), "percentile over resampled items", resampling)
-
-
-def _ends(ends: Ends, method: str, resampling: MacroResampling) -> ConfidenceInterval | None:
+def _ends(ends: Ends, method: str, resampling: Resampling) -> ConfidenceInterval | None:
     low, high, _ = ends
     if low is None or high is None or is_rounding(high - low, max(abs(low), 1.0)):
         return None
