@@ -11,11 +11,12 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.metric import MetricSpec
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
 from autorubric.metrics.core.result import AuditFindings, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
 from autorubric.metrics.correction.arguments import Annotators, read_annotators
-from autorubric.metrics.figures.specs import SPECS, MetricSpec, spec
+from autorubric.metrics.figures.specs import SPECS, spec
 from autorubric.support.blocks import Block
 
 Statistic: TypeAlias = str | Callable[..., Any]
