@@ -53,10 +53,7 @@ class Label(NamedTuple):
 
 
 class LongRow(NamedTuple):
-    """One row of a long label table.
-
-    confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
-    """
+    """One row of a long label table."""
 
     item_id: str
     criterion: str
@@ -65,6 +62,7 @@ class LongRow(NamedTuple):
     value: str
     sample: int  # index of the rater's sample, from 0
     reason: str  # the rater's reason; empty if the table has no reasons
+    # Probability in [0, 1] that the label is correct; None if the table has no confidences.
     confidence: float | None
     line: int
 

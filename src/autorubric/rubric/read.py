@@ -110,14 +110,12 @@ class Section(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts of a rubric.
-
-    sections: Labels for the members of the root, in order; empty, or covering all members.
-    """
+    """The parts of a rubric."""
 
     root: RubricGroup
     criteria: tuple[BaseCriterion, ...]
     guidelines: str | None
+    # Labels for the members of the root, in order; empty, or covering all members.
     sections: tuple[Section, ...]
 
 

@@ -269,15 +269,13 @@ class OpenGate(NamedTuple):
 
 
 class TreeScore(NamedTuple):
-    """The scores of a tree before the length penalty.
-
-    raw: Σ value × weight over the root's members, where a group's value is its score, before gates are
-        applied. None if nothing can be scored.
-    node_scores: Normalized score of each group by name, parents before children; the root is `""`.
-    """
+    """The scores of a tree before the length penalty."""
 
     score: float | None  # score of the root, normalized to [0, 1] if requested; None if it cannot be computed
+    # Σ value × weight over the root's members, where a group's value is its score, before gates are applied.
+    # None if nothing can be scored.
     raw: float | None
+    # Normalized score of each group by name, parents before children; the root is `""`.
     node_scores: dict[str, float | None]
     open_gates: tuple[OpenGate, ...] = ()
 

@@ -42,14 +42,12 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Data read from a structured text.
-
-    line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it returns
-        None if the format has no line numbers.
-    """
+    """Data read from a structured text."""
 
     data: Json  # the data; for JSON lines, a list with one entry per line
     source: str
+    # A function that returns the line of a path in the data, or of its nearest ancestor; it returns None if
+    # the format has no line numbers.
     line_of: Callable[[FilePath], int | None] = lambda path: None
 
     def faults(self) -> Faults:
