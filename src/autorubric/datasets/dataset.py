@@ -19,7 +19,7 @@ from autorubric.datasets.stream import CopiedItems, EarlierCopy, StreamedItems, 
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.frames import Library, in_library
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_whole
 from autorubric.support.read import dump_structured
 from autorubric.support.reading_errors import Faults
 
@@ -80,7 +80,7 @@ class RubricDataset(SharingItems):
         Raises:
             ArgumentError: If `n_train` is not an integer in this range.
         """
-        if isinstance(n_train, bool) or not isinstance(n_train, int) or not 0 < n_train < len(self):
+        if not is_whole(n_train) or not 0 < n_train < len(self):
             raise ArgumentError(f"n_train must be an integer from 1 to {len(self) - 1}; got {n_train!r}")
         labels = [
             stratum_labels(self._items[i], self._rubric_of(i), self._truth_rule) if stratify else ()

@@ -18,6 +18,7 @@ from autorubric.judges.panel import seat_judges
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.scoring.report_builder import GradingPolicy
+from autorubric.support.objects import is_whole
 
 if TYPE_CHECKING:
     from autorubric.datasets.dataset import RubricDataset
@@ -125,7 +126,7 @@ class CriterionGrader(Grader):
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        if seed is not None and not is_whole(seed):
             raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
         self.seed = seed or 0
         self._system_prompts = (system_prompt, multi_choice_system_prompt)
@@ -329,7 +330,7 @@ def _read_llm_calls(llm_calls: LLMCalls) -> int:
         return 1
     if llm_calls == "per_item":
         return 0
-    if isinstance(llm_calls, int) and not isinstance(llm_calls, bool) and llm_calls >= 1:
+    if is_whole(llm_calls) and llm_calls >= 1:
         return llm_calls
     raise ArgumentError(
         "llm_calls must be 'per_criterion', 'per_item', or a positive number of criteria per request; "

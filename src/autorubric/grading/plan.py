@@ -25,6 +25,7 @@ from autorubric.judges.prompts import Example
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import is_number
 
 
 class Seeds:
@@ -349,5 +350,5 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
 
 
 def _check_threshold(name: str, threshold: object) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
+    if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
         raise ArgumentError(f"{name} must be a number between 0 and 1; got {threshold!r}")

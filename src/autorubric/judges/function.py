@@ -13,6 +13,7 @@ from autorubric.criteria.conditions import code_digest, find_check, qualified_na
 from autorubric.criteria.values import Answer
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
+from autorubric.support.objects import is_number
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
 """Takes a `JudgeRequest` and returns a `JudgeReply` or a bare answer, or an awaitable of either."""
@@ -102,7 +103,7 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
         found, reason = found
     if found is None:
         return JudgeReply(answer=None, reason=reason)
-    if isinstance(found, (int, float)) and not isinstance(found, bool):
+    if is_number(found):
         return JudgeReply(answer=_answer_at(criterion, float(found)), reason=reason)
     return JudgeReply(answer=found, reason=reason)
 

@@ -16,7 +16,7 @@ from typing import IO, Any, Final, TypeVar
 
 from autorubric.errors import ArgumentError, Fault, FileError, MissingDependencyError
 from autorubric.support.json_text import json_places, parse_json
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_whole
 from autorubric.support.reading_errors import MAX_DEPTH, Faults, FilePath, SyntaxFault, nearest_key, path_text
 
 MAX_BYTES: Final = 1 << 30
@@ -320,7 +320,7 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
 
 def format_fault(given: Json, newest: int) -> str | None:
     """Return an error message for a file's `format` number; None if this version can read the format."""
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+    if not is_whole(given) or given < 1:
         return f"'format' must be a positive integer (at most {newest}), or be omitted; got {given!r}"
     if given > newest:
         return f"format {given} is newer than this version supports ({newest}); upgrade autorubric"
