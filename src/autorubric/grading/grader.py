@@ -17,7 +17,7 @@ from autorubric.grading.base import Grader, GraderDescription
 from autorubric.judges.panel import seat_judges
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
-from autorubric.scoring.report_builder import GradingPolicy
+from autorubric.scoring.report_builder import EscalationRule, GradingPolicy, build_report
 from autorubric.support.objects import is_whole
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         OrdinalAggregation,
         RankingAggregation,
     )
-    from autorubric.scoring.report_builder import EscalationRule
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
     from autorubric.support.objects import Json
@@ -248,8 +247,6 @@ class CriterionGrader(Grader):
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """Aggregate votes into a report under this grader's policy."""
-        from autorubric.scoring.report_builder import build_report
-
         return build_report(task.submission, task.rubric.root, votes, self.policy)
 
     def describe(self) -> GraderDescription:
@@ -314,8 +311,6 @@ def _with_escalation(first: Sequence[JudgeLike], escalation: EscalationConfig | 
 def _make_rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
     if escalation is None:
         return None
-    from autorubric.scoring.report_builder import EscalationRule
-
     strong = seats[-len(escalation.judges) :]
     return EscalationRule(
         judges=tuple(seat.judge_id for seat in strong),

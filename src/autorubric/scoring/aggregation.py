@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
+from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.votes import Decision, prefers_alike
 
 
@@ -254,9 +255,6 @@ def bradley_terry(tally: VoteTally) -> Decision:
     rows = _candidate_rows(tally)
     if not rows or len(rows[0]) == 2:
         return borda(tally)
-    # Imported late, because few panels rank more than two candidates.
-    from autorubric.scoring.bradley_terry import Contest, fit_strengths
-
     players = range(len(rows[0]))
     contests = [
         Contest(
