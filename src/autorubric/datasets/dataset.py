@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
 
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Submission
 from autorubric.datasets import store as _store, tables as _tables
 from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, canonical_sha256, stratum_labels
@@ -426,3 +428,26 @@ class RubricDataset(SharingItems):
             DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_store.contents_of_hf(dataset, rubric, fields))
+
+
+class LabelledAnswer(NamedTuple):
+    """The true answer to one criterion of one item."""
+
+    position: int
+    submission: Submission
+    criterion: BaseCriterion
+    answer: Answer
+
+
+def labelled_answers(dataset: RubricDataset) -> Iterator[LabelledAnswer]:
+    """Yield the true answers of the items that have a text, in order of items and criteria."""
+    for position, item in enumerate(dataset.items):
+        submission, truth = Submission.parse(item.submission), dataset.item_truth(position)
+        if submission.text is None or not truth:
+            continue
+        rubric = dataset.get_item_rubric(position)
+        for name, label in truth.items():
+            criterion = rubric.by_name(name).facing(submission)
+            answer = criterion.parse_truth(label)
+            if answer is not None:
+                yield LabelledAnswer(position, submission, criterion, answer)
