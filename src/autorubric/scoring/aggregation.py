@@ -1,13 +1,13 @@
-"""Aggregators, which choose an answer from the votes that tally, by measurement level."""
+"""Aggregators, which choose an answer from the votes that count, by measurement level."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
@@ -15,8 +15,7 @@ from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.votes import Decision, prefers_alike
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedVote:
+class CountedVote(NamedTuple):
     """A vote, or the decision of one judge, as it counts in an aggregation."""
 
     status: str
@@ -25,20 +24,19 @@ class CountedVote:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteTally:
+class VoteTally(NamedTuple):
     """The answers that count on a criterion."""
 
     criterion: BaseCriterion
     answers: Sequence[Answer]  # the answers, in the order of the votes; never empty for an aggregator
     weights: Sequence[float]  # one weight per answer
-    open_weights: Sequence[float] = ()
+    open_weights: Sequence[float] = ()  # weights of the votes that are still to come, for early stopping
 
     @property
     def unweighted(self) -> VoteTally:
         """The tally with a weight of 1 for each vote."""
         ones, open_ones = [1.0] * len(self.answers), [1.0] * len(self.open_weights)
-        return replace(self, weights=ones, open_weights=open_ones)
+        return VoteTally(self.criterion, self.answers, ones, open_ones)
 
     @property
     def conservative(self) -> Answer:
