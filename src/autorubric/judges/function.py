@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import code_digest, find_check, qualified_name
-from autorubric.criteria.values import Answer
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
 from autorubric.support.objects import is_number
@@ -116,17 +115,10 @@ def _answer_at(criterion: BaseCriterion, value: float) -> Any:
     if not 0.0 <= value <= 1.0:
         raise ReplyError(f"{criterion.name}: the check returned {value:g}; a number must be between 0 and 1")
     if criterion.level == "ordinal":
-        return _nearest(criterion, declared, value)
+        sign = 1.0 if criterion.weight >= 0 else -1.0
+        return min(declared, key=lambda one: (abs((one.value or 0.0) - value), sign * (one.value or 0.0)))
     exact = [answer for answer in declared if answer.value == value]
     if len(exact) != 1:
         allowed = ", ".join(f"{answer.value:g} ({answer.label})" for answer in declared)
         raise ReplyError(f"{criterion.name}: the check returned {value:g}; allowed: {allowed}")
     return exact[0]
-
-
-def _nearest(criterion: BaseCriterion, declared: list[Answer], value: float) -> Answer:
-    conservative = 1.0 if criterion.weight >= 0 else -1.0
-    return min(
-        declared,
-        key=lambda answer: (abs((answer.value or 0.0) - value), conservative * (answer.value or 0.0)),
-    )
