@@ -178,11 +178,6 @@ class ComposedPrompt(NamedTuple):
     schema: ReplySchema
 
 
-def shared_prefix(material: Material) -> str:
-    """Return the part of the user message that is the same for all criteria of an item."""
-    return shared_of(material).prefix
-
-
 def compose(
     material: Material, question: PromptQuestion, *, system_prompt: str | None = None
 ) -> ComposedPrompt:
