@@ -26,7 +26,7 @@ from autorubric.judges.prompts import (
     item_tag,
     neutralise,
     opaque_ids,
-    shared_prefix,
+    shared_of,
 )
 from tests.criteria.kinds import KINDS, NOMINAL, Warmth
 from tests.doubles import binary, choice
@@ -166,7 +166,7 @@ def user_text(prompt: ComposedPrompt) -> str:
 @pytest.mark.parametrize("material", [BARE, FULL])
 def test_all_criteria_of_an_item_share_their_prefix(material: Material) -> None:
     """Criteria, option orders, examples and batches differ only after the shared part, which is marked."""
-    prefix = shared_prefix(material)
+    prefix = shared_of(material).prefix
     prompts = [
         compose(
             material,
@@ -213,7 +213,7 @@ def test_comparisons_of_an_item_share_a_prefix_too() -> None:
     """Criteria that show the same candidates in the same order differ after them."""
     material = Material(submission=PAIR, order=("gpt", "claude"))
     shown = Shown(names=material.order)
-    prefix = shared_prefix(material)
+    prefix = shared_of(material).prefix
     for name in ("one", "two"):
         prompt = compose(material, PromptQuestion(criterion=ComparativeCriterion(name=name), shown=shown))
         assert user_text(prompt).startswith(prefix)
@@ -222,7 +222,7 @@ def test_comparisons_of_an_item_share_a_prefix_too() -> None:
 
 def test_other_criteria_do_not_see_the_comparison() -> None:
     """Their prefix shows the first candidate as the submission, whatever else is compared."""
-    prefix = shared_prefix(Material(submission=PAIR))
+    prefix = shared_of(Material(submission=PAIR)).prefix
     assert "Heavy drops fall." in prefix
     assert "Rain is wet." not in prefix
     assert "candidate" not in prefix
@@ -457,7 +457,7 @@ def own_words(criterion: BaseCriterion) -> int:
 @pytest.mark.parametrize("criterion", [*SIZED, WARMTH], ids=lambda criterion: str(criterion.name))
 def test_a_criterion_adds_at_most_300_bytes(criterion: BaseCriterion) -> None:
     """Beyond its requirement and options."""
-    block = user_text(compose(FULL, PromptQuestion(criterion=criterion)))[len(shared_prefix(FULL)) :]
+    block = user_text(compose(FULL, PromptQuestion(criterion=criterion)))[len(shared_of(FULL).prefix) :]
     assert size(block) - own_words(criterion) <= 300
 
 
@@ -474,7 +474,7 @@ def test_a_batch_adds_less_than_its_criteria_alone() -> None:
     """Ten criteria in one request cost little more than one."""
     questions = [(key, PromptQuestion(criterion=binary(f"c{i}"))) for i, key in enumerate(ids(10))]
     prompt = compose_batch(FULL, questions)
-    block = user_text(prompt)[len(shared_prefix(FULL)) :]
+    block = user_text(prompt)[len(shared_of(FULL).prefix) :]
     words = sum(own_words(question.criterion) for _, question in questions)
     assert size(block) - words <= 700
 

@@ -15,7 +15,7 @@ from autorubric.criteria.fields import BoolField, EvalField, FieldSpec, TextFiel
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import nearest_key, shortened
 
 _MISSING = "missing_items"
@@ -119,7 +119,7 @@ class ChecklistCriterion(BaseCriterion):
         Raises:
             ReplyError: If the label has none of these forms.
         """
-        if isinstance(raw, (int, float)) and not isinstance(raw, bool) and 0.0 <= raw <= 1.0:
+        if is_number(raw) and 0.0 <= raw <= 1.0:
             return Answer(code=raw, value=float(raw), label=f"{raw:g}")
         return super().parse_truth(raw)
 

@@ -44,11 +44,9 @@ _AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
 
 
 class _Candidates(NamedTuple):
-    """The identifiers of candidates in replies and labels.
+    """The identifiers of candidates in replies and labels."""
 
-    called: Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
-    """
-
+    # Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
     called: Mapping[str, str]
     lettered: bool
 

@@ -26,7 +26,7 @@ from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, CriterionVerdict, Level, ScaleType, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import shortened
 
 _MET = ("yes", "y", "true", "t", "pass", "1")
@@ -315,7 +315,7 @@ class Criterion(BaseCriterion):
         return self._answers[int(verdict is CriterionVerdict.MET)]
 
     def _read_label(self, given: Json, in_words: bool) -> Answer:
-        if isinstance(given, (int, float)) and not isinstance(given, bool):
+        if is_number(given):
             return self._read_number(given, in_words)
         text = str(given)
         bare = text.strip().strip("\"'`").strip()

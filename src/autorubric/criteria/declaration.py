@@ -329,8 +329,8 @@ class Declaration(BaseModel):
 
     def instruction(self) -> str:
         """Return one line for the prompt that explains the expected answer."""
-        fields = "; ".join(self._describe_fields())
-        return f"Answer with: {fields} (true only if the text gives no basis to judge)."
+        asks = "; ".join(self._describe_fields())
+        return f"Answer with: {asks} (true only if the text gives no basis to judge)."
 
     def _describe_fields(self) -> list[str]:
         """Describe the fields of the reply in order, with `cannot_assess` last; similar ones are combined."""
@@ -339,9 +339,7 @@ class Declaration(BaseModel):
     def _describe_field(self, name: str) -> str:
         """Describe the allowed values and meaning of a reply field, since some servers hide the schema."""
         field = self._fields_to_ask().get(name)
-        meaning = (
-            ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
-        )
+        meaning = ": ".join(filter(None, (field.allowed(), field.description))) if field else ""
         return f"{name} ({meaning})" if meaning else name
 
     def asked(self) -> dict[str, Json]:

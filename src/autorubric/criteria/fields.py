@@ -128,11 +128,9 @@ class BoundInt(_Bounded):
     max_val: _Whole
 
     def get_field(self) -> FieldSpec:
-        """Return a field of type `int` that enforces the bounds."""
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
 
     def allowed(self) -> str:
-        """Return a description of the bounds."""
         return f"a whole number from {self.min_val} to {self.max_val}"
 
     def at(self, position: float) -> Json:
@@ -153,13 +151,11 @@ class BoundFloat(_Bounded):
     max_val: float = Field(strict=True, allow_inf_nan=False)
 
     def get_field(self) -> FieldSpec:
-        """Return a field of type `float` that enforces the bounds and rejects infinite values."""
         return float, Field(
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
 
     def allowed(self) -> str:
-        """Return a description of the bounds."""
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
 
@@ -174,7 +170,6 @@ class TextField(EvalField):
     """A field for free text."""
 
     def get_field(self) -> FieldSpec:
-        """Return a `str` field."""
         return str, Field(description=self.description)
 
 
@@ -184,7 +179,6 @@ class BoolField(EvalField):
     measures: ClassVar[bool] = True
 
     def get_field(self) -> FieldSpec:
-        """Return a `bool` field."""
         return bool, Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
@@ -192,15 +186,12 @@ class BoolField(EvalField):
         return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
 
     def allowed(self) -> str:
-        """Return "true or false"."""
         return "true or false"
 
     def position(self, given: Any) -> float | None:
-        """Return 1 for true and 0 for false."""
         return 1.0 if given else 0.0
 
     def declared(self) -> tuple[Json, ...]:
-        """Return the allowed replies, false and true."""
         return (False, True)
 
 
@@ -222,7 +213,6 @@ class ChoiceField(EvalField):
         return self
 
     def get_field(self) -> FieldSpec:
-        """Return a field with a `Literal` of the choices."""
         return Literal[self.choices], Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
@@ -234,11 +224,9 @@ class ChoiceField(EvalField):
         return meant[0] if len(meant) == 1 else given
 
     def allowed(self) -> str:
-        """Return the choices as text."""
         return f"one of {', '.join(self.choices)}"
 
     def declared(self) -> tuple[Json, ...]:
-        """Return the choices."""
         return self.choices
 
 
@@ -252,11 +240,9 @@ class DictField(EvalField):
     value_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """Return a field with a `dict` from strings to `value_type`."""
         return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
 
     def allowed(self) -> str:
-        """Return a description of the allowed values."""
         return f"an object from names to {self.value_type.__name__}"
 
 
@@ -270,12 +256,10 @@ class ListField(EvalField):
     item_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """Return a field with a `list` of `item_type`, empty by default."""
         kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
         return kind, Field(description=self.description, default_factory=list)
 
     def allowed(self) -> str:
-        """Return a description of the allowed values."""
         return f"a list of {self.item_type.__name__}"
 
 

@@ -15,7 +15,7 @@ from autorubric.criteria.declaration import check_keys
 from autorubric.criteria.fields import MOST_STEPS, BoundInt, ChoiceField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 
 
 class RubricLevel(BaseModel):
@@ -300,7 +300,7 @@ class AnalyticRubricCriterion(BaseCriterion):
             scores = {_fields_of(key)[0]: raw[key] for key in self.dimensions if key in raw}
             return super().parse_truth({**raw, **scores})
         ranges = {(one.min_score, one.max_score) for one in self.dimensions.values()}
-        if isinstance(raw, (int, float)) and not isinstance(raw, bool) and len(ranges) == 1:
+        if is_number(raw) and len(ranges) == 1:
             value = next(iter(self.dimensions.values())).place(raw)
             if 0.0 <= value <= 1.0:
                 return Answer(code=raw, value=value, label=f"{raw:g}")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, Unpack, overload
 
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer, Submission
 from autorubric.datasets import store as _store, tables as _tables
 from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, canonical_sha256, stratum_labels
@@ -20,7 +22,7 @@ from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.extensions import load_extension
 from autorubric.support.frames import Library, in_library
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_whole
 from autorubric.support.read import dump_structured
 from autorubric.support.reading_errors import Faults
 
@@ -85,7 +87,7 @@ class RubricDataset(SharingItems):
         Raises:
             ArgumentError: If `n_train` is not an integer in this range.
         """
-        if isinstance(n_train, bool) or not isinstance(n_train, int) or not 0 < n_train < len(self):
+        if not is_whole(n_train) or not 0 < n_train < len(self):
             raise ArgumentError(f"n_train must be an integer from 1 to {len(self) - 1}; got {n_train!r}")
         labels = [
             stratum_labels(self._items[i], self._rubric_of(i), self._truth_rule) if stratify else ()
@@ -435,3 +437,26 @@ class RubricDataset(SharingItems):
             DatasetError: If columns are missing or rows have errors. All errors are reported.
         """
         return cls._of(_store.contents_of_hf(dataset, rubric, fields))
+
+
+class LabelledAnswer(NamedTuple):
+    """The true answer to one criterion of one item."""
+
+    position: int
+    submission: Submission
+    criterion: BaseCriterion
+    answer: Answer
+
+
+def labelled_answers(dataset: RubricDataset) -> Iterator[LabelledAnswer]:
+    """Yield the true answers of the items that have a text, in order of items and criteria."""
+    for position, item in enumerate(dataset.items):
+        submission, truth = Submission.parse(item.submission), dataset.item_truth(position)
+        if submission.text is None or not truth:
+            continue
+        rubric = dataset.get_item_rubric(position)
+        for name, label in truth.items():
+            criterion = rubric.by_name(name).facing(submission)
+            answer = criterion.parse_truth(label)
+            if answer is not None:
+                yield LabelledAnswer(position, submission, criterion, answer)

@@ -331,7 +331,7 @@ def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
 def guess_row_fields(
     rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
 ) -> FieldMap | None:
-    """Return the mapping of fields for rows that are mappings; see `completed`.
+    """Return the mapping of fields for rows that are mappings; see `guess_fields`.
 
     The result is None if a key is nearly a key of the dataset format, so that the reader reports the key.
     """

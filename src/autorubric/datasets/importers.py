@@ -12,7 +12,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.read import read_structured
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
 
@@ -33,7 +33,7 @@ def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, faults: Faults) -> float:
     """Return the finite number under a key, or the default; add an error if it is not a number."""
     number = given.get(key, default)
-    if isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number):
+    if is_number(number) and math.isfinite(number):
         return float(number)
     faults.add((*at, key), f"{key} must be a number; got {shortened(number)}")
     return default

@@ -16,7 +16,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import FilePath, nearest_key, shortened
 
 CodeT = TypeVar("CodeT")
@@ -104,8 +104,7 @@ class DataItem(BaseModel):
     @classmethod
     def _as_text(cls, given: Any) -> Any:
         """Return a number as text; tables and JSON lines often have numeric ids."""
-        is_whole = isinstance(given, int | float) and not isinstance(given, bool) and given % 1 == 0
-        return str(int(given)) if is_whole else given
+        return str(int(given)) if is_number(given) and given % 1 == 0 else given
 
     @field_validator("submission")
     @classmethod
@@ -314,7 +313,7 @@ def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: T
 
 def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
     codes = [_code(answer) for answer in answers if not answer.cannot_assess]
-    numbers = [code for code in codes if isinstance(code, (int, float)) and not isinstance(code, bool)]
+    numbers = [code for code in codes if is_number(code)]
     if criterion.level == "interval" and numbers and len(numbers) == len(codes):
         return _allowed_number(truth_number(numbers, rule), numbers, criterion)
     # Numbers mixed with NA are compared as labels.

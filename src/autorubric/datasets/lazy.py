@@ -226,11 +226,9 @@ class _PartRows:
         return self._rows[self._positions[position]]
 
     def place(self, position: int) -> FilePath:
-        """Return the path of the row inside the file, for error messages."""
         return self._rows.place(self._positions[position])
 
     def line_of(self, position: int) -> int | None:
-        """Return the line number of the row; None if the format has no lines."""
         return self._rows.line_of(self._positions[position])
 
 
@@ -269,7 +267,6 @@ class LineRows:
         return file.readline(MAX_LINE_BYTES)
 
     def place(self, position: int) -> FilePath:
-        """Return the path of the row inside the file, for error messages."""
         return (position + self._header,)
 
     def line_of(self, position: int) -> int:

@@ -61,13 +61,11 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
     items = reader.items()
     check_submissions(submissions or {}, [item.id or "" for item in items], str(path))
     if reader.reasons:
-        counts_text = "; ".join(
-            f"{_format_counts(counts)} ({reason})" for reason, counts in reader.reasons.items()
-        )
-        warnings.warn(f"{path}: skipped {counts_text}", stacklevel=2)
+        skipped = "; ".join(f"{_format_counts(n)} ({reason})" for reason, n in reader.reasons.items())
+        warnings.warn(f"{path}: skipped {skipped}", stacklevel=2)
     if reader.approximated:
-        counts_text = f"{_format_counts(reader.approximated)}; promptfoo computes their scores differently"
-        warnings.warn(f"{path}: imported as judge ratings: {counts_text}", stacklevel=2)
+        ratings = f"{_format_counts(reader.approximated)}; promptfoo computes their scores differently"
+        warnings.warn(f"{path}: imported as judge ratings: {ratings}", stacklevel=2)
     if reader.n_prompts > 1:
         warnings.warn(
             f"{path}: items have no prompt because the file has {reader.n_prompts} prompts; "
@@ -75,8 +73,8 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
             stacklevel=2,
         )
     if reader.unfilled:
-        counts_text = _format_counts(reader.unfilled)
-        warnings.warn(f"{path}: variables without a value were not replaced: {counts_text}", stacklevel=2)
+        unfilled = _format_counts(reader.unfilled)
+        warnings.warn(f"{path}: variables without a value were not replaced: {unfilled}", stacklevel=2)
     found = {"left_out": dict(reader.left_out), "approximated": dict(reader.approximated)}
     metadata: dict[str, Json] = {key: counts for key, counts in found.items() if counts}
     return RubricDataset(items=items, name=Path(path).stem, metadata=metadata)
@@ -284,12 +282,10 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 class _Imported(NamedTuple):
-    """An assertion in the format of a rubric.
-
-    threshold: Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
-    """
+    """An assertion in the format of a rubric."""
 
     members: list[dict[str, Json]]
+    # Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
     threshold: float | None = None
     is_approximated: bool = False
 

@@ -55,16 +55,25 @@ class Label(NamedTuple):
 class LongRow(NamedTuple):
     """One row of a long label table.
 
-    confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the rater.
+        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
+        value: Raw text of the label.
+        sample: Index of the rater's sample, from 0.
+        reason: The rater's reason; empty if the table has no reasons.
+        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
+        line: Line number in the file.
     """
 
     item_id: str
     criterion: str
     rater: str
-    rater_type: str  # type of the rater, `human` or `llm`; empty if the table has no types
+    rater_type: str
     value: str
-    sample: int  # index of the rater's sample, from 0
-    reason: str  # the rater's reason; empty if the table has no reasons
+    sample: int
+    reason: str
     confidence: float | None
     line: int
 

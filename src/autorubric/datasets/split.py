@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from itertools import combinations
 
 from autorubric.errors import ArgumentError
+from autorubric.support.objects import is_number
 
 _NOTHING = 1e-9
 """Tolerance for rounding errors in shares of items."""
@@ -16,7 +17,7 @@ _NOTHING = 1e-9
 
 def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
     """Return the size of each part: its fraction of `n_items`, rounded by the largest remainder method."""
-    numbers = [isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1 for one in shares]
+    numbers = [is_number(one) and 0 < one < 1 for one in shares]
     if not all(numbers) or abs(math.fsum(shares) - 1) > _NOTHING:
         shown = ", ".join(map(repr, shares))
         total = f", which sum to {math.fsum(shares):g}" if all(numbers) else ""

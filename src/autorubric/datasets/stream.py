@@ -241,7 +241,6 @@ class _ParquetRows:
         return row
 
     def place(self, position: int) -> FilePath:
-        """Return the path of the row inside the file, for error messages."""
         return ("rows", position)
 
     def line_of(self, position: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,23 +128,21 @@ class TableReader:
         repeated: Mapping[str, str] | None = None,
     ) -> Contents:
         """Return the dataset in a table."""
-        chosen = guess_fields(
-            fields or {},
-            columns,
-            TABLE_COLUMNS,
-            self._rubric,
-            lambda name: [to_json_cell(row[name]) for row in rows],
-        )
+
+        def cells(name: str) -> list[Json]:
+            return [to_json_cell(row[name]) for row in rows]
+
+        chosen = guess_fields(fields or {}, columns, TABLE_COLUMNS, self._rubric, cells)
         pairs = self.pair_columns(chosen or {}, columns, repeated)
-        places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
-        placed = ((at, self.item(pairs, row, at)) for at, row in zip(places, rows, strict=False))
-        contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
+        placed = ((("rows", position), row) for position, row in enumerate(rows))
+        items = ((at, self.item(pairs, row, at)) for at, row in placed)
+        contents = DatasetReader(self.faults).contents({}, items, rubric=self._rubric)
         return contents._replace(fields=chosen, pairs=pairs)
 
     def pair_columns(
         self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
-        """Return pairs of a column of the dataset format and the table's column; see `renaming`."""
+        """Return pairs of a column of the dataset format and the table's; see `fields.pair_columns`."""
         pairs = pair_columns(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
         if "submission" not in fields and all(own != "submission" for own, _ in pairs):
             self.faults.add((), missing_submission(columns))
@@ -177,27 +174,23 @@ class TableReader:
             elif column.startswith(META):
                 is_encoded = self._texts and given.startswith(META)
                 metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
-            elif column.endswith(_TWIN) and to_json_cell(cells.get(column.removesuffix(_TWIN))) not in (
-                None,
-                "",
-            ):
-                metadata[column] = cell
-            elif column.endswith(_TWIN):
-                fields[column.removesuffix(_TWIN)] = self._parse_twin(column, cells, (*at, column))
-            else:
+            elif (field := column.removesuffix(_TWIN)) == column:
                 # In DataFrames and Parquet files, ids may be numbers.
                 whole = column == "id" and isinstance(cell, int)
                 fields[column] = str(cell) if whole else cell
+            elif to_json_cell(cells.get(field)) in (None, ""):
+                fields[field] = self._parse_twin(column, cells, (*at, column))
+            else:
+                metadata[column] = cell
         return {**fields, "ground_truth": labels or None, "metadata": metadata}
 
     def _parse_twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
         try:
             return parse_json(cells[column])
         except (SyntaxFault, TypeError, RecursionError) as error:
-            text = (
-                f"Use {column.removesuffix(_TWIN)} for plain text, or --meta {column} to keep it as metadata"
-            )
-            self.faults.add(at, f"{error}; {column} must contain JSON. {text}")
+            field = column.removesuffix(_TWIN)
+            hint = f"Use {field} for plain text, or --meta {column} to keep it as metadata"
+            self.faults.add(at, f"{error}; {column} must contain JSON. {hint}")
             return None
 
     def _label(self, name: str, cell: Any) -> Json:

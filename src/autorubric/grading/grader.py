@@ -17,7 +17,8 @@ from autorubric.grading.base import Grader, GraderDescription
 from autorubric.judges.panel import seat_judges
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
-from autorubric.scoring.report_builder import GradingPolicy
+from autorubric.scoring.report_builder import EscalationRule, GradingPolicy, build_report
+from autorubric.support.objects import is_whole
 
 if TYPE_CHECKING:
     from autorubric.datasets.dataset import RubricDataset
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         OrdinalAggregation,
         RankingAggregation,
     )
-    from autorubric.scoring.report_builder import EscalationRule
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
     from autorubric.support.objects import Json
@@ -125,7 +125,7 @@ class CriterionGrader(Grader):
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        if seed is not None and not is_whole(seed):
             raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
         self.seed = seed or 0
         self._system_prompts = (system_prompt, multi_choice_system_prompt)
@@ -247,8 +247,6 @@ class CriterionGrader(Grader):
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """Aggregate votes into a report under this grader's policy."""
-        from autorubric.scoring.report_builder import build_report
-
         return build_report(task.submission, task.rubric.root, votes, self.policy)
 
     def describe(self) -> GraderDescription:
@@ -313,8 +311,6 @@ def _with_escalation(first: Sequence[JudgeLike], escalation: EscalationConfig | 
 def _make_rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
     if escalation is None:
         return None
-    from autorubric.scoring.report_builder import EscalationRule
-
     strong = seats[-len(escalation.judges) :]
     return EscalationRule(
         judges=tuple(seat.judge_id for seat in strong),
@@ -329,7 +325,7 @@ def _read_llm_calls(llm_calls: LLMCalls) -> int:
         return 1
     if llm_calls == "per_item":
         return 0
-    if isinstance(llm_calls, int) and not isinstance(llm_calls, bool) and llm_calls >= 1:
+    if is_whole(llm_calls) and llm_calls >= 1:
         return llm_calls
     raise ArgumentError(
         "llm_calls must be 'per_criterion', 'per_item', or a positive number of criteria per request; "

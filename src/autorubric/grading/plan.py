@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
-from autorubric.datasets.dataset import RubricDataset
+from autorubric.datasets.dataset import RubricDataset, labelled_answers
 from autorubric.errors import ArgumentError
 from autorubric.grading.base import GradingTask
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
@@ -25,6 +25,7 @@ from autorubric.judges.prompts import Example
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import is_number
 
 
 class Seeds:
@@ -142,19 +143,14 @@ def _normalized_texts(submission: Submission) -> set[str]:
 
 def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     pool: dict[str, list[_Labelled]] = {}
-    for position, item in enumerate(training_data.items):
-        submission = Submission.parse(item.submission)
-        truth = training_data.item_truth(position)
-        if submission.text is None or truth is None:
+    for position, submission, criterion, answer in labelled_answers(training_data):
+        text, label = criterion.example(submission, answer)
+        if text is None or label is None:
             continue
-        for criterion in training_data.get_item_rubric(position):
-            answer = criterion.facing(submission).parse_truth(truth.get(criterion.name or ""))
-            text, label = (None, None) if answer is None else criterion.example(submission, answer)
-            if text is None or label is None:
-                continue
-            reason = "" if criterion.level == "ranking" else item.reasons.get(criterion.name or "", "")
-            labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
-            pool.setdefault(criterion.name or "", []).append(labelled)
+        name, reasons = criterion.name or "", training_data.items[position].reasons
+        reason = "" if criterion.level == "ranking" else reasons.get(name, "")
+        labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
+        pool.setdefault(name, []).append(labelled)
     return pool
 
 
@@ -349,5 +345,5 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
 
 
 def _check_threshold(name: str, threshold: object) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
+    if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
         raise ArgumentError(f"{name} must be a number between 0 and 1; got {threshold!r}")

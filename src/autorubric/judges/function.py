@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import code_digest, find_check, qualified_name
-from autorubric.criteria.values import Answer
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
+from autorubric.support.objects import is_number
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
 """Takes a `JudgeRequest` and returns a `JudgeReply` or a bare answer, or an awaitable of either."""
@@ -102,7 +102,7 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
         found, reason = found
     if found is None:
         return JudgeReply(answer=None, reason=reason)
-    if isinstance(found, (int, float)) and not isinstance(found, bool):
+    if is_number(found):
         return JudgeReply(answer=_answer_at(criterion, float(found)), reason=reason)
     return JudgeReply(answer=found, reason=reason)
 
@@ -115,17 +115,10 @@ def _answer_at(criterion: BaseCriterion, value: float) -> Any:
     if not 0.0 <= value <= 1.0:
         raise ReplyError(f"{criterion.name}: the check returned {value:g}; a number must be between 0 and 1")
     if criterion.level == "ordinal":
-        return _nearest(criterion, declared, value)
+        sign = 1.0 if criterion.weight >= 0 else -1.0
+        return min(declared, key=lambda one: (abs((one.value or 0.0) - value), sign * (one.value or 0.0)))
     exact = [answer for answer in declared if answer.value == value]
     if len(exact) != 1:
         allowed = ", ".join(f"{answer.value:g} ({answer.label})" for answer in declared)
         raise ReplyError(f"{criterion.name}: the check returned {value:g}; allowed: {allowed}")
     return exact[0]
-
-
-def _nearest(criterion: BaseCriterion, declared: list[Answer], value: float) -> Answer:
-    conservative = 1.0 if criterion.weight >= 0 else -1.0
-    return min(
-        declared,
-        key=lambda answer: (abs((answer.value or 0.0) - value), conservative * (answer.value or 0.0)),
-    )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from autorubric.criteria.conditions import code_digest
 from autorubric.datasets.dataset import RubricDataset
@@ -21,17 +21,14 @@ from autorubric.judges.base import (
     ModelAsker,
     SeatableJudge,
 )
+from autorubric.judges.function import FunctionJudge, JudgeFunction
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.judges.recorded import RecordedJudge
 from autorubric.judges.supervised import SupervisedJudge
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import owner_of, unset_variable
 from autorubric.support.extensions import extension_names, load_extension
-
-if TYPE_CHECKING:
-    from autorubric.judges.function import JudgeFunction
-    from autorubric.support.objects import Json
-
+from autorubric.support.objects import Json
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
 
@@ -112,7 +109,8 @@ def seat_judges(
     few_shot: Collection[str] = (),
 ) -> tuple[Seat, ...]:
     """Return one `Seat` per judge of the panel, in order."""
-    if not isinstance(judges, (list, tuple)) and not _is_several(judges):
+    is_single = not isinstance(judges, Iterable) or isinstance(judges, (str, JudgeSpec, LLMConfig))
+    if is_single:
         raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
     seats = tuple(_make_member(spec, prompts) for spec in judges)
@@ -123,12 +121,6 @@ def seat_judges(
         if isinstance(seat.judge, SeatableJudge):
             seat.judge.check_seat(seat.judge_id, few_shot=few_shot)
     return seats
-
-
-def _is_several(judges: object) -> bool:
-    from autorubric.llm.config import LLMConfig
-
-    return isinstance(judges, Iterable) and not isinstance(judges, (str, JudgeSpec, LLMConfig))
 
 
 def _check_ids(ids: Sequence[object]) -> None:
@@ -148,43 +140,35 @@ def _check_ids(ids: Sequence[object]) -> None:
 
 def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
     spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
-    config = _as_config(spec.llm_config)
-    if config is not None:
-        return _make_model_member(config, spec, prompts)
-    judge = _as_judge(spec.llm_config, spec.judge_id)
-    return Seat(
-        judge=judge,
-        judge_id=spec.judge_id or judge.judge_id,
-        weight=spec.weight,
-        samples=spec.samples,
-        config=_config_of(judge),
-    )
+    who: Any = spec.llm_config
+    config = None
+    if isinstance(who, str | LLMConfig):
+        config = LLMConfig(model=who) if isinstance(who, str) else who
+        judge: Judge = _make_model_judge(config, spec.judge_id or config.model, prompts)
+    elif isinstance(who, Judge) and not isinstance(who, type):
+        judge, config = who, _config_of(who)
+    elif callable(who) and not isinstance(who, type):
+        name = spec.judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
+        judge = FunctionJudge(function=who, judge_id=name)
+    else:
+        raise ArgumentError(
+            f"{who!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with judge_id "
+            "and async ask(request), or a function of the request"
+        )
+    judge_id = spec.judge_id or judge.judge_id
+    return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config)
 
 
-def _as_config(who: Any) -> LLMConfig | None:
-    """Return the config of a model passed as a config or a name; None for other judges."""
-    if not isinstance(who, str) and (callable(who) or isinstance(who, Judge)):
-        # Imported late, here and below, because panels of functions or recorded votes call no model.
-        return None
-    from autorubric.llm.config import LLMConfig
-
-    if isinstance(who, str):
-        return LLMConfig(model=who)
-    return who if isinstance(who, LLMConfig) else None
-
-
-def _make_model_member(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
+def _make_model_judge(config: LLMConfig, judge_id: str, prompts: tuple[str | None, str | None]) -> Judge:
+    # Imported late, here and below, because panels of functions or recorded votes call no model.
     from autorubric.judges.model import ModelJudge
     from autorubric.llm.client import LLMClient
 
-    judge_id = spec.judge_id or config.model
-    judge = ModelJudge(
-        judge_id=judge_id,
-        client=LLMClient(config),
-        system_prompt=prompts[0],
-        multi_choice_system_prompt=prompts[1],
+    client = LLMClient(config)
+    system_prompt, multi_choice = prompts
+    return ModelJudge(
+        judge_id=judge_id, client=client, system_prompt=system_prompt, multi_choice_system_prompt=multi_choice
     )
-    return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config)
 
 
 def _config_of(judge: Judge) -> LLMConfig | None:
@@ -194,20 +178,6 @@ def _config_of(judge: Judge) -> LLMConfig | None:
     from autorubric.judges.model import ModelJudge
 
     return judge.client.config if isinstance(judge, ModelJudge) else None
-
-
-def _as_judge(who: Any, judge_id: str | None) -> Judge:
-    if isinstance(who, Judge) and not isinstance(who, type):
-        return who
-    if callable(who) and not isinstance(who, type):
-        from autorubric.judges.function import FunctionJudge
-
-        name = judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
-        return FunctionJudge(function=who, judge_id=name)
-    raise ArgumentError(
-        f"{who!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
-        "async ask(request), or a function of the request"
-    )
 
 
 _OWN: Final = ("lexical", "supervised", "recorded")

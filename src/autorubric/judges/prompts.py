@@ -94,16 +94,14 @@ BATCH_INSTRUCTION = (
 
 
 class Material(NamedTuple):
-    """The material shared by all criteria of an item.
-
-    order: Names of the candidates in the order shown, if candidates are compared. They are then shown instead
-        of the submission.
-    """
+    """The material shared by all criteria of an item."""
 
     submission: Submission
     query: str | None = None
     reference: str | None = None
     guidelines: str | None = None
+    # Names of the candidates in the order shown, if candidates are compared. They are then shown instead of
+    # the submission.
     order: tuple[str, ...] = ()
 
 
@@ -178,11 +176,6 @@ class ComposedPrompt(NamedTuple):
 
     messages: tuple[Message, ...]
     schema: ReplySchema
-
-
-def shared_prefix(material: Material) -> str:
-    """Return the part of the user message that is the same for all criteria of an item."""
-    return shared_of(material).prefix
 
 
 def compose(

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Answer, Submission
+from autorubric.criteria.values import Answer
+from autorubric.datasets.dataset import RubricDataset, labelled_answers
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.judges.base import JudgeReply, JudgeRequest
 from autorubric.judges.lexical import LOOKED_AT, chooses, quote, weigh
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
-    from autorubric.datasets.dataset import RubricDataset
     from autorubric.judges.text_classifier import CriterionModel, Prediction, TextFeatures
 
 
@@ -119,17 +119,9 @@ class SupervisedJudge:
 
 def _labels(dataset: RubricDataset) -> Iterator[tuple[str, BaseCriterion, str, str]]:
     """Yield criterion name, criterion, text and answer code of each label that can be learned."""
-    for position, item in enumerate(dataset.items):
-        text = Submission.parse(item.submission).text
-        truth = dataset.item_truth(position)
-        if text is None or not truth:
-            continue
-        rubric = dataset.get_item_rubric(position)
-        for name, label in truth.items():
-            criterion = rubric.by_name(name)
-            answer = criterion.parse_truth(label)
-            if answer is not None and not answer.cannot_assess and chooses(criterion):
-                yield name, criterion, text, str(answer.code)
+    for _, submission, criterion, answer in labelled_answers(dataset):
+        if not answer.cannot_assess and chooses(criterion):
+            yield criterion.name or "", criterion, submission.text or "", str(answer.code)
 
 
 def _check_enough(labels: Sequence[tuple[str, BaseCriterion, str, str]]) -> None:

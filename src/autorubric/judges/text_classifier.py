@@ -46,13 +46,11 @@ class TrainingExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The prediction of a classifier for a text.
-
-    terms: Words of the text with the greatest weight for the answer, in descending order.
-    """
+    """The prediction of a classifier for a text."""
 
     code: str
     probability: float
+    # Words of the text with the greatest weight for the answer, in descending order.
     terms: tuple[str, ...] = ()
     lexical: bool = False
 
@@ -84,14 +82,12 @@ class TextFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionModel:
-    """A classifier of texts on one criterion.
-
-    regression: The fitted logistic regression; None if only one code was seen.
-    """
+    """A classifier of texts on one criterion."""
 
     codes: tuple[str, ...]
     n_train: int
     n_answers: int
+    # The fitted logistic regression; None if only one code was seen.
     regression: Any = field(default=None, repr=False)
     temperature: float = 1.0
     lexical_means: tuple[float, ...] = ()

@@ -15,7 +15,7 @@ from autorubric.criteria.registry import criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError
 from autorubric.rubric.checks import Placed, Unread, check_bonuses, check_conditions, condition_of
 from autorubric.scoring.policies import RubricGroup, is_group
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, retyped, shortened
 
@@ -110,14 +110,12 @@ class Section(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts of a rubric.
-
-    sections: Labels for the members of the root, in order; empty, or covering all members.
-    """
+    """The parts of a rubric."""
 
     root: RubricGroup
     criteria: tuple[BaseCriterion, ...]
     guidelines: str | None
+    # Labels for the members of the root, in order; empty, or covering all members.
     sections: tuple[Section, ...]
 
 
@@ -290,7 +288,7 @@ class _RubricReader:
             self._faults.add((*path, "name"), f"a group must have a name; got {shortened(name)}")
         else:
             self._take(name, "group", path)
-        if not _is_weight(weight):
+        if not is_number(weight) or not 0 <= weight <= sys.float_info.max:
             message = f"the weight of a group must be a non-negative number; got {shortened(weight)}"
             self._faults.add((*path, "weight"), f"{message}. Only criteria can be penalties")
             weight = 0.0
@@ -351,11 +349,6 @@ class _RubricReader:
             find_check(criterion.check)
         except ArgumentError as error:
             self._faults.add((*path, "check"), str(error))
-
-
-def _is_weight(given: Json) -> bool:
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    return number and 0 <= given <= sys.float_info.max
 
 
 def _build_group(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:

@@ -1,21 +1,21 @@
-"""Aggregators, which choose an answer from the votes that tally, by measurement level."""
+"""Aggregators, which choose an answer from the votes that count, by measurement level."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
+from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.votes import Decision, prefers_alike
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedVote:
+class CountedVote(NamedTuple):
     """A vote, or the decision of one judge, as it counts in an aggregation."""
 
     status: str
@@ -24,20 +24,19 @@ class CountedVote:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteTally:
+class VoteTally(NamedTuple):
     """The answers that count on a criterion."""
 
     criterion: BaseCriterion
     answers: Sequence[Answer]  # the answers, in the order of the votes; never empty for an aggregator
     weights: Sequence[float]  # one weight per answer
-    open_weights: Sequence[float] = ()
+    open_weights: Sequence[float] = ()  # weights of the votes that are still to come, for early stopping
 
     @property
     def unweighted(self) -> VoteTally:
         """The tally with a weight of 1 for each vote."""
         ones, open_ones = [1.0] * len(self.answers), [1.0] * len(self.open_weights)
-        return replace(self, weights=ones, open_weights=open_ones)
+        return VoteTally(self.criterion, self.answers, ones, open_ones)
 
     @property
     def conservative(self) -> Answer:
@@ -254,9 +253,6 @@ def bradley_terry(tally: VoteTally) -> Decision:
     rows = _candidate_rows(tally)
     if not rows or len(rows[0]) == 2:
         return borda(tally)
-    # Imported late, because few panels rank more than two candidates.
-    from autorubric.scoring.bradley_terry import Contest, fit_strengths
-
     players = range(len(rows[0]))
     contests = [
         Contest(

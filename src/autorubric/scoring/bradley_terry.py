@@ -37,18 +37,16 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrengthFit:
-    """A fitted Bradley–Terry model.
+    """A fitted Bradley–Terry model."""
 
-    strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
-    covariance: Covariance of the strengths about their mean, from the inverse of the observed information,
-        including the prior's comparisons; None if there is no maximum.
-    apart: Positions of the players that cannot be reached from all others, or cannot reach them, by a chain
-        of wins and ties; empty if there is a maximum.
-    """
-
+    # Log strength of each player, with mean 0; None if the likelihood has no maximum.
     strengths: tuple[float, ...] | None
     tie_strength: float | None = None
+    # Covariance of the strengths about their mean, from the inverse of the observed information, including
+    # the prior's comparisons; None if there is no maximum.
     covariance: tuple[tuple[float, ...], ...] | None = None
+    # Positions of the players that cannot be reached from all others, or cannot reach them, by a chain of
+    # wins and ties; empty if there is a maximum.
     apart: tuple[int, ...] = field(default=())
 
 
@@ -62,7 +60,7 @@ class _Outcome(NamedTuple):
 def fit_strengths(
     n_players: int, contests: Sequence[Contest], *, ties: TieModel = "half", prior: float | None = None
 ) -> StrengthFit:
-    """Fit the players' strengths by maximum likelihood and return them as a `Fit`.
+    """Fit the players' strengths by maximum likelihood and return the fit.
 
     prior: Number of fictitious comparisons to add for each player, half of them won, against an average
         player, so that a maximum always exists; None or 0 for none.

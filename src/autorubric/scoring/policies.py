@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, assert_never
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -272,19 +272,15 @@ class AggregationPolicy(BaseModel):
         return known[name]
 
     def _method_name(self, level: Level) -> str:
-        match level:
-            case "binary":
-                return self.aggregation
-            case "nominal":
-                return self.nominal_aggregation
-            case "ordinal" | "interval":
-                return self.ordinal_aggregation
-            case "ranking":
-                return self.ranking_aggregation
-            case "text":
-                return "first"
-            case _:
-                assert_never(level)
+        names: dict[Level, str] = {
+            "binary": self.aggregation,
+            "nominal": self.nominal_aggregation,
+            "ordinal": self.ordinal_aggregation,
+            "interval": self.ordinal_aggregation,
+            "ranking": self.ranking_aggregation,
+            "text": "first",
+        }
+        return names[level]
 
 
 # The aggregator of each policy and criterion, cached on first use.

@@ -27,15 +27,13 @@ from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 
 
 class EscalationRule(BaseModel):
-    """An `EscalationConfig` as stored in a run's policy.
-
-    per_criterion: Thresholds for individual criteria, by criterion name.
-    """
+    """An `EscalationConfig` as stored in a run's policy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     judges: tuple[str, ...]
     threshold: float = Field(ge=0.0, le=1.0)  # confidence in [0, 1] below which a criterion is escalated
+    # Thresholds for individual criteria, by criterion name.
     per_criterion: dict[str, float] = Field(default_factory=dict)
 
     def threshold_of(self, criterion: BaseCriterion) -> float:
@@ -313,9 +311,8 @@ def _describe_failures(reports: Sequence[EnsembleCriterionReport], scored: TreeS
         empty = scored.score is None and len(failed) < len(reports) and not gates
         messages.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
     elif swayed := [report.name for report in reports if report.decision.swayed]:
-        messages.append(
-            f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}"
-        )
+        names = ", ".join(swayed)
+        messages.append(f"unreadable replies, counted as the conservative answer, decided {names}")
     elif scored.score is None and not gates:
         whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
         messages.append(f"no score: {whys}")

@@ -17,6 +17,7 @@ from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, LengthPenalty, RubricGroup
 from autorubric.scoring.votes import Decision
+from autorubric.support.objects import is_number
 from autorubric.support.reading_errors import shortened
 
 _LEAST_SUM: Final = 1e-280
@@ -152,7 +153,7 @@ def _length_of(text: str, config: LengthPenalty) -> int:
     # The function is user code, so its exceptions are reported as errors in the policy.
     except Exception as error:
         raise ArgumentError(f"count_fn raised {type(error).__name__}: {error}") from error
-    if isinstance(units, bool) or not isinstance(units, (int, float)) or not 0 <= units < math.inf:
+    if not is_number(units) or not 0 <= units < math.inf:
         raise ArgumentError(f"count_fn must return a non-negative number of units; got {units!r}")
     return int(units)
 
@@ -269,15 +270,13 @@ class OpenGate(NamedTuple):
 
 
 class TreeScore(NamedTuple):
-    """The scores of a tree before the length penalty.
-
-    raw: Σ value × weight over the root's members, where a group's value is its score, before gates are
-        applied. None if nothing can be scored.
-    node_scores: Normalized score of each group by name, parents before children; the root is `""`.
-    """
+    """The scores of a tree before the length penalty."""
 
     score: float | None  # score of the root, normalized to [0, 1] if requested; None if it cannot be computed
+    # Σ value × weight over the root's members, where a group's value is its score, before gates are applied.
+    # None if nothing can be scored.
     raw: float | None
+    # Normalized score of each group by name, parents before children; the root is `""`.
     node_scores: dict[str, float | None]
     open_gates: tuple[OpenGate, ...] = ()
 

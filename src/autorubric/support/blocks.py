@@ -39,13 +39,11 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionBlock:
-    """A confusion matrix.
-
-    counts: Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
-    """
+    """A confusion matrix."""
 
     title: str = ""
     labels: tuple[str, ...]  # categories, in order
+    # Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
     counts: tuple[tuple[int, ...], ...]
 
 

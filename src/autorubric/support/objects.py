@@ -1,10 +1,10 @@
-"""Types and small helpers for objects: JSON values, caches by identity, loggers."""
+"""Types and small helpers for objects: JSON values, numbers, caches by identity, loggers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeGuard, TypeVar
 from weakref import ref
 
 Json: TypeAlias = Any
@@ -67,6 +67,16 @@ class _Owner(ref[OwnerT]):
         made = super().__new__(cls, owner, callback)
         made.number = id(owner)
         return made
+
+
+def is_number(given: object) -> TypeGuard[float]:
+    """Return whether a value is an integer or a float, but not a boolean."""
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
+def is_whole(given: object) -> TypeGuard[int]:
+    """Return whether a value is an integer, but not a boolean."""
+    return isinstance(given, int) and not isinstance(given, bool)
 
 
 # Without a handler, warnings would go to stderr.

@@ -16,7 +16,7 @@ from typing import IO, Any, Final, TypeVar
 
 from autorubric.errors import ArgumentError, Fault, FileError, MissingDependencyError
 from autorubric.support.json_text import json_places, parse_json
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_whole
 from autorubric.support.reading_errors import MAX_DEPTH, Faults, FilePath, SyntaxFault, nearest_key, path_text
 
 MAX_BYTES: Final = 1 << 30
@@ -42,14 +42,12 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Data read from a structured text.
-
-    line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it returns
-        None if the format has no line numbers.
-    """
+    """Data read from a structured text."""
 
     data: Json  # the data; for JSON lines, a list with one entry per line
     source: str
+    # A function that returns the line of a path in the data, or of its nearest ancestor; it returns None if
+    # the format has no line numbers.
     line_of: Callable[[FilePath], int | None] = lambda path: None
 
     def faults(self) -> Faults:
@@ -322,7 +320,7 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
 
 def format_fault(given: Json, newest: int) -> str | None:
     """Return an error message for a file's `format` number; None if this version can read the format."""
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+    if not is_whole(given) or given < 1:
         return f"'format' must be a positive integer (at most {newest}), or be omitted; got {given!r}"
     if given > newest:
         return f"format {given} is newer than this version supports ({newest}); upgrade autorubric"
