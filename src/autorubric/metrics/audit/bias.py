@@ -220,13 +220,13 @@ def bias_report(
     Raises:
         ArgumentError: If `families` names neither a judge nor a generator of the run.
     """
-    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset)
     facts = item_facts(result, dataset, table.item_ids)
     known = _check_families(families or {}, table, facts)
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    resampling = given.fixed()
+    resampling = options.fixed()
     found = {judge: _judge_bias(table, values, facts, known, judge, resampling) for judge in table.judges}
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
     return BiasReport(

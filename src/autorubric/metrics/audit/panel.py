@@ -215,8 +215,8 @@ def panel_audit(
     """
     if not 0.0 <= epsilon < float("inf"):
         raise ArgumentError(f"epsilon must be a number of at least 0, such as 0.02; got {epsilon!r}")
-    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, votes = given.fixed(), read_labelled_votes(table_of(result, dataset))
+    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    resampling, votes = options.fixed(), read_labelled_votes(table_of(result, dataset))
     usable = votes.labelled & votes.answered.any(axis=1)
     complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
     labelled = int(np.count_nonzero(votes.labelled))

@@ -238,8 +238,8 @@ def variance_components(
     """
     if not 0.0 < target < 1.0:
         raise ArgumentError(f"target must be a reliability between 0 and 1, such as 0.8; got {target!r}")
-    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, table = given.fixed(), table_of(result, dataset)
+    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    resampling, table = options.fixed(), table_of(result, dataset)
     votes = single_votes(table)
     layouts = {name: votes.of_criterion(at) for at, name in enumerate(votes.names)}
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]

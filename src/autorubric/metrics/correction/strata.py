@@ -97,6 +97,11 @@ class Strata:
             yield np.asarray(sum(drawn))
 
 
+def small_sample_factor(n_units: int) -> float:
+    """Return n / (n - 1), which makes the variance over n units unbiased; 1 for a single unit."""
+    return n_units / (n_units - 1) if n_units > 1 else 1.0
+
+
 def _with_squares(rows: Array) -> Array:
     d = rows.shape[1]
     return np.concatenate([rows, (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), d * d)], axis=1)
