@@ -41,11 +41,6 @@ class FacetLayout:
         """Whether any judge voted at least twice on an item in one order."""
         return bool((self.counts >= 2).any())
 
-    @property
-    def is_balanced(self) -> bool:
-        """Whether all combinations of item, judge and order have the same number of votes."""
-        return self.n > 0 and bool((self.counts == self.counts.max()).all())
-
 
 def arrange_votes(item: Codes, judge: Codes, order: Codes, values: Array) -> FacetLayout:
     """Arrange votes by item, judge and order, without missing values and unused levels."""

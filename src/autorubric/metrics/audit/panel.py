@@ -239,7 +239,7 @@ def panel_audit(
         per_judge=per_judge,
         correlations=errors.pairs,
         mean_correlation=errors.mean,
-        n_pairs_defined=errors.n_defined,
+        n_pairs_defined=sum(one.pooled.value is not None for one in errors.pairs),
         effective_judges=errors.effective,
         best_single=choose_single(votes, parts, resampling, choosing),
         smallest_panel=choose_smallest(votes, epsilon, parts, resampling, choosing),

@@ -53,11 +53,6 @@ class PanelErrors:
     mean: Estimate  # over the pairs whose correlation is defined
     effective: Estimate  # effective number of judges
 
-    @property
-    def n_defined(self) -> int:
-        """Number of pairs whose correlation is defined."""
-        return sum(one.pooled.value is not None for one in self.pairs)
-
 
 _METHOD = "correlation of errors within criteria"
 

@@ -292,7 +292,7 @@ def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling
         n_judges=n_judges,
         n_orders=n_orders,
         n_samples=layout.n / n_cells if n_cells else 0.0,
-        balanced=layout.is_balanced,
+        balanced=layout.n > 0 and bool((layout.counts == layout.counts.max()).all()),
     )
 
 
