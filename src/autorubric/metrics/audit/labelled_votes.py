@@ -94,7 +94,7 @@ def criterion_of_cells(cells: Cells) -> Codes:
 
 
 def _stack(columns: Sequence[Array], kept: Array, kind: type) -> Array:
-    empty = np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
+    empty: Array = np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
     return np.column_stack([empty, *(column[kept] for column in columns)]).astype(kind, copy=False)
 
 
