@@ -42,22 +42,14 @@ from autorubric.metrics.figures.ranks import Ranked, spearman_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestedBias:
-    """A bias with its significance test.
-
-    Attributes:
-        effect: The bias with its interval.
-        p_value: Two-sided p-value for the null hypothesis of no bias; None if it cannot be tested.
-        adjusted_p_value: The p-value adjusted by Holm's method over all judges and all kinds in `BIASES`; for
-            the differences in `SHIFTS`, over all judges and these differences.
-        test: The test statistic; None if there is no p-value.
-    """
+    """A bias with its significance test."""
 
     __test__ = False  # keeps pytest from collecting the class
 
     effect: Estimate
-    p_value: float | None = None
-    adjusted_p_value: float | None = None
-    test: TestStatistic | None = None
+    p_value: float | None = None  # two-sided, for no bias; None if it cannot be tested
+    adjusted_p_value: float | None = None  # by Holm's method over all judges and `BIASES`, or `SHIFTS`
+    test: TestStatistic | None = None  # None if there is no p-value
 
     @classmethod
     def by_t(cls, effect: Estimate, df: float) -> TestedBias:

@@ -59,45 +59,26 @@ WEAK = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionAnalysis:
-    """The contribution of one criterion to its rubric.
-
-    Attributes:
-        name: Name of the criterion.
-        level: Measurement level of the criterion.
-        weight: Weight in the score, averaged over items; None if no rubric is available.
-        mean: Pass rate of a binary criterion, or mean value of any other criterion.
-        discrimination: Correlation with the mean of the item's other criteria (corrected item–total).
-        upper_lower: Mean in the best 27% of the items minus mean in the worst 27%.
-        alpha_without: Cronbach's alpha of the other criteria.
-        tau_without: Kendall's tau-b between the items' scores with and without the criterion.
-        dead: Reason why the criterion is uninformative: `no_values` (never answered) or `no_variance` (never
-            varies); None otherwise.
-    """
+    """The contribution of one criterion to its rubric."""
 
     name: str
-    level: str
-    weight: float | None
-    mean: Estimate
-    discrimination: Estimate
-    upper_lower: Estimate
-    alpha_without: Estimate
-    tau_without: Estimate
-    dead: Reason | None
+    level: str  # measurement level
+    weight: float | None  # in the score, averaged over items; None if no rubric is available
+    mean: Estimate  # pass rate of a binary criterion, or mean value of any other criterion
+    discrimination: Estimate  # correlation with the mean of the item's other criteria (corrected item–total)
+    upper_lower: Estimate  # mean in the best 27% of the items minus mean in the worst 27%
+    alpha_without: Estimate  # Cronbach's alpha of the other criteria
+    tau_without: Estimate  # Kendall's tau-b between the items' scores with and without the criterion
+    dead: Reason | None  # `no_values` (never answered), `no_variance` (never varies), otherwise None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantPair:
-    """Two criteria whose values are strongly correlated.
-
-    Attributes:
-        first: One criterion.
-        second: The other criterion.
-        correlation: Pearson's r of their values.
-    """
+    """Two criteria whose values are strongly correlated."""
 
     first: str
     second: str
-    correlation: Estimate
+    correlation: Estimate  # Pearson's r of their values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

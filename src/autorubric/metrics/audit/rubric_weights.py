@@ -112,20 +112,12 @@ def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Arra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSensitivity:
-    """How strongly the ranking of the items depends on the weights.
+    """How strongly the ranking of the items depends on the weights."""
 
-    Attributes:
-        spread: Standard deviation of the logarithm of the factor that multiplies each weight.
-        tau: Mean of Kendall's tau-b between the scores and the scores under perturbed weights; the bounds are
-            quantiles of the draws, not a confidence interval.
-        top_kept: Fraction of draws in which an item that ranked first still does, with Wilson's interval.
-        n_draws: Number of random weight sets.
-    """
-
-    spread: float
-    tau: Estimate
-    top_kept: Estimate
-    n_draws: int
+    spread: float  # standard deviation of the logarithm of the factor that multiplies each weight
+    tau: Estimate  # mean tau-b with scores under perturbed weights; bounds are quantiles, no interval
+    top_kept: Estimate  # fraction of draws in which an item that ranked first still does (Wilson's interval)
+    n_draws: int  # number of random weight sets
 
 
 _TAU = "Kendall's tau-b between scores with original and perturbed weights"

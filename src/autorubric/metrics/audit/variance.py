@@ -40,39 +40,23 @@ from autorubric.support.blocks import Block, Cell, TableBlock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The fewest votes that reach a target reliability.
+    """The fewest votes that reach a target reliability."""
 
-    Attributes:
-        judges: Number of judges; None if no number reaches the target.
-        samples: Number of samples per judge; None if there is no plan.
-        reached: Coefficient reached by the plan; None if there is no plan.
-        reason: Reason why there is no plan; None if there is one.
-    """
-
-    judges: int | None
-    samples: int | None
-    reached: float | None
-    reason: Reason | None = None
+    judges: int | None  # None if no number reaches the target
+    samples: int | None  # per judge; None if there is no plan
+    reached: float | None  # coefficient reached by the plan; None if there is no plan
+    reason: Reason | None = None  # why there is no plan; None if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceComponent:
-    """One source of variance.
+    """One source of variance."""
 
-    Attributes:
-        source: `item`, `judge`, `order`, one of their interactions (such as `item:judge`), or the remainder:
-            `sample` if questions were asked repeatedly, otherwise `residual`.
-        variance: Variance of the source; 0 if the raw estimate is negative.
-        raw: The raw estimate of the variance; None if it is undefined.
-        negative: Whether the raw estimate is negative.
-        share: The variance as a fraction of the sum of all components.
-    """
-
-    source: str
-    variance: Estimate
-    raw: float | None
-    negative: bool
-    share: float | None
+    source: str  # `item`, `judge`, `order`, an interaction (`item:judge`), `sample` or `residual`
+    variance: Estimate  # 0 if the raw estimate is negative
+    raw: float | None  # the raw estimate; None if it is undefined
+    negative: bool  # whether the raw estimate is negative
+    share: float | None  # the variance as a fraction of the sum of all components
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
