@@ -63,36 +63,23 @@ class VarianceComponent:
 class GeneralisabilityStudy:
     """The variance components of one variable and the reliability of its mean over judges and samples.
 
-    Attributes:
-        name: Name of the criterion, or `score`.
-        components: The sources of variance.
-        g: G coefficient with the design of the run: reliability of the order of items (relative error).
-        phi: Φ coefficient with the design of the run: reliability of the values themselves (absolute error),
-            where differences between judges' levels count as error.
-        single: Φ of a single vote of a single judge.
-        plan: The fewest judges × samples that reach the target by Φ.
-        plan_g: The fewest judges × samples that reach the target by G.
-        n_votes: Number of votes.
-        n_items: Number of items.
-        n_judges: Number of judges.
-        n_orders: Number of orders in which candidates were shown.
-        n_samples: Mean number of votes of a judge on an item in one order.
-        balanced: Whether all combinations of item, judge and order have the same number of votes.
+    With the design of the run, G is the reliability of the order of items (relative error) and Φ that of the
+    values themselves (absolute error), where differences between judges' levels count as error.
     """
 
-    name: str
+    name: str  # of the criterion, or `score`
     components: tuple[VarianceComponent, ...]
     g: Estimate = field(metadata={"title": "G coefficient, ranking of items (run)"})
     phi: Estimate = field(metadata={"title": "Φ coefficient, item scores (run)"})
     single: Estimate = field(metadata={"title": "Φ of a single vote"})
-    plan: Plan
-    plan_g: Plan
+    plan: Plan  # to reach the target by Φ
+    plan_g: Plan  # to reach the target by G
     n_votes: int
     n_items: int
     n_judges: int
     n_orders: int
-    n_samples: float
-    balanced: bool
+    n_samples: float  # mean number of votes of a judge on an item in one order
+    balanced: bool  # whether all combinations of item, judge and order have the same number of votes
 
     def component(self, source: str) -> VarianceComponent | None:
         """Return the component of a source, or None if it was not estimated separately."""
