@@ -40,7 +40,7 @@ SURE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeBias:
-    """The biases of one judge, as defined in `bias_report`; positive values favour the text."""
+    """The biases of one judge, as defined in `bias_report`."""
 
     leniency: TestedBias = field(
         metadata={"title": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)"}
