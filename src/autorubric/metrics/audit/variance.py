@@ -16,8 +16,8 @@ from autorubric.metrics.audit.facets import (
     FacetLayout,
     effects_of,
     merge_items,
-    single_votes,
     variance_estimates,
+    vote_layouts,
 )
 from autorubric.metrics.audit.item_resampling import estimate_over_units, ratio
 from autorubric.metrics.audit.labelled_votes import order_by_id
@@ -211,11 +211,10 @@ def variance_components(
         raise ArgumentError(f"target must be a reliability between 0 and 1, such as 0.8; got {target!r}")
     options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     resampling, table = options.fixed(), table_of(result, dataset)
-    votes = single_votes(table)
-    layouts = {name: votes.of_criterion(at) for at, name in enumerate(votes.names)}
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]
+    scores, layouts = vote_layouts(table, weights)
     return VarianceComponents(
-        score=_study("score", votes.of_scores(weights), target, resampling),
+        score=_study("score", scores, target, resampling),
         per_criterion={
             name: _study(name, layout, target, resampling) for name, layout in layouts.items() if layout.n
         },
