@@ -101,9 +101,9 @@ def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Arra
     penalties. It is NaN if an item has no value.
     """
     there = ~np.isnan(values)
-    given = np.where(there, weights, 0.0)
-    earned = (given * np.where(there, values, 0.0)) @ multipliers
-    positive, total = np.maximum(given, 0.0) @ multipliers, np.abs(given) @ multipliers
+    counted = np.where(there, weights, 0.0)
+    earned = (counted * np.where(there, values, 0.0)) @ multipliers
+    positive, total = np.maximum(counted, 0.0) @ multipliers, np.abs(counted) @ multipliers
     with_positive = positive > 0
     room = np.where(with_positive, positive, total)
     scores = np.where(with_positive, 0.0, 1.0) + earned / np.where(room > 0, room, 1.0)
