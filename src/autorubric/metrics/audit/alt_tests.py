@@ -97,8 +97,8 @@ def _answers(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -
     rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]
     numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
     labels = np.where(table.status[rows] == ABSTAINED, ABSTENTION, table.label[rows])
-    given = numbers if table.criteria[place].level == "interval" else labels
+    answers = numbers if table.criteria[place].level == "interval" else labels
     found: list[Any] = [None] * table.n_items
-    for item, answer in zip(table.item[rows].tolist(), given.tolist(), strict=True):
+    for item, answer in zip(table.item[rows].tolist(), answers.tolist(), strict=True):
         found[item] = answer
     return found

@@ -40,22 +40,7 @@ SURE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeBias:
-    """The biases of one judge.
-
-    Attributes:
-        leniency: Asymmetry of errors: the mean error at a true value of ½, which is (FPR - FNR) / 2 on binary
-            criteria. Positive values are lenient.
-        mean_difference: Mean of judge minus truth, as values in [0, 1]: how far scores shift. Unless the
-            truth averages ½, it differs from 0 even if errors are symmetric.
-        pass_rate_difference: The judge's pass rate (values of at least ½) minus the true pass rate.
-        length_lean: Spearman correlation between an item's mean error and its length, given its mean truth.
-        position_lean: Fraction of decided comparisons won by the candidate shown first, minus ½.
-        self_preference: Judge minus the judges of other families, on texts of the judge's own family minus on
-            other texts (a difference in differences).
-        own_error_difference: Judge minus truth, on texts of the judge's own family minus on other texts.
-        family: The judge's family.
-        n_own_items: Number of judged items whose text was written by the judge's own family.
-    """
+    """The biases of one judge, as defined in `bias_report`."""
 
     leniency: TestedBias = field(
         metadata={"title": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)"}
@@ -79,7 +64,7 @@ class JudgeBias:
         metadata={"title": "own-family error (mean error on own family's texts − on other texts)"}
     )
     family: str
-    n_own_items: int
+    n_own_items: int  # judged items whose text was written by the judge's own family
 
 
 _TITLES = titles_of(JudgeBias)
@@ -220,13 +205,13 @@ def bias_report(
     Raises:
         ArgumentError: If `families` names neither a judge nor a generator of the run.
     """
-    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset)
     facts = item_facts(result, dataset, table.item_ids)
     known = _check_families(families or {}, table, facts)
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    resampling = given.fixed()
+    resampling = options.fixed()
     found = {judge: _judge_bias(table, values, facts, known, judge, resampling) for judge in table.judges}
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
     return BiasReport(

@@ -42,22 +42,14 @@ from autorubric.metrics.figures.ranks import Ranked, spearman_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestedBias:
-    """A bias with its significance test.
-
-    Attributes:
-        effect: The bias with its interval.
-        p_value: Two-sided p-value for the null hypothesis of no bias; None if it cannot be tested.
-        adjusted_p_value: The p-value adjusted by Holm's method over all judges and all kinds in `BIASES`; for
-            the differences in `SHIFTS`, over all judges and these differences.
-        test: The test statistic; None if there is no p-value.
-    """
+    """A bias with its significance test."""
 
     __test__ = False  # keeps pytest from collecting the class
 
     effect: Estimate
-    p_value: float | None = None
-    adjusted_p_value: float | None = None
-    test: TestStatistic | None = None
+    p_value: float | None = None  # two-sided, for no bias; None if it cannot be tested
+    adjusted_p_value: float | None = None  # by Holm's method over all judges and `BIASES`, or `SHIFTS`
+    test: TestStatistic | None = None  # None if there is no p-value
 
     @classmethod
     def by_t(cls, effect: Estimate, df: float) -> TestedBias:
@@ -292,20 +284,18 @@ def length_bias(values: JudgedValues, judge: int, lengths: Array, resampling: Re
     return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
 
 
-def _spearman(a: Array, b: Array) -> Compute:
-    """Return Spearman's rho of two columns as a function of row weights."""
-    (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
-    shape = (len(seen_a), len(seen_b))
-    units = weighted_units(len(a), None)
-    return spearman_of(Ranked(x.reshape(-1), y.reshape(-1), shape, False, units))
-
-
 def _partial_correlation(error: Array, length: Array, truth: Array, resampling: Resampling) -> Estimate:
     n = len(error)
     # Rounding makes equal means ties.
     error, truth = np.round(error, 12), np.round(truth, 12)
+    units = weighted_units(n, None)
 
-    rhos = [_spearman(a, b) for a, b in ((error, length), (error, truth), (length, truth))]
+    def spearman(a: Array, b: Array) -> Compute:
+        (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
+        shape = (len(seen_a), len(seen_b))
+        return spearman_of(Ranked(x.reshape(-1), y.reshape(-1), shape, False, units))
+
+    rhos = [spearman(error, length), spearman(error, truth), spearman(length, truth)]
 
     def compute(weights: Array) -> Array:
         with_length, with_truth, between = (rho(weights) for rho in rhos)
@@ -320,6 +310,4 @@ def _partial_correlation(error: Array, length: Array, truth: Array, resampling: 
     reason: Reason = "too_few_units" if n < 4 else "no_variance"
     if n < 4:
         return Estimate.undefined(reason, n=n, method=_LENGTH_BIAS)
-    return estimate_over_units(
-        weighted_units(n, None), compute, resampling, [_LENGTH_BIAS], n=[n], reasons=[reason]
-    )[0]
+    return estimate_over_units(units, compute, resampling, [_LENGTH_BIAS], n=[n], reasons=[reason])[0]

@@ -128,42 +128,31 @@ def _draw_swaps(counts: Array, rows: int, rng: np.random.Generator) -> Array:
     return rng.binomial(counts, 0.5, size=(rows, len(counts))).astype(float)
 
 
-def mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Run the exact two-sided McNemar test of whether a and b are equally often the only right judge [1].
+def mcnemar_test(triples: Triples, *, exact: bool) -> PValue:
+    """Run the two-sided McNemar test of whether a and b are equally often the only right judge [1].
 
-    The p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
-    discordant items; it is 1 if there are no discordant items.
+    The exact p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
+    discordant items. The asymptotic test has χ² = (n_a - n_b)² / (n_a + n_b) with one degree of freedom,
+    without continuity correction: its level stays close to the nominal one, whereas the exact test and the
+    corrected test are conservative [2]. p is 1 if there are no discordant items.
 
     References:
         [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
             percentages, Psychometrika 12(2), 153-157.
-    """
-    p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
-    words = f"exact McNemar, {only_a} items that only a got right, {only_b} that only b got right"
-    return PValue(p, words, discordant=(only_a, only_b))
-
-
-def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Run McNemar's test by chi-squared with one degree of freedom [1]; p = 1 without discordant items.
-
-    χ² = (n_a - n_b)² / (n_a + n_b), without continuity correction: its level stays close to the nominal one,
-    whereas the exact test and the corrected test are conservative [2].
-
-    References:
-        [1] Q. McNemar (1947), Psychometrika 12(2), 153-157.
         [2] M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data:
             mid-p and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
     """
-    n = only_a + only_b
-    statistic = (only_a - only_b) ** 2 / n if n else 0.0
-    words = f"asymptotic McNemar, chi-squared = {statistic:.4f}, 1 degree of freedom"
-    p = float(chdtrc(1, statistic))
-    return PValue(
-        p,
-        f"{words}, {only_a} items that only a got right, {only_b} that only b got right",
-        statistic=TestStatistic(name="chi-squared", value=statistic, df=1, p_value=p),
-        discordant=(only_a, only_b),
-    )
+    right_a, right_b = triples.a == triples.truth, triples.b == triples.truth
+    only_a, only_b = (int(np.count_nonzero(one)) for one in (right_a & ~right_b, right_b & ~right_a))
+    n, items = only_a + only_b, f"{only_a} items that only a got right, {only_b} that only b got right"
+    if exact:
+        p = min(1.0, 2 * float(bdtr(min(only_a, only_b), n, 0.5)))
+        return PValue(p, f"exact McNemar, {items}", discordant=(only_a, only_b))
+    value = (only_a - only_b) ** 2 / n if n else 0.0
+    p = float(chdtrc(1, value))
+    words = f"asymptotic McNemar, chi-squared = {value:.4f}, 1 degree of freedom, {items}"
+    statistic = TestStatistic(name="chi-squared", value=value, df=1, p_value=p)
+    return PValue(p, words, statistic=statistic, discordant=(only_a, only_b))
 
 
 def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
@@ -427,13 +416,9 @@ def _run_test(
     if difference.value is None:
         return PValue(None, method, difference.reason)
     if method == "mcnemar" or method == "mcnemar-asymptotic":
-        right_a, right_b = triples.a == triples.truth, triples.b == triples.truth
-        only_a, only_b = np.count_nonzero(right_a & ~right_b), np.count_nonzero(right_b & ~right_a)
-        test = mcnemar_test if method == "mcnemar" else asymptotic_mcnemar_test
-        return test(int(only_a), int(only_b))
+        return mcnemar_test(triples, exact=method == "mcnemar")
     if method == "williams":
-        columns = (triples.truth, triples.a, triples.b)
-        r = np.corrcoef(np.stack(columns))
+        r = np.corrcoef(np.stack((triples.truth, triples.a, triples.b)))
         return williams_test(float(r[0, 1]), float(r[0, 2]), float(r[1, 2]), triples.n)
     if method == "permutation":
         n = max(options.n_resamples, PERMUTATIONS)

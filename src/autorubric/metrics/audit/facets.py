@@ -41,11 +41,6 @@ class FacetLayout:
         """Whether any judge voted at least twice on an item in one order."""
         return bool((self.counts >= 2).any())
 
-    @property
-    def is_balanced(self) -> bool:
-        """Whether all combinations of item, judge and order have the same number of votes."""
-        return self.n > 0 and bool((self.counts == self.counts.max()).all())
-
 
 def arrange_votes(item: Codes, judge: Codes, order: Codes, values: Array) -> FacetLayout:
     """Arrange votes by item, judge and order, without missing values and unused levels."""
@@ -67,65 +62,48 @@ def arrange_votes(item: Codes, judge: Codes, order: Codes, values: Array) -> Fac
     return FacetLayout(counts=counts, sums=sums, squares=squares)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SingleVotes:
-    """Individual votes of judges, one row each."""
+def vote_layouts(table: VotesTable, weights: Array) -> tuple[FacetLayout, dict[str, FacetLayout]]:
+    """Return the item scores of each judge by sample and order, and its single votes on each criterion.
 
-    item: Codes  # with items ordered by id
-    judge: Codes
-    order: Codes  # in which candidates were shown; votes of unknown order share one position
-    sample: Codes
-    criterion: Codes
-    value: Array  # in [0, 1], or the number itself if it has no range
-    unit: Array  # whether the value lies in [0, 1]
-    names: tuple[str, ...]  # of the criteria
-    judges: tuple[str, ...]
-    n_items: int  # in the table
-
-    def of_criterion(self, at: int) -> FacetLayout:
-        """Return the votes on one criterion."""
-        mine = self.criterion == at
-        return arrange_votes(self.item[mine], self.judge[mine], self.order[mine], self.value[mine])
-
-    def of_scores(self, weights: Array) -> FacetLayout:
-        """Return the item scores of each judge by sample and order, if it answered every question asked."""
-        rows = np.flatnonzero(self.unit)
-        keys = np.column_stack([self.item, self.judge, self.order, self.sample])[rows]
-        seen, votes = np.unique(keys, axis=0, return_inverse=True)
-        votes = votes.reshape(-1)
-        w = weights[self.item[rows], self.criterion[rows]]
-        parts = [w * self.value[rows], np.maximum(w, 0.0), np.abs(w), np.ones(len(rows))]
-        earned, positive, total, answered = (
-            np.bincount(votes, weights=one, minlength=len(seen)) for one in parts
-        )
-        asked = np.zeros(self.n_items)
-        np.maximum.at(asked, seen[:, 0], answered)
-        scores = np.where(positive > 0, ratio(earned, positive), 1 + ratio(earned, total))
-        scores = np.where(answered == asked[seen[:, 0]], np.clip(scores, 0.0, 1.0), np.nan)
-        return arrange_votes(seen[:, 0], seen[:, 1], seen[:, 2], scores)
-
-
-def single_votes(table: VotesTable) -> SingleVotes:
-    """Return the individual votes of the judges in a votes table."""
+    Values are in [0, 1], or the numbers themselves if they have no range. `weights` is `(n_items,
+    n_criteria)`, with items ordered by id. Votes of unknown order share one order.
+    """
     rows = single_vote_rows(table)
-    value = np.where(np.isnan(table.value[rows]), table.number[rows], table.value[rows])
-    orders = {shown: at for at, shown in enumerate(dict.fromkeys(table.order[rows].tolist()))}
+    item, criterion = rank_by_id(table.item_ids)[table.item[rows]], table.criterion[rows]
+    unit = table.value[rows]
     place = {("judge", name): at for at, name in enumerate(table.judges)}
+    judge = np.array([place[table.raters[at]] for at in table.rater[rows]], dtype=np.int64)
+    orders = {shown: at for at, shown in enumerate(dict.fromkeys(table.order[rows].tolist()))}
+    order = np.array([orders[shown] for shown in table.order[rows].tolist()], dtype=np.int64)
     ranked = np.array([one.level == "ranking" for one in table.criteria], dtype=bool)
-    if len(rows):
-        value = np.where(ranked[table.criterion[rows]] & np.isnan(table.value[rows]), np.nan, value)
-    return SingleVotes(
-        item=rank_by_id(table.item_ids)[table.item[rows]],
-        judge=np.array([place[table.raters[at]] for at in table.rater[rows]], dtype=np.int64),
-        order=np.array([orders[shown] for shown in table.order[rows].tolist()], dtype=np.int64),
-        sample=table.sample[rows],
-        criterion=table.criterion[rows],
-        value=value,
-        unit=~np.isnan(table.value[rows]),
-        names=distinct_names(table.criteria),
-        judges=table.judges,
-        n_items=table.n_items,
+    number = np.where(ranked[criterion], np.nan, table.number[rows]) if len(rows) else table.number[rows]
+    value = np.where(np.isnan(unit), number, unit)
+    by_criterion = {}
+    for at, name in enumerate(distinct_names(table.criteria)):
+        mine = criterion == at
+        by_criterion[name] = arrange_votes(item[mine], judge[mine], order[mine], value[mine])
+    kept = np.flatnonzero(~np.isnan(unit))
+    keys = np.column_stack([item, judge, order, table.sample[rows]])[kept]
+    w = weights[item[kept], criterion[kept]]
+    return _score_layout(keys, w, unit[kept], table.n_items), by_criterion
+
+
+def _score_layout(keys: Codes, w: Array, values: Array, n_items: int) -> FacetLayout:
+    """Arrange item scores, computed where a judge answered every question asked about the item.
+
+    Keys, `(n_votes, 4)`, are item, judge, order and sample. A score is Σ w v / Σ positive w clamped to
+    [0, 1], or 1 + Σ w v / Σ |w| if there are only penalties.
+    """
+    seen, votes = np.unique(keys, axis=0, return_inverse=True)
+    parts = [w * values, np.maximum(w, 0.0), np.abs(w), np.ones(len(w))]
+    earned, positive, total, answered = (
+        np.bincount(votes.reshape(-1), weights=one, minlength=len(seen)) for one in parts
     )
+    asked = np.zeros(n_items)
+    np.maximum.at(asked, seen[:, 0], answered)
+    scores = np.where(positive > 0, ratio(earned, positive), 1 + ratio(earned, total))
+    scores = np.where(answered == asked[seen[:, 0]], np.clip(scores, 0.0, 1.0), np.nan)
+    return arrange_votes(seen[:, 0], seen[:, 1], seen[:, 2], scores)
 
 
 Effect: TypeAlias = frozenset[int]

@@ -59,45 +59,26 @@ WEAK = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionAnalysis:
-    """The contribution of one criterion to its rubric.
-
-    Attributes:
-        name: Name of the criterion.
-        level: Measurement level of the criterion.
-        weight: Weight in the score, averaged over items; None if no rubric is available.
-        mean: Pass rate of a binary criterion, or mean value of any other criterion.
-        discrimination: Correlation with the mean of the item's other criteria (corrected item–total).
-        upper_lower: Mean in the best 27% of the items minus mean in the worst 27%.
-        alpha_without: Cronbach's alpha of the other criteria.
-        tau_without: Kendall's tau-b between the items' scores with and without the criterion.
-        dead: Reason why the criterion is uninformative: `no_values` (never answered) or `no_variance` (never
-            varies); None otherwise.
-    """
+    """The contribution of one criterion to its rubric."""
 
     name: str
-    level: str
-    weight: float | None
-    mean: Estimate
-    discrimination: Estimate
-    upper_lower: Estimate
-    alpha_without: Estimate
-    tau_without: Estimate
-    dead: Reason | None
+    level: str  # measurement level
+    weight: float | None  # in the score, averaged over items; None if no rubric is available
+    mean: Estimate  # pass rate of a binary criterion, or mean value of any other criterion
+    discrimination: Estimate  # correlation with the mean of the item's other criteria (corrected item–total)
+    upper_lower: Estimate  # mean in the best 27% of the items minus mean in the worst 27%
+    alpha_without: Estimate  # Cronbach's alpha of the other criteria
+    tau_without: Estimate  # Kendall's tau-b between the items' scores with and without the criterion
+    dead: Reason | None  # `no_values` (never answered), `no_variance` (never varies), otherwise None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantPair:
-    """Two criteria whose values are strongly correlated.
-
-    Attributes:
-        first: One criterion.
-        second: The other criterion.
-        correlation: Pearson's r of their values.
-    """
+    """Two criteria whose values are strongly correlated."""
 
     first: str
     second: str
-    correlation: Estimate
+    correlation: Estimate  # Pearson's r of their values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,14 +235,6 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
     return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)  # type: ignore[arg-type]
 
 
-def rest_means(values: Array) -> Array:
-    """Return the mean of each item's other criteria for each criterion, shape `(n_items, n_criteria)`."""
-    there = ~np.isnan(values)
-    filled = np.where(there, values, 0.0)
-    total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
-    return ratio(total - filled, (count - there).astype(float))
-
-
 def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
     """Return the mean value among the best 27% of items minus that among the worst."""
     method = f"mean among the best {TAIL:.0%} of items - mean among the worst {TAIL:.0%}"
@@ -275,7 +248,9 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
     place, x = place.reshape(-1), alike[:, 1]
 
     def compute(weights: Array) -> Array:
-        tied = _sum_by_place(weights, place, len(seen))
+        flat = (np.arange(len(weights))[:, None] * len(seen) + place).reshape(-1)
+        tied = np.bincount(flat, weights=weights.reshape(-1), minlength=len(weights) * len(seen))
+        tied = tied.reshape(-1, len(seen))
         share = _edge_shares(tied)
         mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
         low, high = (weights * one[:, place] for one in (share, mirrored))
@@ -284,12 +259,6 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
     units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
     reason = "no_variance" if n else "no_values"
     return estimate_over_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
-
-
-def _sum_by_place(weights: Array, place: Array, size: int) -> Array:
-    flat = (np.arange(len(weights))[:, None] * size + place).reshape(-1)
-    counted = np.bincount(flat, weights=weights.reshape(-1), minlength=len(weights) * size)
-    return np.asarray(counted.reshape(-1, size))
 
 
 def _edge_shares(tied: Array) -> Array:
@@ -378,7 +347,10 @@ def item_analysis(
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])
-    values = _values_of(table, _find_rater(table, rater))[order]
+    chosen: Rater = {"panel": PANEL, "truth": TRUTH}.get(rater, ("judge", rater))
+    if rater not in ("panel", "truth") and chosen not in table.raters:
+        raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {rater!r}")
+    values = _values_of(table, chosen)[order]
     names, reversal = distinct_names(table.criteria), weights.of_criterion < 0
     oriented = np.where(reversal, 1 - values, values)
     criteria = _criteria(table, values, oriented, weights, resampling)
@@ -400,13 +372,6 @@ def item_analysis(
     )
 
 
-def _find_rater(table: VotesTable, name: str) -> Rater:
-    found: Rater = {"panel": PANEL, "truth": TRUTH}.get(name, ("judge", name))
-    if name not in ("panel", "truth") and found not in table.raters:
-        raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
-    return found
-
-
 def _values_of(table: VotesTable, rater: Rater) -> Array:
     values = np.full((table.n_items, len(table.criteria)), np.nan)
     if rater in table.raters:
@@ -418,7 +383,12 @@ def _values_of(table: VotesTable, rater: Rater) -> Array:
 def _criteria(
     table: VotesTable, values: Array, oriented: Array, weights: RubricWeights, resampling: Resampling
 ) -> tuple[CriterionAnalysis, ...]:
-    level, rest, totals = resampling.confidence_level, rest_means(oriented), mean_of_defined(oriented)
+    level, totals = resampling.confidence_level, mean_of_defined(oriented)
+    there = ~np.isnan(oriented)
+    filled = np.where(there, oriented, 0.0)
+    others = (there.sum(1, keepdims=True) - there).astype(float)
+    # The mean of each item's other criteria for each criterion.
+    rest = ratio(filled.sum(1, keepdims=True) - filled, others)
     return tuple(
         CriterionAnalysis(
             name=name,

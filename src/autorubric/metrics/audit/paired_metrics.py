@@ -313,19 +313,19 @@ def side_estimates(
 ) -> tuple[Estimate, Estimate]:
     """Return the metric of a and of b, each as computed by its own function."""
     if callable(stat):
-        a, b = (
-            Figure(
+
+        def figure(side: int) -> Figure:
+            return Figure(
                 name=metric.name,
-                compute=lambda sums, side=side: metric.sides(sums)[side],  # type: ignore[misc]
+                compute=lambda sums: metric.sides(sums)[side],
                 reason=metric.reason,
                 auto="percentile",
                 auto_clustered="percentile",
                 analytic=no_analytic,
                 on_table=False,
             )
-            for side in (0, 1)
-        )
-        return estimate(a, metric.units, options), estimate(b, metric.units, options)
+
+        return estimate(figure(0), metric.units, options), estimate(figure(1), metric.units, options)
     return (
         _estimate_alone(triples, triples.a, stat, weights, options),
         _estimate_alone(triples, triples.b, stat, weights, options),

@@ -34,17 +34,11 @@ _UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInPanel:
-    """The contribution of one judge to its panel.
+    """The contribution of one judge to its panel."""
 
-    Attributes:
-        alone: Correctness of the judge alone.
-        without: Correctness of the panel without the judge.
-        gain: Correctness of the panel minus `without`, paired by item: what the judge adds.
-    """
-
-    alone: Estimate
-    without: Estimate
-    gain: Estimate
+    alone: Estimate  # correctness of the judge alone
+    without: Estimate  # correctness of the panel without the judge
+    gain: Estimate  # correctness of the panel minus `without`, paired by item: what the judge adds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +209,8 @@ def panel_audit(
     """
     if not 0.0 <= epsilon < float("inf"):
         raise ArgumentError(f"epsilon must be a number of at least 0, such as 0.02; got {epsilon!r}")
-    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, votes = given.fixed(), read_labelled_votes(table_of(result, dataset))
+    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    resampling, votes = options.fixed(), read_labelled_votes(table_of(result, dataset))
     usable = votes.labelled & votes.answered.any(axis=1)
     complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
     labelled = int(np.count_nonzero(votes.labelled))
@@ -239,7 +233,7 @@ def panel_audit(
         per_judge=per_judge,
         correlations=errors.pairs,
         mean_correlation=errors.mean,
-        n_pairs_defined=errors.n_defined,
+        n_pairs_defined=sum(one.pooled.value is not None for one in errors.pairs),
         effective_judges=errors.effective,
         best_single=choose_single(votes, parts, resampling, choosing),
         smallest_panel=choose_smallest(votes, epsilon, parts, resampling, choosing),

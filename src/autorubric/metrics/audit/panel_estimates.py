@@ -29,19 +29,11 @@ _PARTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCorrelation:
-    """The correlation of two judges' errors.
-
-    Attributes:
-        first: One judge.
-        second: The other judge.
-        pooled: Correlation of their errors within criteria: Σ_c S_ab / √(Σ_c S_aa Σ_c S_bb), where the sums
-            of squares and products S are around each criterion's own means.
-        per_criterion: The correlation on each criterion; phi if errors are 0 or 1.
-    """
+    """The correlation of two judges' errors, which is phi if errors are 0 or 1."""
 
     first: str
     second: str
-    pooled: Estimate
+    pooled: Estimate  # Σ_c S_ab / √(Σ_c S_aa Σ_c S_bb), with sums S around each criterion's means
     per_criterion: Mapping[str, Estimate]
 
 
@@ -52,11 +44,6 @@ class PanelErrors:
     pairs: tuple[ErrorCorrelation, ...]
     mean: Estimate  # over the pairs whose correlation is defined
     effective: Estimate  # effective number of judges
-
-    @property
-    def n_defined(self) -> int:
-        """Number of pairs whose correlation is defined."""
-        return sum(one.pooled.value is not None for one in self.pairs)
 
 
 _METHOD = "correlation of errors within criteria"
@@ -168,36 +155,20 @@ EXHAUSTIVE_UP_TO = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelChoice:
-    """Judges chosen on one part of the items and evaluated on the other.
+    """Judges chosen on one part of the items and evaluated on the other."""
 
-    Attributes:
-        judges: The chosen judges; empty if no judge could be chosen.
-        chosen: Correctness of the chosen judges on the items that were not used to choose them.
-        panel: Correctness of the panel of all judges on the same items.
-        difference: `panel` minus `chosen`, paired by item.
-        n_items_chosen_on: Number of items used to choose.
-        n_items_reported: Number of items used to evaluate the choice.
-        search: How the judges were found: `exhaustive` tries all panels, `greedy` adds one judge at a time.
-    """
-
-    judges: tuple[str, ...]
-    chosen: Estimate
-    panel: Estimate
-    difference: Estimate
+    judges: tuple[str, ...]  # empty if no judge could be chosen
+    chosen: Estimate  # correctness of these judges on the items that were not used to choose them
+    panel: Estimate  # correctness of the panel of all judges on the same items
+    difference: Estimate  # `panel` minus `chosen`, paired by item
     n_items_chosen_on: int
     n_items_reported: int
-    search: Search
+    search: Search  # `exhaustive` tries all panels, `greedy` adds one judge at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatorComparison:
-    """A comparison of Dawid–Skene labels with majority labels, on categorical criteria.
-
-    Attributes:
-        dawid_skene: Accuracy of the labels that Dawid–Skene infers from the decisions, without the truth.
-        majority: Accuracy of the majority on the same cells (one criterion of one item).
-        difference: `dawid_skene` minus `majority`, paired by item.
-    """
+    """A comparison of Dawid–Skene labels, inferred without the truth, with majority labels, on categories."""
 
     dawid_skene: Estimate = field(metadata={"title": "Dawid–Skene"})
     majority: Estimate = field(metadata={"title": "majority"})

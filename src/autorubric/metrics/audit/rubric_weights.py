@@ -101,9 +101,9 @@ def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Arra
     penalties. It is NaN if an item has no value.
     """
     there = ~np.isnan(values)
-    given = np.where(there, weights, 0.0)
-    earned = (given * np.where(there, values, 0.0)) @ multipliers
-    positive, total = np.maximum(given, 0.0) @ multipliers, np.abs(given) @ multipliers
+    counted = np.where(there, weights, 0.0)
+    earned = (counted * np.where(there, values, 0.0)) @ multipliers
+    positive, total = np.maximum(counted, 0.0) @ multipliers, np.abs(counted) @ multipliers
     with_positive = positive > 0
     room = np.where(with_positive, positive, total)
     scores = np.where(with_positive, 0.0, 1.0) + earned / np.where(room > 0, room, 1.0)
@@ -112,20 +112,12 @@ def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Arra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSensitivity:
-    """How strongly the ranking of the items depends on the weights.
+    """How strongly the ranking of the items depends on the weights."""
 
-    Attributes:
-        spread: Standard deviation of the logarithm of the factor that multiplies each weight.
-        tau: Mean of Kendall's tau-b between the scores and the scores under perturbed weights; the bounds are
-            quantiles of the draws, not a confidence interval.
-        top_kept: Fraction of draws in which an item that ranked first still does, with Wilson's interval.
-        n_draws: Number of random weight sets.
-    """
-
-    spread: float
-    tau: Estimate
-    top_kept: Estimate
-    n_draws: int
+    spread: float  # standard deviation of the logarithm of the factor that multiplies each weight
+    tau: Estimate  # mean tau-b with scores under perturbed weights; bounds are quantiles, no interval
+    top_kept: Estimate  # fraction of draws in which an item that ranked first still does (Wilson's interval)
+    n_draws: int  # number of random weight sets
 
 
 _TAU = "Kendall's tau-b between scores with original and perturbed weights"

@@ -16,8 +16,8 @@ from autorubric.metrics.audit.facets import (
     FacetLayout,
     effects_of,
     merge_items,
-    single_votes,
     variance_estimates,
+    vote_layouts,
 )
 from autorubric.metrics.audit.item_resampling import estimate_over_units, ratio
 from autorubric.metrics.audit.labelled_votes import order_by_id
@@ -40,75 +40,46 @@ from autorubric.support.blocks import Block, Cell, TableBlock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The fewest votes that reach a target reliability.
+    """The fewest votes that reach a target reliability."""
 
-    Attributes:
-        judges: Number of judges; None if no number reaches the target.
-        samples: Number of samples per judge; None if there is no plan.
-        reached: Coefficient reached by the plan; None if there is no plan.
-        reason: Reason why there is no plan; None if there is one.
-    """
-
-    judges: int | None
-    samples: int | None
-    reached: float | None
-    reason: Reason | None = None
+    judges: int | None  # None if no number reaches the target
+    samples: int | None  # per judge; None if there is no plan
+    reached: float | None  # coefficient reached by the plan; None if there is no plan
+    reason: Reason | None = None  # why there is no plan; None if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceComponent:
-    """One source of variance.
+    """One source of variance."""
 
-    Attributes:
-        source: `item`, `judge`, `order`, one of their interactions (such as `item:judge`), or the remainder:
-            `sample` if questions were asked repeatedly, otherwise `residual`.
-        variance: Variance of the source; 0 if the raw estimate is negative.
-        raw: The raw estimate of the variance; None if it is undefined.
-        negative: Whether the raw estimate is negative.
-        share: The variance as a fraction of the sum of all components.
-    """
-
-    source: str
-    variance: Estimate
-    raw: float | None
-    negative: bool
-    share: float | None
+    source: str  # `item`, `judge`, `order`, an interaction (`item:judge`), `sample` or `residual`
+    variance: Estimate  # 0 if the raw estimate is negative
+    raw: float | None  # the raw estimate; None if it is undefined
+    negative: bool  # whether the raw estimate is negative
+    share: float | None  # the variance as a fraction of the sum of all components
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneralisabilityStudy:
     """The variance components of one variable and the reliability of its mean over judges and samples.
 
-    Attributes:
-        name: Name of the criterion, or `score`.
-        components: The sources of variance.
-        g: G coefficient with the design of the run: reliability of the order of items (relative error).
-        phi: Φ coefficient with the design of the run: reliability of the values themselves (absolute error),
-            where differences between judges' levels count as error.
-        single: Φ of a single vote of a single judge.
-        plan: The fewest judges × samples that reach the target by Φ.
-        plan_g: The fewest judges × samples that reach the target by G.
-        n_votes: Number of votes.
-        n_items: Number of items.
-        n_judges: Number of judges.
-        n_orders: Number of orders in which candidates were shown.
-        n_samples: Mean number of votes of a judge on an item in one order.
-        balanced: Whether all combinations of item, judge and order have the same number of votes.
+    With the design of the run, G is the reliability of the order of items (relative error) and Φ that of the
+    values themselves (absolute error), where differences between judges' levels count as error.
     """
 
-    name: str
+    name: str  # of the criterion, or `score`
     components: tuple[VarianceComponent, ...]
     g: Estimate = field(metadata={"title": "G coefficient, ranking of items (run)"})
     phi: Estimate = field(metadata={"title": "Φ coefficient, item scores (run)"})
     single: Estimate = field(metadata={"title": "Φ of a single vote"})
-    plan: Plan
-    plan_g: Plan
+    plan: Plan  # to reach the target by Φ
+    plan_g: Plan  # to reach the target by G
     n_votes: int
     n_items: int
     n_judges: int
     n_orders: int
-    n_samples: float
-    balanced: bool
+    n_samples: float  # mean number of votes of a judge on an item in one order
+    balanced: bool  # whether all combinations of item, judge and order have the same number of votes
 
     def component(self, source: str) -> VarianceComponent | None:
         """Return the component of a source, or None if it was not estimated separately."""
@@ -238,13 +209,12 @@ def variance_components(
     """
     if not 0.0 < target < 1.0:
         raise ArgumentError(f"target must be a reliability between 0 and 1, such as 0.8; got {target!r}")
-    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, table = given.fixed(), table_of(result, dataset)
-    votes = single_votes(table)
-    layouts = {name: votes.of_criterion(at) for at, name in enumerate(votes.names)}
+    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    resampling, table = options.fixed(), table_of(result, dataset)
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]
+    scores, layouts = vote_layouts(table, weights)
     return VarianceComponents(
-        score=_study("score", votes.of_scores(weights), target, resampling),
+        score=_study("score", scores, target, resampling),
         per_criterion={
             name: _study(name, layout, target, resampling) for name, layout in layouts.items() if layout.n
         },
@@ -292,7 +262,7 @@ def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling
         n_judges=n_judges,
         n_orders=n_orders,
         n_samples=layout.n / n_cells if n_cells else 0.0,
-        balanced=layout.is_balanced,
+        balanced=layout.n > 0 and bool((layout.counts == layout.counts.max()).all()),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
@@ -17,7 +16,6 @@ from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.arguments import finite_number
 from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
-    OpenCriteria,
     ScoringRules,
     VoteResampler,
     group_votes,
@@ -27,7 +25,6 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, RubricGroup
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.scoring.score import penalised
-from autorubric.scoring.votes import Decision
 from autorubric.support.blocks import Block, Cell, ScalarBlock
 
 Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
@@ -217,22 +214,24 @@ def decision(
             these policies, an argument is invalid, or the `judge_error` run has different criteria or judges.
     """
     threshold = finite_number(threshold, "threshold", "the lowest score that passes")
-    given = _Options(**options)
-    resampling = Resampling(confidence_level=confidence_level, n_resamples=given.n_resamples, rng=given.rng)
+    checked = _Options(**options)
+    resampling = Resampling(
+        confidence_level=confidence_level, n_resamples=checked.n_resamples, rng=checked.rng
+    )
     _check_report(report)
-    rules = _scoring_rules(report, given)
-    votes = {one.name: group_votes(one, given.aggregation) for one in report.report}
-    base = {name: one.decided for name, one in votes.items()}
-    _check_score(report, rules.score(base))
-    open_ = open_criteria(rules, base)
+    rules = _scoring_rules(report, checked)
+    votes = {one.name: group_votes(one, checked.aggregation) for one in report.report}
+    decisions = {name: one.decided for name, one in votes.items()}
+    _check_score(report, rules.score(decisions))
+    resampler = VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
     if judge_error is not None:
-        if not given.normalize:
+        if not checked.normalize:
             raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
-        labelled = labelled_scores(judge_error, given.dataset, report)
-        found = _from_judge_error(report, rules, base, open_, labelled, confidence_level)
+        labelled = labelled_scores(judge_error, checked.dataset, report)
+        basis = _from_judge_error(report, resampler, labelled, confidence_level)
     else:
-        found = _from_resamples(report, VoteResampler(rules, open_, votes), base, resampling)
-    score, hard, sources = found
+        basis = _from_resamples(report, resampler, resampling)
+    score, hard, sources = basis
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
         threshold=threshold,
@@ -243,7 +242,7 @@ def decision(
         hard_low=hard[0],
         hard_high=hard[1],
         sources=sources,
-        n_open=open_.n,
+        n_open=resampler.open.n,
         confidence_level=confidence_level,
         reason=score.reason,
     )
@@ -260,7 +259,6 @@ class _DecisionBasis(NamedTuple):
 def _from_resamples(
     report: EnsembleEvaluationReport,
     resampler: VoteResampler,
-    base: Mapping[str, Decision],
     resampling: Resampling,
 ) -> _DecisionBasis:
     votes = list(resampler.votes.values())
@@ -269,7 +267,7 @@ def _from_resamples(
         "judges": any(len(one.judges) > 1 for one in votes),
     }
     sources = tuple(name for name, varies in found.items() if varies)
-    drawn = np.array([resampler.score_range(base)], dtype=float)
+    drawn = np.array([resampler.score_range(resampler.decisions)], dtype=float)
     if sources:
         drawn = resampler.draw_scores(resampling.n_resamples, resampling.generator())
     method = f"{' and '.join(sources) or 'no source of spread'}, {resampling.confidence_level:.0%}"
@@ -284,16 +282,13 @@ def _from_resamples(
 
 def _from_judge_error(
     report: EnsembleEvaluationReport,
-    rules: ScoringRules,
-    base: Mapping[str, Decision],
-    open_: OpenCriteria,
+    resampler: VoteResampler,
     labelled: LabelledScores,
     confidence_level: float,
 ) -> _DecisionBasis:
     """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
-    plain = replace(rules, penalty=0.0)
-    judged = plain.score(base)
-    worst, best = open_.ends(plain, base) if open_.n else (judged, judged)
+    without_penalty = replace(resampler, rules=replace(resampler.rules, penalty=0.0))
+    judged, worst, best = without_penalty.score_range(resampler.decisions)
     sources: tuple[Source, ...] = ("judge_error",)
     method = f"true score predicted from {labelled.n} labelled items; full conformal, {confidence_level:.0%}"
     raw = _report_score(report)
@@ -305,7 +300,7 @@ def _from_judge_error(
         return penalise(low), penalise(high)
 
     def penalise(score: float) -> float:
-        found = penalised(score, rules.penalty, normalize=True)
+        found = penalised(score, resampler.rules.penalty, normalize=True)
         assert found is not None
         return found
 

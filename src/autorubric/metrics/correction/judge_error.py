@@ -147,17 +147,13 @@ class LabelledScores:
         """Number of labelled items."""
         return len(self.true)
 
-    def fewest(self, confidence_level: float) -> int:
-        """Return the minimum number of labelled items for an interval of this level narrower than [0, 1]."""
-        return math.ceil(confidence_level / (1 - confidence_level) - _SLACK)
-
     def predict(self, judged: float) -> float:
         """Predict the true score from a judged score by least squares, clipped to [0, 1]."""
-        spread = float(((self.judged - self.judged.mean()) ** 2).sum())
-        slope = 0.0
-        if spread > _SLACK:
-            slope = float(((self.judged - self.judged.mean()) * self.true).sum()) / spread
-        return min(max(float(self.true.mean()) + slope * (judged - float(self.judged.mean())), 0.0), 1.0)
+        centre = float(self.judged.mean())
+        centred = self.judged - centre
+        spread = float((centred**2).sum())
+        slope = float((centred * self.true).sum()) / spread if spread > _SLACK else 0.0
+        return min(max(float(self.true.mean()) + slope * (judged - centre), 0.0), 1.0)
 
     def interval(self, judged: float, confidence_level: float) -> Ends:
         """Return the full conformal interval for the true score of a new item with this judged score.
@@ -175,17 +171,15 @@ class LabelledScores:
             [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman (2018), Distribution-free
                 predictive inference for regression, JASA 113(523), 1094-1111.
         """
-        if self.n < self.fewest(confidence_level):
+        # With fewer labelled items, no interval of this level is narrower than [0, 1].
+        if self.n < math.ceil(confidence_level / (1 - confidence_level) - _SLACK):
             return Ends(None, None, None)
         constant, slope = self._residuals(judged)
         with np.errstate(divide="ignore", invalid="ignore"):
-            points = np.concatenate(
-                [
-                    (constant[-1] - constant[:-1]) / (slope[:-1] - slope[-1]),
-                    -(constant[-1] + constant[:-1]) / (slope[:-1] + slope[-1]),
-                ]
-            )
-        points = np.concatenate([[0.0, 1.0, self.predict(judged)], points[(points >= 0) & (points <= 1)]])
+            equal = (constant[-1] - constant[:-1]) / (slope[:-1] - slope[-1])
+            opposite = -(constant[-1] + constant[:-1]) / (slope[:-1] + slope[-1])
+        points = np.concatenate([[0.0, 1.0, self.predict(judged)], equal, opposite])
+        points = points[(points >= 0) & (points <= 1)]
         kept = points[self._is_conforming(constant, slope, points, confidence_level)]
         return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
 

@@ -13,7 +13,7 @@ from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_q
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, NO_ENDS, Ends, interval_of
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionOptions
-from autorubric.metrics.correction.strata import Strata, Stratum, strata_of
+from autorubric.metrics.correction.strata import Strata, Stratum, small_sample_factor, strata_of
 
 WIDTH = 5
 
@@ -77,17 +77,13 @@ def ppi_means(
     least = divide(n * _form(of_y, squares, of_f), (1 + n / n_tests) * np.where(spread > 1e-15, spread, 0.0))
     tuned = np.clip(np.nan_to_num(least, nan=0.0), 0.0, 1.0)
     lam = tuned if fixed is None else np.full_like(tuned, fixed)
-    rectified = (of_y - lam[..., None] * of_f) * _factor(n_labelled)
-    effect = rectified + lam[..., None] * of_g * _factor(n_tested)
+    rectified = (of_y - lam[..., None] * of_f) * small_sample_factor(n_labelled) ** 0.5
+    effect = rectified + lam[..., None] * of_g * small_sample_factor(n_tested) ** 0.5
     return PPIMeans(lam * g + y - lam * f, lam, np.maximum(_form(effect, squares, effect), 0.0))
 
 
 def _form(left: Array, squares: Array, right: Array) -> Array:
     return np.asarray(np.einsum("...i,...ij,...j->...", left, squares, right))
-
-
-def _factor(n_units: int) -> float:
-    return (n_units / (n_units - 1)) ** 0.5 if n_units > 1 else 1.0
 
 
 _EDGE = 1e-3

@@ -31,6 +31,7 @@ from autorubric.metrics.correction.strata import (
     joint_clusters,
     percentile_ends,
     share_estimate,
+    small_sample_factor,
     strata_of,
 )
 from autorubric.support.blocks import Block, ScalarBlock
@@ -90,26 +91,21 @@ def _effective_shares(units: Strata) -> tuple[list[float], list[float], Array]:
     if not units.clustered:
         return [float(total[of]) for of, _ in places], shares, np.zeros((3, 3))
     effects = np.zeros((3, len(total)))
-    factors = [_factor(units.n_tested), *[_factor(units.n_labelled)] * 2]
+    factors = [math.sqrt(small_sample_factor(n)) for n in (units.n_tested, *[units.n_labelled] * 2)]
     for row, ((of, hit), share, factor) in enumerate(zip(places, shares, factors, strict=True)):
         effects[row, [hit, of]] = np.array([1.0, -share]) * factor / total[of]
     covariance = effects @ square @ effects.T
     clustered = (units.clustered_tests, units.clustered_labels, units.clustered_labels)
     sizes = []
-    for (of, _), share, variance, grouped in zip(
-        places, shares, np.diagonal(covariance), clustered, strict=True
-    ):
-        holding = sum(int(part.counts[part.rows[:, of] > 0].sum()) for part in units.parts)
-        size = float(total[of])
-        if grouped:
-            spread = share * (1 - share)
-            size = min(size, spread / float(variance)) if spread > 0 and variance > 0 else float(holding)
+    variances = np.diagonal(covariance)
+    for (of, _), share, variance, grouped in zip(places, shares, variances, clustered, strict=True):
+        size, spread = float(total[of]), share * (1 - share)
+        if grouped and spread > 0 and variance > 0:
+            size = min(size, spread / float(variance))
+        elif grouped:
+            size = float(sum(int(part.counts[part.rows[:, of] > 0].sum()) for part in units.parts))
         sizes.append(size)
-    return sizes, shares, covariance - np.diag(np.diagonal(covariance))
-
-
-def _factor(n_units: int) -> float:
-    return math.sqrt(n_units / (n_units - 1)) if n_units > 1 else 1.0
+    return sizes, shares, covariance - np.diag(variances)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -279,10 +275,8 @@ def _read_verdicts(
     cluster: Iterable[Any] | None,
     calib_cluster: Iterable[Any] | None,
 ) -> _Verdicts:
-    tested, truth, judged = (
-        binary_codes(column, what)
-        for column, what in ((judge, "judge"), (calib_truth, "calib_truth"), (calib_judge, "calib_judge"))
-    )
+    tested = binary_codes(judge, "judge")
+    truth, judged = binary_codes(calib_truth, "calib_truth"), binary_codes(calib_judge, "calib_judge")
     if len(truth) != len(judged):
         raise ArgumentError(
             f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; lengths must match"

@@ -252,7 +252,12 @@ def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore
         None,
         None,
     )
-    score = _clip_to_unit(ppi_estimate(units, options, share=False, name="corrected mean item score").mean)
+    score = ppi_estimate(units, options, share=False, name="corrected mean item score").mean
+    # The correction may exceed the range of a mean score.
+    value, low, high = (
+        None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
+    )
+    score = replace(score, value=value, low=low, high=high)
     return CorrectedScore(
         score=score,
         raw=_mean(run.judged_score[run.tested], "judged mean item score"),
@@ -266,14 +271,6 @@ def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore
         n_labelled_unjudged=run.n_labelled_unjudged,
         reason=score.reason if score.value is None else None,
     )
-
-
-def _clip_to_unit(score: Estimate) -> Estimate:
-    """Clip the value and interval of a mean score to [0, 1], since the correction may exceed that range."""
-    value, low, high = (
-        None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
-    )
-    return replace(score, value=value, low=low, high=high)
 
 
 def correct_criteria(
@@ -300,10 +297,14 @@ def correct_criteria(
         total = run.start + float(shares @ np.array(values, dtype=float))
         df = min((part.df for part in parts if part.df is not None), default=None)
         score = _with_interval(total, run.start + drawn @ shares, n, name, options, df)
+    name = "labelled mean score before clamping"
+    labelled_only = _weighted_mean(run, [one.true_value for one in run.criteria], name)
+    if sampled == "chosen":
+        labelled_only = Estimate.undefined("not_comparable", method=name)
     return CorrectedScore(
         score=score,
         raw=_weighted_mean(run, judged, "judged mean score before clamping"),
-        labelled_only=_labelled_only(run, sampled),
+        labelled_only=labelled_only,
         per_criterion=criteria,
         method=method,
         on="criteria",
@@ -316,13 +317,6 @@ def correct_criteria(
         bends=run.bends,
         reason=bad,
     )
-
-
-def _labelled_only(run: ScoredRun, sampled: Sampled) -> Estimate:
-    name = "labelled mean score before clamping"
-    if sampled == "chosen":
-        return Estimate.undefined("not_comparable", method=name)
-    return _weighted_mean(run, [one.true_value for one in run.criteria], name)
 
 
 def _weighted_mean(run: ScoredRun, columns: list[Array], name: str) -> Estimate:

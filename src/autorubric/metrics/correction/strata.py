@@ -92,7 +92,10 @@ class Strata:
         self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False, width: int | None = None
     ) -> Iterator[Array]:
         """Yield sums of resamples, shape `(r, d)`; with `squares`, also outer products, `(r, d + d * d)`."""
-        features = [_with_squares(part.rows) if squares else part.rows for part in self.parts]
+        features = [part.rows for part in self.parts]
+        if squares:
+            products = [(rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1) for rows in features]
+            features = [np.concatenate(one, axis=1) for one in zip(features, products, strict=True)]
         widest = max((len(part.counts) for part in self.parts), default=1) if width is None else width
         step = max(1, _CHUNK_CELLS // max(widest, 1))
         for start in range(0, n_resamples, step):
@@ -104,9 +107,9 @@ class Strata:
             yield np.asarray(sum(drawn))
 
 
-def _with_squares(rows: Array) -> Array:
-    d = rows.shape[1]
-    return np.concatenate([rows, (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), d * d)], axis=1)
+def small_sample_factor(n_units: int) -> float:
+    """Return n / (n - 1), which makes the variance over n units unbiased; 1 for a single unit."""
+    return n_units / (n_units - 1) if n_units > 1 else 1.0
 
 
 def strata_of(

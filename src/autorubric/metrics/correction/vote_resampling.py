@@ -171,8 +171,9 @@ class VoteResampler:
     """Votes to resample, with their decided, worst and best scores."""
 
     rules: ScoringRules
-    open: OpenCriteria
     votes: Mapping[str, CriterionVotes]
+    decisions: Mapping[str, Decision]  # from all votes
+    open: OpenCriteria
 
     def score_range(
         self, decisions: Mapping[str, Decision]
