@@ -115,8 +115,7 @@ def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | Non
     if len(left) != len(right):
         raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
     both = ~(np.isnan(left) | np.isnan(right))
-    members = None if cluster is None else np.unique(cluster[both], return_inverse=True)[1].reshape(-1)
-    return NumberPairs(left[both], right[both], members, int(both.size - np.count_nonzero(both)))
+    return NumberPairs(left[both], right[both], dense(cluster, both), int(both.size - np.count_nonzero(both)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +211,21 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
     return codes
 
 
+def dense(members: Codes | None, kept: Array) -> Codes | None:
+    """Return the clusters of the kept units, numbered without gaps."""
+    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
+
+
+def cell_units(cells: Codes, n_cells: int, cluster: Codes | None) -> Units:
+    """Return the units of a table from the cell of each pair; clusters are numbered without gaps."""
+    if cluster is None:
+        return Units(counts=np.bincount(cells, minlength=n_cells), n=len(cells))
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    flat = np.bincount(cluster * n_cells + cells, minlength=n_clusters * n_cells)
+    sums = flat.reshape(n_clusters, n_cells).astype(float)
+    return Units(counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True)
+
+
 @dataclass(frozen=True, slots=True)
 class TableInput:
     """A K × K table with truth in the rows, and its resampling units."""
@@ -257,16 +271,7 @@ def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> 
     n_missing = int(both.size - np.count_nonzero(both))
     if n_missing:
         left, right = left[both], right[both]
-    cells = left * size + right
-    if cluster is None:
-        return Units(counts=np.bincount(cells, minlength=size * size), n=len(cells)), n_missing
-    members = np.unique(cluster[both] if n_missing else cluster, return_inverse=True)[1].reshape(-1)
-    n_clusters = int(members.max()) + 1 if members.size else 0
-    flat = np.bincount(members * size * size + cells, minlength=n_clusters * size * size)
-    sums = flat.reshape(n_clusters, size * size).astype(float)
-    return Units(
-        counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True
-    ), n_missing
+    return cell_units(left * size + right, size * size, dense(cluster, both)), n_missing
 
 
 def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column, read_rows
+from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure
 from autorubric.metrics.core.resampling import Ends, Units
@@ -73,11 +73,6 @@ def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable
     return CompleteTable(kept, dense(members, complete), n_missing, bool((~np.isnan(scores)).any()))
 
 
-def dense(members: Codes | None, kept: Array) -> Codes | None:
-    """Return the clusters of the kept units, numbered without gaps."""
-    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
-
-
 _KEYS_UP_TO = 2**62
 
 
@@ -122,9 +117,11 @@ def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -
     if cluster is None:
         counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
         return Units(counts=counts, n=int(counts.sum()), sums=sums)
-    by_cluster = np.zeros((int(cluster.max(initial=-1)) + 1, sums.shape[1]))
-    np.add.at(by_cluster, cluster, sums)
-    ones = np.ones(len(by_cluster), dtype=np.int64)
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    by_cluster = np.empty((n_clusters, sums.shape[1]))
+    for place, column in enumerate(sums.T):
+        by_cluster[:, place] = np.bincount(cluster, weights=column, minlength=n_clusters)
+    ones = np.ones(n_clusters, dtype=np.int64)
     return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.rater_tables import dense
 from autorubric.metrics.core.resampling import (
+    NO_ENDS,
     CodedArguments,
     CodedOptions,
     Ends,
@@ -32,6 +32,7 @@ from autorubric.metrics.figures.forecasts import (
     t_ends,
     weighted_figure,
 )
+from autorubric.metrics.figures.ranks import sums_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class _Ranking:
 
     def _below(self, weights: Array) -> Array:
         """Return the weight ranked below each observation plus half the weight tied with it."""
-        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)
+        before = sums_before(weights)
         return np.asarray((before[..., self.first] + before[..., self.after]) / 2)
 
     def effects(self) -> Array:
@@ -138,7 +139,7 @@ def auroc(
 def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         rarest = min(min(_counts(one)) for one in rankings)
         if 0.0 < value < 1.0 and rarest >= 2:
             se = _standard_error(rankings, seen)
@@ -148,7 +149,7 @@ def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
                     if seen.cluster is None
                     else seen.quantile(confidence_level)
                 )
-                return Ends(*_on_logit(value, se, quantile), se)
+                return Ends(*logit_limits(value, se, quantile), se)
         share = seen.n_units / seen.n
         low, high = score_ends(
             value, rarest * share, (seen.n - rarest) * share, normal_quantile(confidence_level)
@@ -177,13 +178,6 @@ def _standard_error(rankings: list[_Ranking], seen: Observations) -> float:
     if seen.cluster is None:
         return math.sqrt(float((total**2).sum()))
     return seen.spread(total)
-
-
-def _on_logit(value: float, se: float, quantile: float) -> tuple[float, float]:
-    centre = math.log(value / (1 - value))
-    half = quantile * se / (value * (1 - value))
-    low, high = (1 / (1 + math.exp(-min(max(centre + side * half, -700.0), 700.0))) for side in (-1, 1))
-    return low, high
 
 
 def score_ends(value: float, n_ours: float, n_others: float, quantile: float) -> tuple[float, float]:

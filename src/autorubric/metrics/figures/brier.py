@@ -12,7 +12,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
 from autorubric.metrics.figures.forecasts import (
@@ -118,7 +118,7 @@ class _BrierTerms:
         options = IntervalOptions(confidence_level=confidence_level)
         base = rate("base rate", self.binned.happened, seen.cluster, options)
         if base.low is None or base.high is None or base.se is None or base.value is None:
-            return Ends(None, None, None)
+            return NO_ENDS
         ends = (base.low * (1 - base.low), base.high * (1 - base.high))
         high = 0.25 if base.low <= 0.5 <= base.high else max(ends)
         return Ends(min(ends), high, abs(1 - 2 * base.value) * base.se)

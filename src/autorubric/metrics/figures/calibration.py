@@ -13,7 +13,7 @@ from scipy.special import erf
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -135,7 +135,7 @@ def _ece_ends(binned: Binned) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         seen = binned.seen
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         _, forecast, observed = binned.means(binned.ones)
         effects = np.sign(forecast - observed)[binned.place] * (binned.prob - binned.happened)
         se = seen.spread((effects - effects.mean()) / seen.n)

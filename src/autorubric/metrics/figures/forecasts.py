@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
-from autorubric.metrics.core.rater_tables import dense, weighted_units
-from autorubric.metrics.core.resampling import Compute, Ends, IntervalOptions, Units
+from autorubric.metrics.core.rater_tables import weighted_units
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalOptions, Units
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 
@@ -78,7 +78,7 @@ def t_ends(
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         se = seen.spread(effects())
         half = seen.quantile(confidence_level) * se
         return Ends(max(bounds[0], value - half), min(bounds[1], value + half), se)
@@ -94,7 +94,7 @@ def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) ->
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         se = seen.spread(effects())
         low, up = logit_t_ends(value / high, se / high, seen.n_units, confidence_level)
         return Ends(high * low, high * up, se)

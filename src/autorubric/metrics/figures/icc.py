@@ -21,8 +21,16 @@ from autorubric.metrics.core.rater_tables import (
     unclustered,
     weighted_units,
 )
-from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+)
 from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.figures.ranks import sums_before
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 
@@ -195,7 +203,7 @@ def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, 
         if mean:
             low, high = (_stepped_up(limit, k) for limit in (low, high))
         if not low - 1e-12 <= value <= high + 1e-12:
-            return Ends(None, None, None)
+            return NO_ENDS
         return Ends(min(low, value), max(high, value), None)
 
     return ends
@@ -319,6 +327,5 @@ class _RankOrder(NamedTuple):
 
     def midranks(self, weights: Array) -> Array:
         """Return centred midranks of units drawn `weights` times, doubled so that counts stay integers."""
-        upto = np.cumsum(weights[..., self.order], axis=-1)
-        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), upto], axis=-1)
+        before = sums_before(weights[..., self.order])
         return np.asarray(before[..., self.start] + before[..., self.end] - before[..., -1:])

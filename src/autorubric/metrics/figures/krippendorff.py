@@ -21,13 +21,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes
+from autorubric.metrics.core.contingency import cluster_codes, dense
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
-    dense,
     no_analytic,
     row_units,
     score_rows,

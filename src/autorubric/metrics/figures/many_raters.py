@@ -9,11 +9,11 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, read_rows
+from autorubric.metrics.core.contingency import Coded, cluster_codes, dense, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
-from autorubric.metrics.core.rater_tables import CountedRows, dense, row_units, with_pseudo_rows
+from autorubric.metrics.core.rater_tables import CountedRows, row_units, with_pseudo_rows
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
     Array,

@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column
 from autorubric.metrics.core.scales import Array, Codes, as_sequence, is_missing
+from autorubric.metrics.figures.ranks import sums_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +56,10 @@ def scored_items(
     return ScoredItems(
         gold=left[both],
         pred=right[both],
-        group=None if group is None else _without_gaps(group[both]),
-        cluster=None if clusters is None else _without_gaps(clusters[both]),
+        group=dense(group, both),
+        cluster=dense(clusters, both),
         n_missing=int(both.size - np.count_nonzero(both)),
     )
-
-
-def _without_gaps(codes: Codes) -> Codes:
-    return np.unique(codes, return_inverse=True)[1].reshape(-1)
 
 
 def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
@@ -233,7 +230,7 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
     """Sum the weights of the partners of each item, shape `(..., n)`."""
     found = np.zeros(weights.shape)
     for level in levels:
-        before = _before(weights[..., level.left])
+        before = sums_before(weights[..., level.left])
         found[..., level.right] += before[..., level.end] - before[..., level.start]
     return found
 
@@ -244,7 +241,7 @@ def _tied(places: _Places, weights: Array) -> Array:
     own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step
     order = np.argsort(own + places.pred, kind="stable")
     keys = (own + places.pred)[order]
-    before = _before(weights[..., order])
+    before = sums_before(weights[..., order])
     ends = (np.searchsorted(keys, own + places.high), np.searchsorted(keys, own + places.low))
     return np.asarray(before[..., ends[0]] - before[..., ends[1]])
 
@@ -255,8 +252,3 @@ def _squares(codes: Codes, weights: Array) -> Array:
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     summed = np.add.reduceat(weights[..., order], starts, axis=-1)
     return np.asarray((summed * summed).sum(-1))
-
-
-def _before(weights: Array) -> Array:
-    """Return the sum of the weights before each index, from 0 to n, shape `(..., n + 1)`."""
-    return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

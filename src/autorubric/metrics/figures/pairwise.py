@@ -11,13 +11,14 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import cluster_codes, read_pair
+from autorubric.metrics.core.contingency import cluster_codes, dense, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.metric import ORDERED, metric
-from autorubric.metrics.core.rater_tables import dense, number_rows
+from autorubric.metrics.core.rater_tables import number_rows, weighted_units
 from autorubric.metrics.core.resampling import (
+    NO_ENDS,
     CodedArguments,
     CodedOptions,
     Compute,
@@ -57,9 +58,7 @@ def right_share(
         analytic=_over_items(right, compared),
         on_table=False,
     )
-    members = np.arange(items.n) if items.cluster is None else items.cluster
-    ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
-    units = Units(counts=ones, n=items.n, gather=members, clustered=items.cluster is not None)
+    units = weighted_units(items.n, items.cluster)
     note = f"{note}, {int(compared.sum()) // 2} pairs"
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
 
@@ -89,7 +88,7 @@ def _over_items(right: Array, compared: Array) -> Analytic:
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         size = units.size
         if size < 2 or units.gather is None:
-            return Ends(None, None, None)
+            return NO_ENDS
         effects = np.bincount(units.gather, weights=2 * (right - value * compared) / compared.sum())
         se = math.sqrt(float((effects**2).sum()) * size / (size - 1))
         return Ends(*logit_t_ends(value, se, size, confidence_level), se)
