@@ -39,7 +39,7 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
-        return _unmasked(table) if isinstance(table, np.ma.MaskedArray) else table
+        return _without_mask(table) if isinstance(table, np.ma.MaskedArray) else table
     if isinstance(table, str | bytes | Mapping) or not isinstance(table, Iterable):
         raise ArgumentError(
             f"{what} must be a table of shape {shape} (DataFrame, array or rows); got {type(table).__name__}"
@@ -53,7 +53,7 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
     return rows
 
 
-def _unmasked(table: Any) -> npt.NDArray[Any]:
+def _without_mask(table: Any) -> npt.NDArray[Any]:
     return np.asarray(np.where(np.ma.getmaskarray(table), None, table.data.astype(object)))
 
 
@@ -141,7 +141,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
         return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
-    codes = tuple(_place(used.encode(seen), where) for seen, where in levels)
+    codes = tuple(_codes_at(used.encode(seen), where) for seen, where in levels)
     return Coded(codes, used, used.size, scale is not None)
 
 
@@ -167,7 +167,7 @@ def _distinct(column: Any) -> tuple[Any, Codes]:
     return seen, where.reshape(-1)
 
 
-def _place(codes: Codes, where: Codes | None) -> Codes:
+def _codes_at(codes: Codes, where: Codes | None) -> Codes:
     return codes if where is None else codes[where]
 
 

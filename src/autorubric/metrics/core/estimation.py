@@ -57,7 +57,7 @@ class Figure:
     analytic: Analytic  # function that computes the interval in closed form
     # function from sums to the denominator of a proportion; None for other metrics
     trials: Compute | None = None
-    # whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set
+    # whether units can be smoothed: their sums are cells of a table, or `Units.prior` is set
     on_table: bool = True
 
 

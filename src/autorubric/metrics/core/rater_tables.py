@@ -145,7 +145,7 @@ def unclustered(figure: Figure, units: Units) -> None:
         raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
 
 
-def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
+def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:
     """Add the possible pseudo-units to units with sums. Only the smoothed bootstrap draws them."""
     assert units.sums is not None
     none = np.zeros(len(units.counts))
@@ -153,11 +153,11 @@ def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
         units,
         counts=np.append(units.counts, np.zeros(len(sums), dtype=np.int64)),
         sums=np.concatenate([units.sums, sums]),
-        pseudo=np.append(none, chances),
+        prior=np.append(none, chances),
     )
 
 
-def with_pseudo_weights(units: Units, chances: Array) -> Units:
+def with_prior_weights(units: Units, chances: Array) -> Units:
     """Add the possible pseudo-units to units of draw counts, as the last entries of the sums."""
     n_kinds, n_more = len(units.counts), len(chances)
     gather = units.gather
@@ -165,5 +165,5 @@ def with_pseudo_weights(units: Units, chances: Array) -> Units:
         units,
         counts=np.append(units.counts, np.zeros(n_more, dtype=np.int64)),
         gather=None if gather is None else np.append(gather, n_kinds + np.arange(n_more)),
-        pseudo=np.append(np.zeros(n_kinds), chances),
+        prior=np.append(np.zeros(n_kinds), chances),
     )

@@ -189,7 +189,7 @@ class TableRows:
         if found is None:
             # Comparisons of different candidates are one criterion: outcomes do not name candidates.
             declared = () if criterion.level == "ranking" else criterion.answers()
-            plain = tuple(_bare(answer) for answer in declared)
+            plain = tuple(_scale_answer(answer) for answer in declared)
             measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
             # The criterion is stored, because another object could reuse its id if it were deleted.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
@@ -279,13 +279,13 @@ class TableRows:
         """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
         at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
         if answer is not None and answer.index is None:
-            self.rows.append((*at, *_said(answer, status, code)))
+            self.rows.append((*at, *_answer_columns(answer, status, code)))
             return
         key = (id(answer), status, code)
         said = self.said.get(key)
         if said is None:
             # The answer is stored, because another object could reuse its id if it were deleted.
-            said = self.said[key] = (answer, _said(answer, status, code))
+            said = self.said[key] = (answer, _answer_columns(answer, status, code))
         self.rows.append((*at, *said[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
@@ -342,7 +342,7 @@ class TableRows:
         )
 
 
-def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
+def _answer_columns(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
     """Return the columns of a row that describe the answer."""
     became = _STATUS[status]
     if answer is None or status not in ("answered", "abstained"):
@@ -359,7 +359,7 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
     return criterion.part_answers(answer)
 
 
-def _bare(answer: Answer) -> Answer:
+def _scale_answer(answer: Answer) -> Answer:
     """Return a copy of a declared answer with only the fields that distinguish scales."""
     return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
 

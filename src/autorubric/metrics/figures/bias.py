@@ -132,11 +132,11 @@ def sign_flip(
     step = max(1, _CHUNK_CELLS // len(sizes))
     for start in range(0, n_flips, step):
         rows = min(step, n_flips - start)
-        beyond += int(np.count_nonzero(distance(_flipped(sizes, counts, rows, rng)) >= as_far))
+        beyond += int(np.count_nonzero(distance(_flip_signs(sizes, counts, rows, rng)) >= as_far))
     return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
 
 
-def _flipped(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
+def _flip_signs(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
     """Draw sums under random signs. For equal sizes, only the number of positive signs is drawn."""
     if counts.max() == 1:
         signs = rng.integers(0, 2, size=(rows, len(sizes)), dtype=np.int8)

@@ -123,7 +123,7 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
     return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
 
 
-def _by_chance(binned: Binned) -> float:
+def _ece_by_chance(binned: Binned) -> float:
     """Return the ECE expected of a calibrated judge on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
     n, forecast, _ = binned.means(binned.ones)
     return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
@@ -141,7 +141,7 @@ def _ece_ends(binned: Binned) -> EndsOf:
         se = seen.spread((effects - effects.mean()) / seen.n)
         half = seen.quantile(confidence_level) * se
         shown = float(_gaps(binned, binned.ones))
-        low = max(0.0, min(value, shown - _by_chance(binned) - half))
+        low = max(0.0, min(value, shown - _ece_by_chance(binned) - half))
         return Ends(low, min(1.0, max(value, float(_debiased_gaps(binned, binned.ones)) + half)), se)
 
     return ends

@@ -68,7 +68,7 @@ def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
     return np.asarray(np.sqrt(np.clip(nats / np.log(2), 0.0, 1.0)))
 
 
-def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
+def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
     """Return both samples on the grid of their numbers, the grid, and its unit."""
     sides, divisor, unit = [], 1.0, "units of the scores"
     for values, what in ((a, "a"), (b, "b")):
@@ -123,7 +123,7 @@ def wasserstein_distance(
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
     options = IntervalOptions(**interval)
-    samples, grid, unit = _located(a, b, scale)
+    samples, grid, unit = _place_on_grid(a, b, scale)
     name = f"Wasserstein distance in {unit}, pairing ignored"
     return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
 
@@ -153,7 +153,7 @@ def js_distance(
     """
     options = IntervalOptions(**interval)
     if isinstance(scale, Interval):
-        samples, _, _ = _located(a, b, scale)
+        samples, _, _ = _place_on_grid(a, b, scale)
     else:
         coded = encode((a, b), scale, None)
         left, right = coded.codes
@@ -178,7 +178,7 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
-    drawn = _drawn(counts, tables, distance, options)
+    drawn = _resample(counts, tables, distance, options)
     low, high, _ = interval_of(drawn, options)[0]
     if low is None:
         return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
@@ -204,7 +204,7 @@ def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Arr
     return tables[0][there], tables[1][there]
 
 
-def _drawn(
+def _resample(
     counts: tuple[Array, Array],
     tables: tuple[Array, Array] | None,
     distance: Distance,

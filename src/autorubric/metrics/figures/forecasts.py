@@ -169,8 +169,8 @@ def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
     """Read the observations that have both a truth and a probability."""
-    chances = _checked(_columns(prob))
-    codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])
+    chances = _check_probabilities(_columns(prob))
+    codes = _binary_codes(truth, scale) if chances.ndim == 1 else _class_codes(truth, scale, chances.shape[1])
     if len(codes) != len(chances):
         raise ArgumentError(
             f"truth has {len(codes)} labels but prob has {len(chances)} rows; pass one of each per item"
@@ -203,7 +203,7 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, list | tuple | np.ndarray)
 
 
-def _checked(chances: Array) -> Array:
+def _check_probabilities(chances: Array) -> Array:
     with np.errstate(invalid="ignore"):
         outside = chances[(chances < -_ROUNDING) | (chances > 1 + _ROUNDING)]
     if outside.size:
@@ -226,7 +226,7 @@ def _checked(chances: Array) -> Array:
     return np.clip(chances, 0.0, 1.0)
 
 
-def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
+def _binary_codes(truth: Iterable[Any], scale: Scale | None) -> Codes:
     coded = encode((truth,), scale or Binary(), None)
     if coded.size != 2:
         raise ArgumentError(
@@ -235,7 +235,7 @@ def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
     return coded.codes[0]
 
 
-def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
+def _class_codes(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
     if scale is not None:
         coded = encode((truth,), scale, None)
         if coded.size != n_classes:

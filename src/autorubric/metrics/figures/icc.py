@@ -201,7 +201,7 @@ def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, 
         limits = _agreement_limits if model == "agreement" else _ratio_limits
         low, high = limits(squares, k, tail, model)
         if mean:
-            low, high = (_stepped_up(limit, k) for limit in (low, high))
+            low, high = (_step_up(limit, k) for limit in (low, high))
         if not low - 1e-12 <= value <= high + 1e-12:
             return NO_ENDS
         return Ends(min(low, value), max(high, value), None)
@@ -209,7 +209,7 @@ def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, 
     return ends
 
 
-def _stepped_up(single: float, k: int) -> float:
+def _step_up(single: float, k: int) -> float:
     room = 1 + (k - 1) * single
     return k * single / room if room > 0 else math.nan
 

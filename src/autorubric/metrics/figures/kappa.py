@@ -211,10 +211,10 @@ def gwet_ac(
     options = CodedOptions(**interval)
     name = "Gwet's AC1" if weights is None else "Gwet's AC2"
     if ratings is not None:
-        _alone(truth, pred, table)
+        _require_alone(truth, pred, table)
         coefficient = CountCoefficient(name, ac_chance, needs_declared=True)
         return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = _declared(read_pair(truth, pred, table, scale, options), name)
+    pair = _require_declared(read_pair(truth, pred, table, scale, options), name)
     return _pair_estimate(name, pair, weights, _gwet, options)
 
 
@@ -245,19 +245,19 @@ def brennan_prediger(
     options = CodedOptions(**interval)
     name = "Brennan-Prediger"
     if ratings is not None:
-        _alone(truth, pred, table)
+        _require_alone(truth, pred, table)
         coefficient = CountCoefficient(name, bp_chance, needs_declared=True)
         return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = _declared(read_pair(truth, pred, table, scale, options), name)
+    pair = _require_declared(read_pair(truth, pred, table, scale, options), name)
     return _pair_estimate(name, pair, weights, _brennan_prediger, options)
 
 
-def _alone(truth: object, pred: object, table: object) -> None:
+def _require_alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
         raise ArgumentError("pass only one of: ratings, table, or truth and pred")
 
 
-def _declared(pair: TableInput, name: str) -> TableInput:
+def _require_declared(pair: TableInput, name: str) -> TableInput:
     from_binary = pair.scale is not None and pair.size == 2 and pair.scale.labels == ("UNMET", "MET")
     if not (pair.declared or from_binary or pair.size == 0):
         raise ArgumentError(

@@ -13,7 +13,7 @@ from autorubric.metrics.core.contingency import Coded, cluster_codes, dense, enc
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
-from autorubric.metrics.core.rater_tables import CountedRows, row_units, with_pseudo_rows
+from autorubric.metrics.core.rater_tables import CountedRows, row_units, with_prior_rows
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
     Array,
@@ -31,7 +31,7 @@ _MOST_RATINGS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoUnit:
+class SmoothingPrior:
     """Probability distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
     Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
@@ -42,10 +42,10 @@ class PseudoUnit:
     rows: Codes  # possible pseudo-units, shape `(p, n_columns)`
     chances: Array  # probability of each pseudo-unit, shape `(p,)`
 
-    def merged(self) -> PseudoUnit:
+    def merged(self) -> SmoothingPrior:
         """Return the distribution with equal rows merged."""
         rows, where = np.unique(self.rows, axis=0, return_inverse=True)
-        return PseudoUnit(rows, np.bincount(where.reshape(-1), weights=self.chances))
+        return SmoothingPrior(rows, np.bincount(where.reshape(-1), weights=self.chances))
 
 
 def is_smoothed(options: IntervalOptions) -> bool:
@@ -53,7 +53,7 @@ def is_smoothed(options: IntervalOptions) -> bool:
     return options.ci in ("auto", "smoothed")
 
 
-def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
+def prior_ratings(given: Array, how_many: Codes, size: int) -> SmoothingPrior:
     """Return pseudo-units as the category code of each rater, where -1 means missing."""
     patterns, where = np.unique(given, axis=0, return_inverse=True)
     shares = np.bincount(where.reshape(-1), weights=how_many) / how_many.sum()
@@ -63,13 +63,13 @@ def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
         chances = [
             np.full(len(block), share / len(block)) for block, share in zip(blocks, shares, strict=True)
         ]
-        return PseudoUnit(np.concatenate(blocks), np.concatenate(chances))
+        return SmoothingPrior(np.concatenate(blocks), np.concatenate(chances))
     # The fixed seed selects the units that represent all possible ones; it does not affect the resampling.
     rng = np.random.default_rng(0)
     n_rows = max(1, min(_MOST_ROWS, _MOST_RATINGS // patterns.shape[1]))
     chosen = patterns[rng.choice(len(patterns), size=n_rows, p=shares)]
     codes = np.where(chosen, rng.integers(0, size, size=chosen.shape), -1)
-    return PseudoUnit(codes, np.full(n_rows, 1 / n_rows))
+    return SmoothingPrior(codes, np.full(n_rows, 1 / n_rows))
 
 
 def _all_ratings(pattern: Array, size: int) -> Codes:
@@ -81,14 +81,14 @@ def _all_ratings(pattern: Array, size: int) -> Codes:
     return rows
 
 
-def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
+def prior_counts(n_ratings: Codes, how_many: Codes, size: int) -> SmoothingPrior:
     """Return pseudo-units as counts of ratings in each category, shape `(p, size)`."""
     given = np.arange(int(n_ratings.max())) < n_ratings[:, None]
-    codes = pseudo_ratings(given, how_many, size)
+    codes = prior_ratings(given, how_many, size)
     counts = np.zeros((len(codes.rows), size), dtype=np.int64)
     unit, rater = np.nonzero(codes.rows >= 0)
     np.add.at(counts, (unit, codes.rows[unit, rater]), 1)
-    return PseudoUnit(counts, codes.chances).merged()
+    return SmoothingPrior(counts, codes.chances).merged()
 
 
 Chance: TypeAlias = Callable[[Array, Array], Array]
@@ -206,8 +206,8 @@ def _units(
     units = row_units(_unit_sums(table.rows, weights), members, table.counts)
     if not smoothed or not units.n:
         return units
-    pseudo = pseudo_counts(table.rows.sum(1), table.counts, len(weights))
-    return with_pseudo_rows(units, _unit_sums(pseudo.rows, weights), pseudo.chances)
+    prior = prior_counts(table.rows.sum(1), table.counts, len(weights))
+    return with_prior_rows(units, _unit_sums(prior.rows, weights), prior.chances)
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
@@ -324,8 +324,8 @@ def conger_kappa(
     table = CountedRows.of(codes[rated], len(matrix), members)
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     if is_smoothed(options):
-        pseudo = pseudo_ratings(table.rows >= 0, table.counts, len(matrix))
-        units = with_pseudo_rows(units, _conger_sums(pseudo.rows, matrix), pseudo.chances)
+        prior = prior_ratings(table.rows >= 0, table.counts, len(matrix))
+        units = with_prior_rows(units, _conger_sums(prior.rows, matrix), prior.chances)
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 

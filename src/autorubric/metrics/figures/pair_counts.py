@@ -137,7 +137,7 @@ class PairCounts:
         found = (weights * _look_up(self.rising, weights)).sum(-1)
         if self.ties == "skip":
             return np.asarray(found)
-        tied = _tied(self.places, weights) - weights
+        tied = _tied_weight(self.places, weights) - weights
         return np.asarray(found + (weights * tied).sum(-1) / 2)
 
     def compared(self, weights: Array) -> Array:
@@ -148,9 +148,9 @@ class PairCounts:
     def right_of_each(self) -> Array:
         """Count the right pairs that include each item, shape `(n,)`."""
         ones = np.ones(len(self.group))
-        falling = _levels(_mirrored(self.places))
+        falling = _levels(_mirror(self.places))
         found = _look_up(self.rising, ones) + _look_up(falling, ones)
-        return found if self.ties == "skip" else found + _tied(self.places, ones) - 1
+        return found if self.ties == "skip" else found + _tied_weight(self.places, ones) - 1
 
     def compared_of_each(self) -> Array:
         """Count the compared pairs that include each item, shape `(n,)`."""
@@ -201,7 +201,7 @@ def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
     return low
 
 
-def _mirrored(places: _Places) -> _Places:
+def _mirror(places: _Places) -> _Places:
     """Return the places with both scores reversed."""
     top = int(places.pred.max(initial=0)) + 1
     low, high = np.maximum(top + 1 - places.high, 0), top + 1 - places.low
@@ -235,7 +235,7 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
     return found
 
 
-def _tied(places: _Places, weights: Array) -> Array:
+def _tied_weight(places: _Places, weights: Array) -> Array:
     """Sum for each item the weights of items tied with it in both scores, itself included, `(..., n)`."""
     step = int(places.high.max(initial=0)) + 1
     own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step

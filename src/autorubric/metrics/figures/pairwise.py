@@ -277,7 +277,7 @@ def soft_pairwise_accuracy(
         undefined: Reason = "too_few_units" if n_units else "no_pairs"
         return Estimate.undefined(undefined, n=n_systems, method=method, n_missing=n_missing)
     rows = max(1, _CELLS // max(n_systems * n_systems, n_units))
-    signs = _all_signs(n_units) if exact else _drawn_signs(n_units, n_permutations, rows, options.generator())
+    signs = _all_signs(n_units) if exact else _draw_signs(n_units, n_permutations, rows, options.generator())
     left, right = _p_values(sides, signs, added=0 if exact else 1)
     value = 1 - float(np.abs(left - right)[np.triu_indices(n_systems, 1)].mean())
     reason: Reason | None = None if options.ci is None else "no_interval"
@@ -309,7 +309,7 @@ def _all_signs(n_segments: int) -> Iterator[Array]:
     yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
 
 
-def _drawn_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
+def _draw_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
     """Yield randomly drawn combinations, `rows` at a time."""
     for start in range(0, n_drawn, rows):
         yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
