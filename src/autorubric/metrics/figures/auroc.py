@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimate import Estimate, Reason, Result
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import (
@@ -210,7 +210,7 @@ _NAME = "area under the risk-coverage curve, with equal confidences as one step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoveragePoint:
+class CoveragePoint(Result):
     """Accuracy of the most confident answers at one coverage level.
 
     Attributes:
@@ -225,16 +225,9 @@ class CoveragePoint:
     accuracy: Estimate
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
-            "n": self.n,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageCurve:
+class CoverageCurve(Result):
     """Accuracy as a function of coverage, the fraction of answers kept.
 
     Attributes:
@@ -251,13 +244,6 @@ class CoverageCurve:
     n: int
     n_missing: int
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
-            "n_missing": self.n_missing, "reason": self.reason,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.estimate import Estimate, Result
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale
@@ -36,7 +36,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrierParts:
+class BrierParts(Result):
     """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:
@@ -58,11 +58,6 @@ class BrierParts:
     within_variance: Estimate
     within_covariance: Estimate
     method: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)

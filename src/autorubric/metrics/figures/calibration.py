@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erf
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimate import Estimate, Reason, Result
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Codes, Scale
@@ -205,7 +205,7 @@ def ece(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin:
+class ReliabilityBin(Result):
     """One bin of a reliability curve.
 
     Attributes:
@@ -222,16 +222,9 @@ class ReliabilityBin:
     rate: Estimate
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
-            "n": self.n,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityCurve:
+class ReliabilityCurve(Result):
     """Observed rates and mean forecasts by bin.
 
     Attributes:
@@ -247,13 +240,6 @@ class ReliabilityCurve:
     n_missing: int
     method: str
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
-            "method": self.method, "reason": self.reason,
-        }  # fmt: skip
 
 
 def reliability_curve(
