@@ -39,7 +39,10 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
-        return _without_mask(table) if isinstance(table, np.ma.MaskedArray) else table
+        if isinstance(table, np.ma.MaskedArray):
+            masked: Any = table
+            return np.asarray(np.where(np.ma.getmaskarray(masked), None, masked.data.astype(object)))
+        return table
     if isinstance(table, str | bytes | Mapping) or not isinstance(table, Iterable):
         raise ArgumentError(
             f"{what} must be a table of shape {shape} (DataFrame, array or rows); got {type(table).__name__}"
@@ -51,10 +54,6 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
             f"all rows of {what} must have the same length, with None for gaps; got lengths {widths}"
         )
     return rows
-
-
-def _without_mask(table: Any) -> npt.NDArray[Any]:
-    return np.asarray(np.where(np.ma.getmaskarray(table), None, table.data.astype(object)))
 
 
 def _row(row: Any, what: str, shape: str) -> Any:
@@ -141,7 +140,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
         return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
-    codes = tuple(_codes_at(used.encode(seen), where) for seen, where in levels)
+    codes = tuple(used.encode(seen) if where is None else used.encode(seen)[where] for seen, where in levels)
     return Coded(codes, used, used.size, scale is not None)
 
 
@@ -165,10 +164,6 @@ def _distinct(column: Any) -> tuple[Any, Codes]:
             return np.flatnonzero(marks) + low, (np.cumsum(marks) - 1)[offsets]
     seen, where = np.unique(column, return_inverse=True)
     return seen, where.reshape(-1)
-
-
-def _codes_at(codes: Codes, where: Codes | None) -> Codes:
-    return codes if where is None else codes[where]
 
 
 def _bare_codes(column: Any, size: int) -> Codes:

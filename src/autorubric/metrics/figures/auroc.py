@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason, Result
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
@@ -50,8 +50,7 @@ class _Ranking:
         ours, others = sorted_weights * self.positive, sorted_weights * ~self.positive
         pairs = ours.sum(-1) * others.sum(-1)
         won = (ours * self._below(others)).sum(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(pairs == 0, np.nan, won / pairs)
+        return divide(won, pairs)
 
     def _below(self, weights: Array) -> Array:
         """Return the weight ranked below each observation plus half the weight tied with it."""
@@ -117,7 +116,7 @@ def auroc(
     """
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     if given.n_classes == 2:
         sides = [(given.positive, given.truth == 1)]
         name = "AUROC, Mann-Whitney with midranks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,7 +18,6 @@ from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bi
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
     Forecasts,
-    Observations,
     logit_ends,
     mean_of,
     rate,
@@ -163,9 +162,8 @@ def brier_parts(
     binned = into_bins(given.positive, given.truth, given, bins, strategy)
     parts = _BrierTerms(binned)
     estimates = {name: _estimate(binned, parts, name, options) for name in ("uncertainty", *_BOUNDS)}
-    one_column = Forecasts(given.truth, given.positive, given.cluster, given.n_missing)
     return BrierParts(
-        brier=brier_of(one_column, options),
+        brier=brier_of(replace(given, prob=given.positive), options),
         **estimates,
         method=f"Brier score of P(positive), {describe_bins(bins, strategy)}",
     )
@@ -218,7 +216,7 @@ def brier(
 def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
     """Compute `brier` for forecasts that have already been read."""
     losses, high = _squared_losses(given)
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     figure = weighted_figure(
         f"Brier score, {_form(given)}",
         mean_of(losses),
@@ -294,7 +292,7 @@ def log_loss(
         return Estimate.undefined("infinite_loss", n=given.n, method=name, n_missing=given.n_missing)
     # Adding 0 turns -0.0 into 0.0.
     losses = -np.log(chances) + 0.0
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     ends = t_ends(seen, lambda: (losses - losses.mean()) / seen.n, (0.0, math.inf))
     return seen.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)
 

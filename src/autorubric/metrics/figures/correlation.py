@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 from scipy.special import betainc, ndtr
 
-from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
+from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, divide, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics.core.intervals import t_quantile
@@ -33,7 +33,7 @@ from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_p
 class Moments:
     """Sums over pairs, ready for resampling."""
 
-    units: Units  # sampling units with the sums listed in the module docstring
+    units: Units  # their sums are those of 1, x, y, x², y², xy, (y - x)² and |y - x|
     shift: float  # mean of x minus mean of y before centring, divided by `unit`
     unit: float  # number by which x and y are divided
 
@@ -63,8 +63,7 @@ def pearson_of(sums: Array) -> Array:
     """Compute s_xy / (s_x s_y); NaN if x or y is constant."""
     n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
     product = _spread(n, x, xx) * _spread(n, y, yy)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(product == 0, np.nan, (n * xy - x * y) / np.sqrt(product))
+    ratio = divide(n * xy - x * y, np.sqrt(product))
     # Rounding may exceed the bounds, but complex-step derivatives must not be clipped.
     return ratio if np.iscomplexobj(ratio) else np.clip(ratio, -1.0, 1.0)
 
@@ -79,20 +78,9 @@ def ccc_of(shift: float) -> Callable[[Array], Array]:
         n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
         apart = x - y + n * shift
         room = _spread(n, x, xx) + _spread(n, y, yy) + apart * apart
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(room == 0, np.nan, 2 * (n * xy - x * y) / room)
+        return divide(2 * (n * xy - x * y), room)
 
     return compute
-
-
-def mean_square_of(sums: Array) -> Array:
-    """Compute the mean of (y - x)²."""
-    return np.asarray(sums[..., 6] / sums[..., 0])
-
-
-def mean_absolute_of(sums: Array) -> Array:
-    """Compute the mean of |y - x|."""
-    return np.asarray(sums[..., 7] / sums[..., 0])
 
 
 Variance: TypeAlias = Callable[[float, int], float]
@@ -291,10 +279,11 @@ def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float)
     return Ends(max(0.0, value - half), value + half, se)
 
 
-def _mean_figure(name: str, compute: Any) -> Figure:
+def _mean_figure(name: str, column: int) -> Figure:
+    """Return the figure of the mean of one of the sums in `Moments`."""
     return Figure(
         name=name,
-        compute=compute,
+        compute=lambda sums: np.asarray(sums[..., column] / sums[..., 0]),
         reason=lambda sums: "no_pairs",
         bounds=(0.0, math.inf),
         auto="analytic",
@@ -322,14 +311,13 @@ def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
 def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     """Compute `rmse` from pairs that have already been read."""
     moments = moments_of(pairs)
-    figure = _mean_figure("RMSE", mean_square_of)
-    squared = estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+    squared = estimate(_mean_figure("RMSE", 6), moments.units, options, n_missing=pairs.n_missing)
     root = squared.map(lambda square: moments.unit * math.sqrt(square))
     if squared.se is None or not squared.value:
         return root
     # Delta method for the square root.
     se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
-    return Estimate(root.value, root.low, root.high, se, root.n, root.method, root.reason, root.n_missing)
+    return replace(root, se=se)
 
 
 @metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="mean absolute error", perfect=0.0)
@@ -346,11 +334,6 @@ def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalAr
 def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     """Compute `mae` from pairs that have already been read."""
     moments = moments_of(pairs)
-    scaled = estimate(
-        _mean_figure("MAE", mean_absolute_of), moments.units, options, n_missing=pairs.n_missing
-    )
-    plain = scaled.map(lambda distance: moments.unit * distance)
+    scaled = estimate(_mean_figure("MAE", 7), moments.units, options, n_missing=pairs.n_missing)
     se = None if scaled.se is None else scaled.se * moments.unit
-    return Estimate(
-        plain.value, plain.low, plain.high, se, plain.n, plain.method, plain.reason, plain.n_missing
-    )
+    return replace(scaled.map(lambda distance: moments.unit * distance), se=se)

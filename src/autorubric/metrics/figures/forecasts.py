@@ -155,6 +155,11 @@ class Forecasts:
         return len(self.truth)
 
     @property
+    def observations(self) -> Observations:
+        """The observations without truth and probabilities."""
+        return Observations(self.n, self.cluster, self.n_missing)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return 2 if self.prob.ndim == 1 else int(self.prob.shape[1])

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, fdtri
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ORDERED, metric
@@ -305,9 +306,7 @@ def _compute(scores: Array) -> Compute:
             ranks = column.midranks(weights)
             summed += ranks
             spread += (weights * ranks * ranks).sum(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = (weights * summed * summed).sum(-1) / (len(columns) * spread)
-            return np.where(spread == 0, np.nan, np.clip(ratio, 0.0, 1.0))
+        return np.clip(divide((weights * summed * summed).sum(-1), len(columns) * spread), 0.0, 1.0)
 
     return compute
 

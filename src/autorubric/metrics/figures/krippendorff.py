@@ -165,7 +165,7 @@ def krippendorff_alpha(
     figure = Figure(
         name=name,
         compute=compute,
-        reason=_reason,
+        reason=lambda sums: "single_class",
         auto="percentile" if units.prior is None else "smoothed",
         analytic=no_analytic,
         on_table=units.prior is not None,
@@ -188,10 +188,6 @@ def alpha_parts(
             ascending order.
     """
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
-
-
-def _reason(sums: Array) -> Reason:
-    return "single_class"
 
 
 def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOptions) -> _Pairable:

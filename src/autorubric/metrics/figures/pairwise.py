@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import cluster_codes, dense, read_pair
+from autorubric.metrics.core.contingency import cluster_codes, dense, divide, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics.core.intervals import logit_t_ends
@@ -69,8 +69,7 @@ def _share_of(parts: list[PairPart]) -> Compute:
     def compute(weights: Array) -> Array:
         right = sum(part.counts.right(weights[..., part.items]) for part in parts)
         compared = sum(part.counts.compared(weights[..., part.items]) for part in parts)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(compared == 0, np.nan, np.asarray(right) / compared)
+        return divide(np.asarray(right), np.asarray(compared))
 
     return compute
 
@@ -113,7 +112,7 @@ def _mean_of_groups(
     units = Units(counts=np.ones(len(sums), dtype=np.int64), n=used, sums=sums, clustered=True)
     figure = Figure(
         name=name,
-        compute=_mean,
+        compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
         reason=lambda sums: "no_pairs",
         bounds=(0.0, 1.0),
         auto="analytic",
@@ -123,11 +122,6 @@ def _mean_of_groups(
     without = len(right) - len(there)
     note += f", mean of {len(there)} groups" + (f", excluding {without} without pairs" if without else "")
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
-
-
-def _mean(sums: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
 
 
 @metric(inputs="numbers", levels=ORDERED, reference="Deutsch, Foster and Freitag 2023")
