@@ -13,19 +13,10 @@ from typing import Any
 from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric
 from autorubric.errors import RateLimitError
 from autorubric.judges import ModelJudge
-from autorubric.llm import (
-    Limiter,
-    LLMClient,
-    Message,
-    ModelReply,
-    ModelRequest,
-    RequestGate,
-    RequestLimits,
-    Traffic,
-    set_authority,
-)
-from autorubric.llm.rate_limits import Limit
+from autorubric.llm import LLMClient, ModelReply, ModelRequest
+from autorubric.llm.rate_limits import Limit, Limiter, RequestGate, RequestLimits, Traffic, set_authority
 from autorubric.llm.retry import Retry, RetryPolicy
+from autorubric.llm.transport import Message
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
 LEARNING = 2.0

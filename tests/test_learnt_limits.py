@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 from autorubric.errors import ProviderError, RateLimitError, ServerError
-from autorubric.llm import (
+from autorubric.llm import ModelReply, ModelRequest
+from autorubric.llm.learned_limits import Bound
+from autorubric.llm.rate_limits import (
+    Limit,
     Limiter,
-    Message,
-    ModelReply,
-    ModelRequest,
     RequestGate,
     RequestLimits,
     Slot,
@@ -19,8 +19,7 @@ from autorubric.llm import (
     limiter_for,
     set_authority,
 )
-from autorubric.llm.learned_limits import Bound
-from autorubric.llm.rate_limits import Limit
+from autorubric.llm.transport import Message
 from tests.test_rate_limit import Clock, settle
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric.errors import ArgumentError
-from autorubric.llm import WINDOW_SECONDS, Limiter, RequestLimits, Traffic, local_limiter
+from autorubric.llm.rate_limits import WINDOW_SECONDS, Limiter, RequestLimits, Traffic, local_limiter
 
 
 class Clock:

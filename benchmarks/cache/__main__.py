@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import TokenUsage
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplyCache, ReplySchema
-from autorubric.llm.cache import cache_key
+from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
+from autorubric.llm.cache import ReplyCache, cache_key
+from autorubric.llm.transport import Message, ReplySchema
 from benchmarks._told import markdown, tell
 
 _ENDPOINT = {"api_base": "http://127.0.0.1/v1", "transport": "openai_compatible", "headers": {}}

@@ -51,18 +51,7 @@ def plot_scores(
     bins: int = 20,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a histogram of scores and mark the mean; several runs are drawn as outlines.
-
-    Args:
-        scores: A run, a list of scores, or a mapping of names to either. Items whose score is None are
-            skipped and counted in the legend.
-        bins: Number of bins.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        ArgumentError: If there are no scores.
-        MissingDependencyError: If matplotlib is not installed.
-    """
+    """Plot a histogram of scores and mark the mean; several runs are drawn as outlines."""
     ax = _axes(ax)
     given = scores if isinstance(scores, Mapping) else {"scores": scores}
     found = {name: _scores(one) for name, one in given.items()}
@@ -88,19 +77,10 @@ def plot_scores(
 
 
 def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Plot a confusion matrix (rows: ground truth, columns: judge), shaded by the proportions in each row.
-
-    Args:
-        confusion: The matrix, such as the `confusion_matrix` in a criterion's metrics.
-        title: Title of the plot.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        MissingDependencyError: If matplotlib is not installed.
-    """
+    """Plot a confusion matrix (rows: ground truth, columns: judge), shaded by the proportions in each row."""
     ax = _axes(ax)
     shares = [[count / max(sum(row), 1) for count in row] for row in confusion.counts]
-    _shaded(ax, shares, "share of the row")
+    _draw_shares(ax, shares, "share of the row")
     for at, row in enumerate(confusion.counts):
         for column, count in enumerate(row):
             ax.text(column, at, str(count), ha="center", va="center", color=_on(shares[at][column]))
@@ -119,14 +99,6 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
     chance; it is the mean of Cohen's kappa over binary, nominal and ordinal criteria, with quadratic weights
     for ordinal criteria. `judge_report` compares each judge with the labels, and `reliability` computes
     agreement coefficients with confidence intervals.
-
-    Args:
-        run: A run with at least two judges.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        ArgumentError: If the run has fewer than two judges.
-        MissingDependencyError: If matplotlib is not installed.
     """
     cells = cells_of(table_of(run, None, scales=None), Modes())
     columns = {name: one.code for (kind, name), one in cells.raters.items() if kind == "judge"}
@@ -152,22 +124,13 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
         for at, column in ((left, right), (right, left)):
             told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {np.count_nonzero(both)}"
             ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
-    _shaded(ax, shares, "share of equal decisions")
+    _draw_shares(ax, shares, "share of equal decisions")
     _ticks(ax, judges)
     return ax
 
 
 def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:
-    """Plot observed frequency against judge confidence; a calibrated judge follows the diagonal.
-
-    Args:
-        curve: Result of `reliability_curve`.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        ArgumentError: If the curve has no bins.
-        MissingDependencyError: If matplotlib is not installed.
-    """
+    """Plot observed frequency against judge confidence; a calibrated judge follows the diagonal."""
     if not curve.bins:
         raise ArgumentError(f"the curve has no bins ({curve.reason})")
     ax = _axes(ax)
@@ -185,17 +148,7 @@ def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes
 def plot_intervals(
     estimates: Mapping[str, Estimate], *, reference: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot estimates with their intervals, one per row; undefined estimates are shown with a reason.
-
-    Args:
-        estimates: Estimates by name, plotted from top to bottom.
-        reference: Position of a reference line, such as 0 for no difference.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        ArgumentError: If there are no estimates.
-        MissingDependencyError: If matplotlib is not installed.
-    """
+    """Plot estimates with their intervals, one per row; undefined estimates are shown with a reason."""
     if not estimates:
         raise ArgumentError("no estimates to plot")
     ax = _axes(ax)
@@ -217,18 +170,7 @@ def plot_intervals(
 def plot_forest(
     report: JudgeReport, *, stat: str = "kappa", rater: str = "panel", ax: Axes | None = None
 ) -> Axes:
-    """Plot a rater's metric and its interval for each criterion, with the human ceiling if available.
-
-    Args:
-        report: Result of `judge_report`.
-        stat: Name of the metric, such as `kappa`, `accuracy` or `pearson`.
-        rater: `panel` or a judge's id.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        ArgumentError: If the rater or the metric is unknown, or the report has no criteria.
-        MissingDependencyError: If matplotlib is not installed.
-    """
+    """Plot a rater's metric and its interval for each criterion, with the human ceiling if available."""
     raters = report.raters()
     if rater not in raters:
         raise ArgumentError(f"unknown rater {rater!r}; available: {', '.join(raters)}")
@@ -251,14 +193,6 @@ def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axe
 
     The cost is the total for both panels in US dollars if all costs are known, and otherwise the proportion
     of criteria that are escalated.
-
-    Args:
-        curve: Result of `calibrate_escalation`.
-        ax: Axes to draw on; by default, new axes are created.
-
-    Raises:
-        ArgumentError: If no point has an accuracy, because there are no labels.
-        MissingDependencyError: If matplotlib is not installed.
     """
     points = [one for one in curve.points if one.accuracy.value is not None]
     accuracies = [one.accuracy.value for one in points if one.accuracy.value is not None]
@@ -308,7 +242,7 @@ def _plain(ax: Axes) -> Axes:
     return ax
 
 
-def _shaded(ax: Axes, shares: list[list[float]], label: str) -> None:
+def _draw_shares(ax: Axes, shares: list[list[float]], label: str) -> None:
     """Draw shares as shades of blue with a colour bar."""
     image = ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
     ax.figure.colorbar(image, ax=ax, label=label)

@@ -26,8 +26,8 @@ from autorubric import (
 )
 from autorubric.apps.tool import ProviderTable, critique_evaluate_sync
 from autorubric.errors import AutorubricError, DatasetError, ReplyError, RubricError
-from autorubric.judges import neutralise
-from autorubric.llm import parse_json, parse_reply
+from autorubric.judges.prompts import neutralise
+from autorubric.llm.reply_json import parse_json, parse_reply
 from tests.servers.fixtures import OpenAIServer
 
 MEBIBYTE = 1 << 20

@@ -45,7 +45,7 @@ def test_a_damaged_cache_is_told_without_its_place_in_the_code(
     cli: Cli, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     """A warning of the library is a plain line on stderr."""
-    from autorubric.llm import ReplyCache
+    from autorubric.llm.cache import ReplyCache
 
     path = ReplyCache("kept").path
     path.parent.mkdir()

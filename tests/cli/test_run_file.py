@@ -12,8 +12,16 @@ from pydantic import BaseModel
 
 from autorubric import EvalResult, load_run
 from autorubric.errors import Fault, FileError
-from autorubric.runs import Budget, DataSource, FewShotSource, JudgeEntry, RunFile, read_run_file
-from autorubric.runs.run_file import Columns, FileLengthPenalty
+from autorubric.runs.run_file import (
+    Budget,
+    Columns,
+    DataSource,
+    FewShotSource,
+    FileLengthPenalty,
+    JudgeEntry,
+    RunFile,
+    read_run_file,
+)
 from autorubric.scoring import CannotAssessConfig
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer

@@ -12,7 +12,10 @@ import pytest
 from autorubric import Criterion, LLMConfig, Rubric, generate_critiques
 from autorubric.apps.drafts import TeacherPrompt, generate_critiques_async, refine, refine_async
 from autorubric.errors import ArgumentError
-from autorubric.llm import LLMClient, Message, SpendingLimit, generate_sync, spending_within
+from autorubric.llm import LLMClient
+from autorubric.llm.budget import SpendingLimit, spending_within
+from autorubric.llm.client import generate_sync
+from autorubric.llm.transport import Message
 from tests.critique.teachers import critique, draft, good, read_lines, scored, write_lines
 from tests.doubles import in_loop
 from tests.servers.fixtures import OpenAIServer

@@ -17,7 +17,8 @@ from autorubric import (
     merge_labels,
 )
 from autorubric.errors import ArgumentError
-from autorubric.reports import annotation_page, marks_of
+from autorubric.reports import annotation_page
+from autorubric.reports.items import marks_of
 from tests.dataset.test_labels import label, write
 
 RUBRIC = [

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from autorubric import CriterionGrader, EvalConfig, EvalRunner
-from autorubric.llm import LLMClient, RequestLimits, local_limiter
+from autorubric.llm import LLMClient
+from autorubric.llm.rate_limits import RequestLimits, local_limiter
 from tests.doubles import until
 from tests.faults.runs import config, dataset, run, votes_of
 from tests.servers.fixtures import OpenAIServer

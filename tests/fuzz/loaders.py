@@ -34,9 +34,12 @@ from autorubric.apps.drafts.drafts import read_drafts
 from autorubric.apps.drafts.ledger import RecordLog
 from autorubric.apps.drafts.refinement_jobs import Jobs, RiskRange
 from autorubric.apps.redteam.attacks import attacks_of
-from autorubric.apps.tool import ProviderTable, critique_evaluate_sync, read_request
+from autorubric.apps.tool import ProviderTable, critique_evaluate_sync
+from autorubric.apps.tool.request import read_request
 from autorubric.errors import ArgumentError, AutorubricError, FileError, ReplyError
-from autorubric.llm import ModelReply, ReplyCache, parse_json, parse_reply
+from autorubric.llm import ModelReply
+from autorubric.llm.cache import ReplyCache
+from autorubric.llm.reply_json import parse_json, parse_reply
 from autorubric.metrics.core.label_table import table_of
 from autorubric.runs import merge_runs
 from autorubric.support.read import read_structured

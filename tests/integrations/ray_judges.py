@@ -12,8 +12,8 @@ from typing import Any
 from autorubric import CriterionGrader, JudgeReply, LLMConfig
 from autorubric.grading import GradingTask
 from autorubric.judges import JudgeRequest
-from autorubric.llm import RequestLimits, limiter_for
 from autorubric.llm.openai import OpenAITransport
+from autorubric.llm.rate_limits import RequestLimits, limiter_for
 from autorubric.scoring import EnsembleEvaluationReport, Votes
 
 

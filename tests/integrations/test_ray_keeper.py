@@ -12,7 +12,7 @@ import pytest
 from autorubric.errors import BudgetError
 from autorubric.integrations.ray_keeper import CostAsked, Keeper, SlotAsked, SlotEnded, Told
 from autorubric.integrations.ray_worker import BLOCK, Channel, KeptBudget, KeptLimits
-from autorubric.llm import RequestGate, RequestLimits, Slot
+from autorubric.llm.rate_limits import RequestGate, RequestLimits, Slot
 from tests.integrations.handles import Handle, settled, turns
 
 ONE = RequestLimits(parallel=1)

@@ -19,15 +19,9 @@ from autorubric.errors import (
     ReplyError,
     TokenUsage,
 )
-from autorubric.llm import (
-    LLMClient,
-    LLMConfig,
-    Message,
-    ModelReply,
-    ModelRequest,
-    SpendingLimit,
-    spending_within,
-)
+from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
+from autorubric.llm.budget import SpendingLimit, spending_within
+from autorubric.llm.transport import Message
 from tests.doubles import Line, ScriptedTransport, in_loop, model_reply
 from tests.servers.fixtures import OpenAIServer
 

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from autorubric.errors import TokenUsage
-from autorubric.llm import Message, ModelReply, ModelRequest, ReplyCache, ReplySchema
-from autorubric.llm.cache import cache_key
+from autorubric.llm import ModelReply, ModelRequest
+from autorubric.llm.cache import ReplyCache, cache_key
+from autorubric.llm.transport import Message, ReplySchema
 
 REQUEST = ModelRequest(
     model="m",
@@ -289,7 +290,8 @@ def test_processes_share_one_file(tmp_path: Path) -> None:
     """Several processes write and read one file at once, and nothing is lost."""
     program = (
         "import sys\n"
-        "from autorubric.llm import ModelReply, ReplyCache\n"
+        "from autorubric.llm import ModelReply\n"
+        "from autorubric.llm.cache import ReplyCache\n"
         "cache = ReplyCache(sys.argv[1], busy_seconds=120)\n"
         "for number in range(100):\n"
         "    cache.put(sys.argv[2] + str(number), ModelReply(text='x', model='m'))\n"

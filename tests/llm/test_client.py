@@ -21,7 +21,8 @@ from autorubric.errors import (
     ServerError,
     TokenUsage,
 )
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplySchema
+from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
+from autorubric.llm.transport import Message, ReplySchema
 from autorubric.support.objects import Json
 
 T = TypeVar("T")

@@ -25,12 +25,13 @@ from autorubric.errors import (
     ServerError,
     TransientError,
 )
-from autorubric.llm import LLMConfig, Message, ModelRequest, ReplySchema
+from autorubric.llm import LLMConfig, ModelRequest
 from autorubric.llm.names import completions_url, is_openai_itself, provider_of, wire_name
 from autorubric.llm.openai import OpenAITransport, _headers, key_of
 from autorubric.llm.provider_errors import ProviderFailure, brief, error_of, is_filtered, retry_after_of
 from autorubric.llm.route import is_direct
 from autorubric.llm.specs import Mask
+from autorubric.llm.transport import Message, ReplySchema
 from autorubric.llm.wire import body_of, error_in, reply_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from autorubric.errors import ReplyError
-from autorubric.llm import parse_json, parse_json_list, parse_reply, without_thinking
+from autorubric.llm.reply_json import parse_json, parse_json_list, parse_reply, without_thinking
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(

@@ -21,16 +21,9 @@ from autorubric.errors import (
     SchemaRefusedError,
     ServerError,
 )
-from autorubric.llm import (
-    LLMClient,
-    LLMConfig,
-    Message,
-    ModelReply,
-    ModelRequest,
-    ReplySchema,
-    litellm_clients as _litellm_clients,
-)
+from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest, litellm_clients as _litellm_clients
 from autorubric.llm.litellm_transport import LiteLLMTransport
+from autorubric.llm.transport import Message, ReplySchema
 from tests.doubles import until
 from tests.servers.fixtures import OpenAIServer
 

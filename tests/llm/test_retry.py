@@ -19,8 +19,9 @@ from autorubric.errors import (
     ServerError,
     TransientError,
 )
-from autorubric.llm import Message, ModelReply, ModelRequest
+from autorubric.llm import ModelReply, ModelRequest
 from autorubric.llm.retry import Retry, RetryPolicy, wait_seconds
+from autorubric.llm.transport import Message
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
 REPLY = ModelReply(text="ok", model="m")

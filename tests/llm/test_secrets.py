@@ -12,9 +12,10 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from autorubric.errors import AuthenticationError, JudgeError, ProviderError, ServerError
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, holds_secret
+from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
 from autorubric.llm.route import provider_transport
-from autorubric.llm.specs import Mask, digest_of, is_secret_name, redact
+from autorubric.llm.specs import Mask, digest_of, holds_secret, is_secret_name, redact
+from autorubric.llm.transport import Message
 from tests.servers.fixtures import OpenAIServer
 
 KEY = "gsk-SENTINEL0123456789abcdefghij"

@@ -23,7 +23,9 @@ from autorubric.errors import (
     ServerError,
     TransientError,
 )
-from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema, generate, generate_sync
+from autorubric.llm import LLMClient, LLMConfig, generate
+from autorubric.llm.client import generate_sync
+from autorubric.llm.transport import Exchange, Message, ReplySchema
 from autorubric.support.objects import Json
 from tests.doubles import until
 from tests.servers.fixtures import OpenAIServer

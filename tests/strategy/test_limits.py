@@ -9,7 +9,7 @@ import pytest
 from autorubric import LLM, LLMConfig, QualitativeCriteria, QuantitativeCriteria, Strategy
 from autorubric.errors import ArgumentError
 from autorubric.judges import JudgeReply
-from autorubric.llm import SpendingLimit, spending_within
+from autorubric.llm.budget import SpendingLimit, spending_within
 from tests.doubles import in_loop
 from tests.servers.fixtures import OpenAIServer
 from tests.strategy.drafts import from_list

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionGrader, JudgeSpec, Rubric
-from autorubric.apps.strategy import RubricEvaluation, RubricThreshold
+from autorubric.apps.strategy import RubricThreshold
+from autorubric.apps.strategy.criteria import RubricEvaluation
 from autorubric.errors import ArgumentError
 from autorubric.grading import Grader, GraderDescription
 from autorubric.judges import JudgeRequest

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 from autorubric import QualitativeCriteria, Strategy
-from autorubric.apps.strategy import Attempt, Hint, SampledEvaluation
-from autorubric.apps.strategy.calls import HintStyle, with_hints
+from autorubric.apps.strategy import SampledEvaluation
+from autorubric.apps.strategy.calls import Hint, HintStyle, with_hints
+from autorubric.apps.strategy.generators import Attempt
 from tests.doubles import in_loop
 from tests.strategy.drafts import run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autorubric.apps.tool import STANDARD, anthropic_definition, openai_definition
+from autorubric.apps.tool import anthropic_definition, openai_definition
+from autorubric.apps.tool.task import STANDARD
 from autorubric.judges import Prompt
 from autorubric.llm import LLMClient
 from tests.doubles import ScriptedTransport

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from autorubric.apps.tool import Provider, ProviderTable, critique_evaluate_sync, provider_table
+from autorubric.apps.tool import Provider, ProviderTable, critique_evaluate_sync
+from autorubric.apps.tool.providers import provider_table
 from autorubric.errors import FileError, ProviderConnectionError
 from autorubric.judges import FunctionJudge, Prompt
 from autorubric.llm import LLMConfig

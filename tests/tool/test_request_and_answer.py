@@ -14,14 +14,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import autorubric
-from autorubric.apps.tool import (
-    CritiqueRequest,
-    CritiqueResponse,
-    critique_evaluate,
-    critique_evaluate_sync,
-    input_schema,
-    output_schema,
-)
+from autorubric.apps.tool import CritiqueRequest, CritiqueResponse, critique_evaluate, critique_evaluate_sync
+from autorubric.apps.tool.evaluate import input_schema, output_schema
 from autorubric.errors import JudgeError
 from autorubric.judges import FunctionJudge, JudgeRequest, Prompt
 from tests.doubles import in_loop

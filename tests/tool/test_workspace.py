@@ -11,7 +11,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from autorubric.apps.tool import CritiqueRequest, Workspace
+from autorubric.apps.tool import CritiqueRequest
+from autorubric.apps.tool.workspace import Workspace
 from autorubric.errors import ArgumentError
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask
 

@@ -212,11 +212,7 @@ def report_lost(lost: int, total: int, first_error: str | None) -> float:
 
 
 def demand_resume(resume: bool, retry_errors: bool) -> None:
-    """Reject flags that require --resume.
-
-    Raises:
-        ArgumentError: If such a flag is set without --resume.
-    """
+    """Reject flags that require --resume."""
     if retry_errors and not resume:
         raise ArgumentError("--retry-errors requires --resume; otherwise every draft is processed again")
 
@@ -259,11 +255,7 @@ def field_map(
     truth: Sequence[str] | None = None,
     meta: Sequence[str] | None = None,
 ) -> FieldMap:
-    """Return the column mapping that the options specify.
-
-    Raises:
-        ArgumentError: If a value of `--truth` is not CRITERION=COL.
-    """
+    """Return the column mapping that the options specify."""
     columns = {"submission": submission, "prompt": prompt, "reference": reference, "id": item_id}
     found = cast("FieldMap", {field: column for field, column in columns.items() if column is not None})
     labels = {}
@@ -284,14 +276,8 @@ def field_map(
     return found
 
 
-def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
-    """Open a dataset file, and print which columns were used if it is a table.
-
-    Args:
-        path: The dataset file.
-        rubric: A rubric file; None to use the dataset's own rubric.
-        fields: The column mapping from the options.
-    """
+def open_dataset(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
+    """Open a dataset file, and print which columns were used if it is a table."""
     dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
     notice_columns(dataset)
     return dataset

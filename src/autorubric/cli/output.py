@@ -116,10 +116,6 @@ def exit_code(
     """Return the exit code for a score, and print a notice if too many of its verdicts are missing.
 
     Args:
-        score: The score, or the mean score of the scored items; None if there is no score.
-        fail_under: Minimum passing score; None for no minimum.
-        unjudged: Number of items without a score, which are excluded from a mean score.
-        verdicts: Counts of the verdicts that the score is based on; None skips the check of lost verdicts.
         max_lost: Maximum fraction of verdicts that may be lost or assumed, in [0, 1]. If None, the limit is
             `MAX_LOST` if `fail_under` is set; otherwise there is no limit.
     """
@@ -138,9 +134,7 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
     """Return whether too many verdicts were lost or assumed, and print a notice if so.
 
     Args:
-        verdicts: Verdict counts to check.
         max_lost: Maximum fraction of verdicts that may be lost or assumed, in [0, 1]; None for `MAX_LOST`.
-        of: Description of the verdicts, printed before the counts.
     """
     most = MAX_LOST if max_lost is None else max_lost
     if not verdicts.exceeds(most):
@@ -152,7 +146,7 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
     return True
 
 
-def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
+def report_errors(command: Callable[P, Exit]) -> Callable[P, None]:
     """Wrap a command so that it prints errors as messages and exits with the code that it returns."""
 
     @wraps(command)
@@ -167,7 +161,7 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
                 _let_go_of_stdout()
                 code = Exit.CUT
             except OSError as error:
-                notice(f"Error: {told_of_file(error)}")
+                notice(f"Error: {format_os_error(error)}")
                 code = Exit.USAGE
             except KeyboardInterrupt as stop:
                 notice(" ".join(["Stopped.", *map(str, stop.args)]))
@@ -179,16 +173,7 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
 
 @contextmanager
 def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
-    """Add a message to an interrupt in the block: where finished work is stored and how to resume.
-
-    Args:
-        folder: Folder that contains the finished work.
-        done: Past participle that describes finished items, such as `judged`.
-        how_to_go_on: Description of the command that resumes the work.
-
-    Raises:
-        KeyboardInterrupt: If the user stopped the command; its argument is the message.
-    """
+    """Add a message to an interrupt in the block: where finished work is stored and how to resume."""
     try:
         yield
     except KeyboardInterrupt:
@@ -197,7 +182,7 @@ def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
         raise KeyboardInterrupt(told) from None
 
 
-def told_of_file(error: OSError) -> str:
+def format_os_error(error: OSError) -> str:
     """Format an operating system error as one line, with its file name if there is one."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 

@@ -123,11 +123,7 @@ def parse_judges(given: Sequence[str], **settings: Any) -> list[JudgeLike]:
 
 
 def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
-    """Convert `--aggregation` values to arguments of `CriterionGrader`.
-
-    Raises:
-        ArgumentError: If a value names an unknown level, or a method that its level does not support.
-    """
+    """Convert `--aggregation` values to arguments of `CriterionGrader`."""
     from autorubric.scoring.aggregation import AGGREGATORS
 
     known: dict[str, Collection[str]] = {level: AGGREGATORS[level] for level in _LEVELS}
@@ -171,16 +167,7 @@ FailurePolicy = Annotated[OnFailure | None, ON_FAILURE]
 
 
 def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
-    """Read a run file, or create run file content that only names a dataset.
-
-    Args:
-        source: A run file or a dataset; None means `autorubric.yaml` in the working directory.
-        judge: Values of `--judge`.
-
-    Raises:
-        ArgumentError: If there is no run file, or a dataset is passed without a judge.
-        FileError: If the file cannot be read or has errors.
-    """
+    """Read a run file, or create run file content that only names a dataset."""
     from autorubric.runs.run_file import DataSource, RunFile, is_run_file, read_run_file
 
     if source is None:
@@ -200,14 +187,7 @@ def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
 def override(
     file: RunFile, judge: Sequence[str] | None, changes: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> RunSetup:
-    """Return the run that a run file describes, with flags overriding its settings.
-
-    Args:
-        file: The content of the run file.
-        judge: Values of `--judge`, which replace the file's judges.
-        changes: Values by field of `RunFile`; None for flags that were not set.
-        settings: Model settings by field of `JudgeEntry`; None for flags that were not set.
-    """
+    """Return the run that a run file describes, with flags overriding its settings."""
     from autorubric.judges.panel import demand_models
     from autorubric.llm.names import owner_of
     from autorubric.runs.run_setup import set_up

@@ -33,20 +33,8 @@ def run_resumable(
     preflight: bool = False,
     **options: Any,
 ) -> EvalResult:
-    """Run an evaluation and return its result; if it is interrupted, print how to resume it.
-
-    Args:
-        dataset: The dataset to grade.
-        grader: The grader.
-        how_to_go_on: Description of the command that resumes the run.
-        shard: Shard index and number of shards; None for the whole dataset.
-        preflight: Whether to send a test request to each model before all other requests.
-        options: Fields of `EvalConfig`, including the name of the run.
-
-    Raises:
-        KeyboardInterrupt: If the user stopped the run.
-    """
-    dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
+    """Run an evaluation and return its result; if it is interrupted, print how to resume it."""
+    dataset, config = shard_options(dataset, autorubric.EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
     if not folder.exists():
         # A key that is missing must not leave an empty run.
@@ -81,7 +69,7 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
     return Exit.STOPPED
 
 
-def sharded(
+def shard_options(
     dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
 ) -> tuple[RubricDataset, EvalConfig]:
     """Return the dataset and run options for a shard; without a shard, return both unchanged."""
@@ -92,13 +80,8 @@ def sharded(
     return shard_of(dataset, config, *shard)
 
 
-def made_name(stem: str, folder: Path) -> str:
-    """Return a name for a new run, derived from a file name and the time.
-
-    Args:
-        stem: File name without its suffix; characters that are invalid in folder names are replaced.
-        folder: Folder that contains the runs; the returned name is not in use there.
-    """
+def default_run_name(stem: str, folder: Path) -> str:
+    """Return a name for a new run, derived from a file name and the time."""
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
     made = f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([made], (f"{made}-{number}" for number in count(2)))
@@ -117,16 +100,10 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
     }
 
 
-def labelled_verdicts(
+def count_labelled_verdicts(
     result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
 ) -> VerdictCounts:
-    """Count a run's verdicts on labelled criteria, which are the basis of its metrics.
-
-    Args:
-        result: The run.
-        dataset: The labelled dataset, with items matched by id; None for the run's own dataset.
-        criterion: Name of the only criterion to count; None counts all criteria.
-    """
+    """Count a run's verdicts on labelled criteria, which are the basis of its metrics."""
     from autorubric.criteria.values import VerdictCounts
 
     labelled = result.dataset if dataset is None else dataset
@@ -188,11 +165,7 @@ class MetricGate(NamedTuple):
 
 
 def read_gates(values: Sequence[str]) -> list[MetricGate]:
-    """Parse `--fail-under` values into gates.
-
-    Raises:
-        ArgumentError: If a value is not `METRIC=X`, or its metric cannot be a gate.
-    """
+    """Parse `--fail-under` values into gates."""
     return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
 
 

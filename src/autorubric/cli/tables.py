@@ -54,14 +54,14 @@ def print_blocks(blocks: Sequence[Block]) -> None:
         for position, block in enumerate(blocks):
             if position:
                 console.print()
-            for part in _rendered(block, console):
+            for part in _renderables(block, console):
                 console.print(part)
     # Tables are padded to the right, which is useless in a pipe.
     for line in captured.get().splitlines():
         typer.echo(line.rstrip(), color=console.is_terminal)
 
 
-def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
+def _renderables(block: Block, console: Console) -> Iterator[RenderableType]:
     from rich.text import Text
 
     if block.title:
@@ -159,12 +159,7 @@ def _table(
 
 
 def read_input(file: Path | None) -> str:
-    """Read text from a file, or from standard input if `file` is None or `-`.
-
-    Raises:
-        FileError: If the input is not UTF-8 text, or exceeds 64 MiB.
-        OSError: If the input cannot be read.
-    """
+    """Read text from a file, or from standard input if `file` is None or `-`."""
     from autorubric.support.read import MAX_LINE_BYTES, read_bounded
 
     if file is not None and str(file) != "-":

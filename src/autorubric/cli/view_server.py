@@ -34,18 +34,7 @@ _BUSY: Final = 4.0
 
 
 class RunPage:
-    """A run's page, with the labels entered on it.
-
-    Args:
-        run: Run folder.
-        file: A dataset file to which labels are also saved; None to save them only in the run folder.
-        fields: The column mapping of a CSV file.
-        rater: The annotator's name.
-
-    Raises:
-        ArgumentError: If the file does not contain the items of the run, or labels cannot be saved to it.
-        RunFormatError: If the folder is not a run, or the run is damaged.
-    """
+    """A run's page, with the labels entered on it."""
 
     def __init__(self, run: Path, file: Path | None, fields: FieldMap, rater: str) -> None:
         if not rater.strip():
@@ -67,7 +56,7 @@ class RunPage:
         self._page: str | None = None
 
     @property
-    def saved_to(self) -> str:
+    def save_target(self) -> str:
         """Description of the files that labels are saved to."""
         own = str(self._run / LABELS)
         return own if self._file is None else f"{self._file} and {own}"
@@ -79,7 +68,9 @@ class RunPage:
             if self._page is None:
                 started = time.monotonic()
                 # A dataset file has the labels; those of a run alone are in its folder.
-                labelled = self._given if self._file is not None else self._labelled(self._named())
+                labelled = (
+                    self._given if self._file is not None else self._with_labels(self._criteria_by_item())
+                )
                 result = replace(self._result, dataset=labelled)
                 self._page = report_html(result, live={"version": self._version, "saved": self.n_saved})
                 self._took += time.monotonic() - started
@@ -100,12 +91,7 @@ class RunPage:
             }
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`.
-
-        Raises:
-            ArgumentError: If the item or the criterion is unknown, or the value is not one of its labels.
-            FileError: If a file cannot be written.
-        """
+        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`."""
         with self._lock:
             item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
             data = self._given
@@ -130,7 +116,7 @@ class RunPage:
             self._page = None
             if self._file is not None:
                 self._check_unchanged(self._file)
-                labelled = self._labelled({str(item_id): {str(name)}})
+                labelled = self._with_labels({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
                 self._given, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
@@ -194,7 +180,7 @@ class RunPage:
             found = graded.with_items(items)
         self._given = found
 
-    def _named(self) -> dict[str, set[str]]:
+    def _criteria_by_item(self) -> dict[str, set[str]]:
         """Return the criteria with labels in the run's folder, by item id."""
         path = self._run / LABELS
         named: dict[str, set[str]] = {}
@@ -202,7 +188,7 @@ class RunPage:
             named.setdefault(label["item_id"], set()).add(label["criterion"])
         return named
 
-    def _labelled(self, named: Mapping[str, set[str]]) -> RubricDataset:
+    def _with_labels(self, named: Mapping[str, set[str]]) -> RubricDataset:
         """Return the dataset with the last label entered on the page for each of these criteria."""
         places = [at for at, item_id in enumerate(self._given.item_ids()) if item_id in named]
         if not places:
@@ -268,13 +254,6 @@ class ViewServer(ThreadingHTTPServer):
     Every request path must contain the token. Requests with a foreign `Host` are rejected, so that a domain
     that resolves to the loopback address cannot read the page. A POST request must have this server's
     `Origin`, so that other pages cannot save labels.
-
-    Args:
-        viewed: The content to show.
-        port: The port number; 0 for any free port.
-
-    Raises:
-        OSError: If the port is in use.
     """
 
     daemon_threads = True
@@ -299,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        match self._asked():
+        match self._checked_path():
             case "":
                 self._answer(self.server.viewed.html)
             case "state":
@@ -308,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refuse(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
-        asked = self._asked()
+        asked = self._checked_path()
         if asked is None:
             return
         if self.headers.get("Origin") not in self.server.origins:
@@ -318,7 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif (body := self._body()) is not None:
             self._answer(lambda: self.server.viewed.label(body))
 
-    def _asked(self) -> str | None:
+    def _checked_path(self) -> str | None:
         """Return the path behind the token; None if the request was refused."""
         if self.headers.get("Host") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)

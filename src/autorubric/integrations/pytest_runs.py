@@ -13,7 +13,7 @@ import pytest
 from autorubric.errors import ArgumentError
 from autorubric.grading.base import Grader
 from autorubric.grading.grader import CriterionGrader
-from autorubric.integrations.assertions import shown
+from autorubric.integrations.assertions import one_line
 from autorubric.integrations.test_in_progress import TestInProgress, pass_line
 from autorubric.judges.panel import named_judges
 from autorubric.support.concurrency import run_sync
@@ -57,11 +57,7 @@ class Panel:
 
 
 def panel_of(config: pytest.Config) -> Panel:
-    """Create the grader that is specified on the command line or, by default, in the ini file.
-
-    Raises:
-        UsageError: If a name does not refer to a judge.
-    """
+    """Create the grader that is specified on the command line or, by default, in the ini file."""
     given: list[str] | None = config.getoption("--rubric-judge")
     named = (config.getini("rubric_judge") if given is None else given) or [_DEFAULT]
     settings = {
@@ -91,11 +87,7 @@ def panel_of(config: pytest.Config) -> Panel:
 
 
 def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
-    """Check the arguments of the marker.
-
-    Raises:
-        ArgumentError: If an argument is invalid.
-    """
+    """Check the arguments of the marker."""
     where = f"@pytest.mark.rubric of {item.name}"
     if marker.args or set(marker.kwargs) - set(_ARGUMENTS):
         given = [*map(repr, marker.args), *(set(marker.kwargs) - set(_ARGUMENTS))]
@@ -119,12 +111,7 @@ def _is_unittest(item: pytest.Item) -> bool:
 
 
 def repeat(function: pytest.Function, test: TestInProgress) -> None:
-    """Run the body of a test as often as specified by its marker; all repeats share the same fixtures.
-
-    Raises:
-        Failed: If too few repeats passed.
-        BaseException: If the body raises an error that is not a failure, such as a `JudgeError`.
-    """
+    """Run the body of a test as often as specified by its marker; all repeats share the same fixtures."""
     repeats: int = test.marked["repeats"]
     rate: float = test.marked.get("min_pass_rate", 1.0)
     failures: list[tuple[int, str]] = []
@@ -147,19 +134,14 @@ def repeat(function: pytest.Function, test: TestInProgress) -> None:
 
 
 def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, object]]:
-    """Return the properties of a grading test, for JUnit files and other plugins.
-
-    Args:
-        test: The test, which has at least one report.
-        passed: Whether the test passed; None if it could not be judged or was skipped.
-    """
+    """Return the properties of a grading test, for JUnit files and other plugins."""
     scores = [report.score for report in test.reports if report.score is not None]
     costs = [one.completion_cost for one in test.reports if one.completion_cost is not None]
     times, repeats = test.passed or (int(bool(passed)), 1)
     found: dict[str, object] = {
         "score": round(sum(scores) / len(scores), 6) if scores else None,
         "pass_rate": None if passed is None else round(times / repeats, 6),
-        "judge": ", ".join(shown(judge, 80) for judge in test.judges),
+        "judge": ", ".join(one_line(judge, 80) for judge in test.judges),
         "cost": round(sum(costs), 9) if costs else None,
     }
     if test.passed is not None:

@@ -27,7 +27,7 @@ from autorubric.llm.budget import Spending, SpendingLimit, budget_in_force
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.executor import ItemWork
 from autorubric.runs.items import GradedItem
-from autorubric.scoring.events import Listener, VoteCast
+from autorubric.scoring.votes import Listener, VoteCast
 
 try:
     import ray
@@ -57,12 +57,7 @@ _KEEPER_DIED: Final = (
 
 
 class RayExecutor:
-    """An executor that uses the Ray cluster to which this process is connected, or starts a local one.
-
-    Args:
-        config: Options of the run. `max_concurrent_items` limits the number of items that all workers
-            together grade concurrently.
-    """
+    """An executor that uses the Ray cluster to which this process is connected, or starts a local one."""
 
     def __init__(self, config: EvalConfig) -> None:
         self._config = config
@@ -70,12 +65,7 @@ class RayExecutor:
     async def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
-        """Yield the result of grading each item, as specified by `Executor`.
-
-        Raises:
-            ArgumentError: If the grader or one of its objects cannot be sent to another process.
-            RunError: If workers cannot be started.
-        """
+        """Yield the result of grading each item, as specified by `Executor`."""
         pieces = iter(work)
         first = next(pieces, None)
         if first is None:
@@ -187,12 +177,7 @@ class _Crew:
         return any(hand.call is not None for hand in self._hands)
 
     async def next(self) -> list[GradedItem]:
-        """Wait for the next report of a worker and return the finished items.
-
-        Raises:
-            RunError: If workers cannot be started.
-            Exception: If grading an item raised an error other than an `AutorubricError`.
-        """
+        """Wait for the next report of a worker and return the finished items."""
         calls = [hand.call for hand in self._hands if hand.call is not None]
         await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         found: list[GradedItem] = []
@@ -323,11 +308,7 @@ def _given_up(piece: _Piece) -> GradedItem:
 
 
 async def _kept(reference: Any) -> Any:
-    """Return the result of a call to the keeper.
-
-    Raises:
-        RunError: If the keeper's process has died.
-    """
+    """Return the result of a call to the keeper."""
     try:
         return await _answer(reference)
     except RayActorError as error:
@@ -335,13 +316,7 @@ async def _kept(reference: Any) -> Any:
 
 
 async def _answer(reference: Any) -> Any:
-    """Return the result of a call to an actor.
-
-    Raises:
-        RayActorError: If the actor's process has died.
-        RunError: If the keeper's process has died.
-        Exception: The error that the call raised.
-    """
+    """Return the result of a call to an actor."""
     try:
         return await reference
     except RayTaskError as error:

@@ -131,7 +131,6 @@ class Keeper:
     """The keeper of the limits and the budget of all workers of a run.
 
     Args:
-        max_calls: Maximum number of requests; None for no limit.
         max_cost: Maximum cost in US dollars; None for no limit.
     """
 

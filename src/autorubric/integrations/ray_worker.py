@@ -28,7 +28,7 @@ from autorubric.llm.budget import spending_within
 from autorubric.llm.rate_limits import RequestLimits, Slot, set_authority
 from autorubric.runs.executor import ItemWork, grade_item
 from autorubric.runs.items import GradedItem
-from autorubric.scoring.events import VoteCast
+from autorubric.scoring.votes import VoteCast
 
 BLOCK: Final = 64
 """Maximum number of pending slot requests per worker and provider, so that workers take turns."""
@@ -39,10 +39,6 @@ class Channel:
 
     One call is in progress at a time; messages that arise during a call are sent with the next call. If
     questions remain open after a call, a second call waits for their answers.
-
-    Args:
-        worker: Name of the worker.
-        keeper: Actor handle of the keeper.
     """
 
     def __init__(self, worker: str, keeper: Any) -> None:
@@ -56,15 +52,7 @@ class Channel:
         self._broken: Exception | None = None
 
     async def ask(self, question: Callable[[int], Asked], withdrawal: Callable[[int], Told]) -> int:
-        """Ask a question and return its number once it is granted.
-
-        Args:
-            question: Creates the question from its number.
-            withdrawal: Creates the message that is sent if the answer is no longer needed.
-
-        Raises:
-            Exception: If the keeper refuses the request or cannot be reached.
-        """
+        """Ask a question and return its number once it is granted."""
         if self._broken is not None:
             raise self._broken
         number = next(self._numbers)
@@ -122,11 +110,7 @@ class Channel:
 
 
 class KeptLimits:
-    """The rate limit authority of a worker process, which delegates to the keeper.
-
-    Args:
-        line: The channel to the keeper.
-    """
+    """The rate limit authority of a worker process, which delegates to the keeper."""
 
     def __init__(self, line: Channel) -> None:
         self._line = line
@@ -192,12 +176,7 @@ class _KeptSlot:
 
 
 class KeptBudget:
-    """The budget of a worker, which is enforced by the keeper.
-
-    Args:
-        line: The channel to the keeper.
-        counts_cost: Whether the budget limits cost and therefore needs the cost of requests.
-    """
+    """The budget of a worker, which is enforced by the keeper."""
 
     def __init__(self, line: Channel, *, counts_cost: bool) -> None:
         self.counts_cost = counts_cost
@@ -206,11 +185,7 @@ class KeptBudget:
         self._open: dict[float, list[int]] = {}
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request, waiting until enough is available.
-
-        Raises:
-            BudgetError: If the budget is exhausted.
-        """
+        """Reserve budget for one request, waiting until enough is available."""
         number = await self._line.ask(
             lambda number: CostAsked(number, cost), lambda number: CostSettled(number, None)
         )
@@ -248,15 +223,7 @@ class Parcel:
 
 
 class Worker:
-    """A worker that grades items in a separate process.
-
-    Args:
-        name: Name of the worker.
-        grader: The grader, which opens its own connections in the worker process.
-        keeper: Actor handle of the keeper.
-        budget: Whether the budget limits cost; None if there is no budget.
-        keeps_exchanges: Whether to keep prompts and replies in the reported votes.
-    """
+    """A worker that grades items in a separate process."""
 
     def __init__(
         self, name: str, grader: Grader, keeper: Any, budget: bool | None, keeps_exchanges: bool
@@ -276,11 +243,7 @@ class Worker:
         return Parcel()
 
     async def exchange(self, batch: Iterable[ItemWork]) -> Parcel:
-        """Start grading a batch of items, then wait for events and return them.
-
-        Raises:
-            Exception: If grading an item raised an error other than an `AutorubricError`.
-        """
+        """Start grading a batch of items, then wait for events and return them."""
         for work in batch:
             task = asyncio.ensure_future(self._grade(work))
             self._running.add(task)

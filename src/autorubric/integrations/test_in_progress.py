@@ -35,10 +35,6 @@ class RunPanel(Protocol):
 class TestInProgress:
     """A running test.
 
-    Args:
-        panel: A function that returns the grader of the run and the permission to call models.
-        marked: Arguments of the test's `rubric` marker.
-
     Attributes:
         attempt: Index of the current repeat, starting at 0.
         repeating: Whether the repeats have started.

@@ -33,9 +33,6 @@ class Budget(Protocol):
 
         Args:
             cost: Estimated cost of the request in US dollars; 0 if cost is not counted.
-
-        Raises:
-            BudgetError: If the budget is exhausted, or spending was stopped.
         """
         ...
 
@@ -70,12 +67,7 @@ class SpendingLimit:
     cost more than these estimates. Requests can be sent from several threads, each with its own event loop.
 
     Args:
-        max_calls: Maximum number of calls: requests to models, including retries and repeats after unreadable
-            replies, and calls to judges that are functions or objects; None for no limit.
         max_cost: Maximum cost in US dollars; None for no limit.
-
-    Raises:
-        ArgumentError: If a limit is not positive.
     """
 
     def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
@@ -100,11 +92,7 @@ class SpendingLimit:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request, waiting until enough is available.
-
-        Raises:
-            BudgetError: If the budget is exhausted, or spending was stopped.
-        """
+        """Reserve budget for one request, waiting until enough is available."""
         while (turn := self._reserved_or_turn(cost)) is not None:
             await turn
 
@@ -227,12 +215,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class _Both:
-    """Two budgets that apply at the same time.
-
-    Args:
-        inner: The budget of the inner block.
-        outer: The budget of the block around it.
-    """
+    """Two budgets that apply at the same time."""
 
     def __init__(self, inner: Budget, outer: Budget) -> None:
         self.inner = inner
@@ -240,11 +223,7 @@ class _Both:
         self.counts_cost = inner.counts_cost or outer.counts_cost
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request in both budgets, waiting until enough is available.
-
-        Raises:
-            BudgetError: If one of the budgets is exhausted, or spending was stopped.
-        """
+        """Reserve budget for one request in both budgets, waiting until enough is available."""
         await self.inner.reserve(cost)
         try:
             await self._outer.reserve(cost)
@@ -269,9 +248,6 @@ class _OneCall:
     The first request that the judge's own code sends replaces the call, so that both together
     count once.
 
-    Args:
-        budget: The budget in which the call was reserved.
-
     Attributes:
         has_sent: Whether a request took the call's place.
     """
@@ -282,11 +258,7 @@ class _OneCall:
         self.has_sent = False
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request; the first request replaces the call.
-
-        Raises:
-            BudgetError: If the budget is exhausted, or spending was stopped.
-        """
+        """Reserve budget for one request; the first request replaces the call."""
         if not self.has_sent:
             self.has_sent = True
             await self._budget.settle(0.0, None)
@@ -322,11 +294,7 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 @asynccontextmanager
 async def one_call() -> AsyncIterator[None]:
-    """Count the block as one call in the current budget or, if it sends requests, count these instead.
-
-    Raises:
-        BudgetError: If the budget is used up or was stopped; the block is not entered.
-    """
+    """Count the block as one call in the current budget or, if it sends requests, count these instead."""
     budget = _BUDGET.get()
     if budget is None:
         yield
@@ -348,11 +316,7 @@ def whole_budget() -> Budget | None:
 
 
 def refuse_if_stopped() -> None:
-    """Raise if the current budget was stopped after a call was reserved and before it was sent.
-
-    Raises:
-        BudgetError: If the budget was stopped.
-    """
+    """Raise if the current budget was stopped after a call was reserved and before it was sent."""
     budget = _BUDGET.get()
     if budget is not None and budget.stop_reason is not None:
         raise BudgetError(budget.stop_reason, limit="stopped")
@@ -365,12 +329,7 @@ def budget_in_force() -> Budget | None:
 
 
 class BudgetTransport:
-    """A transport that enforces the caller's budget; without a budget it only forwards requests.
-
-    Args:
-        inner: The transport that sends requests.
-        pricing: Returns the model's price; called only if a budget counts cost.
-    """
+    """A transport that enforces the caller's budget; without a budget it only forwards requests."""
 
     def __init__(self, inner: Transport, pricing: Callable[[], Pricing]) -> None:
         self._inner = inner
@@ -378,12 +337,7 @@ class BudgetTransport:
         self._known: Pricing | None = None
 
     def send(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
-        """Return the inner transport's reply if the budget allows the request.
-
-        Raises:
-            BudgetError: If the budget has no room, or counts cost and the model's price is unknown.
-            ProviderError: If the inner transport got no reply.
-        """
+        """Return the inner transport's reply if the budget allows the request."""
         budget = whole_budget()
         return self._inner.send(request) if budget is None else self._within(budget, request)
 

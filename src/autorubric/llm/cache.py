@@ -75,12 +75,7 @@ class CacheStats:
 
 
 def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
-    """Return the SHA-256 of everything that a reply depends on, as canonical JSON.
-
-    Args:
-        request: The whole request.
-        endpoint: The endpoint and any data sent to it in addition to the request, without secrets.
-    """
+    """Return the SHA-256 of everything that a reply depends on, as canonical JSON."""
     schema = request.schema
     whole = {
         "format": CACHE_FORMAT,
@@ -99,7 +94,6 @@ class ReplyCache:
     """An on-disk reply cache, shared by threads and processes; the file is opened on first use.
 
     Args:
-        folder: Cache folder; created if missing.
         ttl: Number of seconds for which a reply is valid; None for no expiry.
         max_bytes: Size in bytes above which the least recently used replies are removed.
         busy_seconds: Seconds to wait while another process writes, before giving up on caching the reply.
@@ -324,11 +318,7 @@ def _total_of(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _demand_numbers(*values: object) -> None:
-    """Check that values are numbers: SQLite checks no types, so a damaged file may contain anything.
-
-    Raises:
-        sqlite3.DatabaseError: If a value is not a number.
-    """
+    """Check that values are numbers: SQLite checks no types, so a damaged file may contain anything."""
     if not all(isinstance(value, int | float) for value in values):
         raise sqlite3.DatabaseError("a numeric value is missing")
 

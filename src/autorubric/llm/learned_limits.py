@@ -87,9 +87,6 @@ class Bound:
     """A learned bound that drops at a rejection and rises slowly.
 
     Args:
-        step: Increase per answer; a share of the bound if `is_share`.
-        guess: Increase per answer if the bound is a guess.
-        is_share: Whether `step` and `guess` are shares of the bound rather than absolute increases.
         learning: Minimum number of seconds for which the bound is a guess.
 
     Attributes:
@@ -162,11 +159,7 @@ class LoadTest:
         self._evidence = 0.0
 
     def is_due(self, last: int) -> bool:
-        """Return whether more requests are rejected than limits or the known random share explain.
-
-        Args:
-            last: Number of the last request sent.
-        """
+        """Return whether more requests are rejected than limits or the known random share explain."""
         if self.is_running or self._answers + self._rejections < _WATCHED:
             return False
         random = self.random_share
@@ -210,10 +203,6 @@ class LoadTest:
 class LearnedLimits:
     """The limits learned from the rejections of one provider; created at the first rejection.
 
-    Args:
-        running: Number of requests in flight, including the rejected one.
-        now: The current time.
-
     Attributes:
         width: Bound on concurrent requests.
         rate: Bound on requests per second.
@@ -248,13 +237,7 @@ class LearnedLimits:
         return running + 1 > self.width.value
 
     def wait(self, now: float, latest: float) -> float:
-        """Return the seconds until the next request is due; 0 or less if it is due now.
-
-        Args:
-            now: The current time.
-            latest: Latest time until which the caller waits. A pause requested by the provider that ends
-                later is ignored; a learned pause ends by this time.
-        """
+        """Return the seconds until the next request is due; 0 or less if it is due now."""
         due = self._due if self.rate.value < math.inf else now
         asked_until = self._asked_until if self._asked_until <= latest else now
         return max(due, asked_until, min(self._paused_until, latest)) - now
@@ -291,14 +274,7 @@ class LearnedLimits:
             self._end_test(last)
 
     def rejected(self, sent: Sent, left: int, last: int, now: float) -> bool:
-        """Update the bounds after a rejected request and return whether the provider seems to be closed.
-
-        Args:
-            sent: The request.
-            left: Number of other requests now in flight.
-            last: Number of the last request sent.
-            now: The current time.
-        """
+        """Update the bounds after a rejected request and return whether the provider seems to be closed."""
         self.rejections += 1
         self._rejected.append((sent.number, max(sent.at, self._since)))
         is_news = sent.number > self._epoch
@@ -324,11 +300,6 @@ class LearnedLimits:
         """Pause after a rejection, unless a request sent after this one is answered.
 
         A few rejections among answers cause no pause, because the lowered bounds are sufficient.
-
-        Args:
-            retry_after: Seconds that the provider asks to wait; None for increasing pauses.
-            number: The request's number among all requests to the provider.
-            now: The current time.
         """
         self._unanswered += 1
         # If rejections are random, several in a row may occur by chance.

@@ -36,9 +36,9 @@ from autorubric.llm.provider_errors import (
     ProviderFailure,
     advice_before_import,
     error_of,
-    failed,
     is_filtered,
     key_advice,
+    masked_error,
     missing_variables,
     named_variables,
     never_connected,
@@ -74,11 +74,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 class LiteLLMTransport:
-    """A transport for any provider that litellm supports.
-
-    Args:
-        config: The model's config.
-    """
+    """A transport for any provider that litellm supports."""
 
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
@@ -93,12 +89,7 @@ class LiteLLMTransport:
         self._forbidden: dict[str, str] = {}
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the provider's reply to one request.
-
-        Raises:
-            ProviderError: If there is no usable reply; the subclass indicates the reason.
-            MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
-        """
+        """Return the provider's reply to one request."""
         if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
             self._fail(AuthenticationError, advice_before_import(self._config.model))
         if self._config.api_base is None and needs_address(self._config.model):
@@ -142,26 +133,28 @@ class LiteLLMTransport:
         A `ProviderError` means that the guard stopped the call.
         """
         # Loads httpx.
-        from autorubric.llm.litellm_guard import Guard, guarded
+        from autorubric.llm.litellm_guard import Guard, guard_requests
 
         guard = Guard(LARGEST_ANSWER, self._forbidden)
         try:
-            with guarded(litellm, guard):
+            with guard_requests(litellm, guard):
                 async with asyncio.timeout(self._config.timeout):
                     return await litellm.acompletion(**arguments)
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
             model, mask = self._config.model, self._mask
             if guard.exceeded:
-                return failed(ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask)
+                return masked_error(
+                    ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask
+                )
             if guard.is_moved:
-                return failed(RequestRefusedError, model, MOVED, mask)
+                return masked_error(RequestRefusedError, model, MOVED, mask)
             if guard.withheld:
                 message = (
                     f"no request was sent: it contains the key in {guard.withheld}, which does not belong to "
                     f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
                 )
-                return failed(AuthenticationError, model, message, mask)
+                return masked_error(AuthenticationError, model, message, mask)
             self._note_key(guard)
             if guard.is_complete and not isinstance(error, litellm.ContentPolicyViolationError):
                 return self._unusable(guard, had_schema="response_format" in arguments) or error
@@ -179,12 +172,12 @@ class LiteLLMTransport:
             envelope = json.loads(guard.body)
         except (ValueError, RecursionError):
             shown = self._mask.error(guard.body.decode("utf-8", "replace"))[:_SHOWN]
-            return failed(
+            return masked_error(
                 ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
             )
         if (fault := error_in(envelope)) is None:
             what = f"the response from {address} is not a chat completion; check api_base"
-            return failed(ServerError, model, what, self._mask)
+            return masked_error(ServerError, model, what, self._mask)
         failure = ProviderFailure(
             model=model,
             status=fault[0] or guard.status,
@@ -305,7 +298,7 @@ class LiteLLMTransport:
         marked = [place for place, message in enumerate(request.messages) if message.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [
-            {"role": message.role, "content": _marked(message) if place in kept else message.content}
+            {"role": message.role, "content": _mark_prefix(message) if place in kept else message.content}
             for place, message in enumerate(request.messages)
         ]
 
@@ -350,16 +343,12 @@ class LiteLLMTransport:
         raise error_of(failure, self._mask)
 
     def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
-        raise failed(kind, self._config.model, message, self._mask)
+        raise masked_error(kind, self._config.model, message, self._mask)
 
 
 @cache
 def listed_price(model: str) -> tuple[float, float] | None:
-    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model.
-
-    Raises:
-        MissingDependencyError: If litellm is not installed, or its version is known to be malicious.
-    """
+    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model."""
     # litellm's own lookup is not used, because it queries local servers over the network.
     listed = _litellm().model_cost
     entry = listed.get(model)
@@ -417,7 +406,7 @@ def _wants_marks(model: str) -> bool:
     return "claude" in model.lower()
 
 
-def _marked(message: Message) -> list[dict[str, Json]]:
+def _mark_prefix(message: Message) -> list[dict[str, Json]]:
     start, rest = message.content[: message.cache_prefix], message.content[message.cache_prefix :]
     blocks: list[dict[str, Json]] = [{"type": "text", "text": start, "cache_control": {"type": "ephemeral"}}]
     return [*blocks, {"type": "text", "text": rest}] if rest else blocks

@@ -65,16 +65,7 @@ def own_price(config: LLMConfig) -> Price | None:
 
 
 def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
-    """Return a model's price from its config, or otherwise from litellm's list, without sending a request.
-
-    Args:
-        config: The model's config.
-        direct: Whether the direct transport is used; servers other than OpenAI's own then have no list price.
-
-    Raises:
-        MissingDependencyError: If the list is needed, but litellm is not installed or its version is known to
-            be malicious.
-    """
+    """Return a model's price from its config, or otherwise from litellm's list, without sending a request."""
     own = own_price(config)
     if own is not None:
         return Pricing(model=config.model, price=own)
@@ -90,23 +81,14 @@ def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
 
 
 class Priced:
-    """A transport that computes the cost of replies from a fixed price, if the provider counts tokens.
-
-    Args:
-        inner: The transport that sends requests.
-        price: The model's price; overrides the cost reported by the inner transport.
-    """
+    """A transport that computes the cost of replies from a fixed price, if the provider counts tokens."""
 
     def __init__(self, inner: Transport, price: Price) -> None:
         self._inner = inner
         self._price = price
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the inner transport's reply, with its cost.
-
-        Raises:
-            ProviderError: If the inner transport got no reply.
-        """
+        """Return the inner transport's reply, with its cost."""
         reply = await self._inner.send(request)
         return reply if reply.usage is None else reply._replace(cost=self._price.of_usage(reply.usage))
 

@@ -128,11 +128,7 @@ class RequestGate(Protocol):
     """The interface of objects that grant slots for requests to one provider."""
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Wait until a request may be sent, and count it as in flight until the block ends.
-
-        Args:
-            tokens: Estimated number of tokens in the request.
-        """
+        """Wait until a request may be sent, and count it as in flight until the block ends."""
         ...
 
 
@@ -172,8 +168,6 @@ class Limiter:
     """A limiter that admits requests one by one within an event loop.
 
     Args:
-        limits: The limits.
-        traffic: The counted traffic; limiters that pass the same object share it.
         clock: A monotonic clock, in seconds.
         sleep: Async function that waits for a number of seconds.
     """
@@ -200,11 +194,7 @@ class Limiter:
         return self.traffic.running
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Wait until a request may be sent, and count it as in flight until the block ends.
-
-        Args:
-            tokens: Estimated number of tokens in the request.
-        """
+        """Wait until a request may be sent, and count it as in flight until the block ends."""
         return _LocalSlot(self, tokens)
 
     def is_free(self, slot: _LocalSlot) -> bool:
@@ -408,13 +398,7 @@ _REPLY_TOKENS = 200
 
 
 class Limit:
-    """A transport that delays each request until the provider's rate limits allow it.
-
-    Args:
-        inner: The transport that sends requests.
-        provider: The provider's name or address.
-        limits: The configured limits, which apply to all requests to the provider in an event loop.
-    """
+    """A transport that delays each request until the provider's rate limits allow it."""
 
     def __init__(self, inner: Transport, provider: str, limits: RequestLimits) -> None:
         self._inner = inner
@@ -422,12 +406,7 @@ class Limit:
         self._limits = limits
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the inner transport's reply after waiting for the request's turn.
-
-        Raises:
-            ProviderError: If the inner transport got no reply.
-            BudgetError: If the run was stopped while the request waited.
-        """
+        """Return the inner transport's reply after waiting for the request's turn."""
         async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
             refuse_if_stopped()
             try:

@@ -50,33 +50,17 @@ def parse_json(text: str, *, may_differ: bool = False) -> Json:
     models quote and draft before they answer. Two objects with different values for the same key are an
     error, as are `NaN`, infinities and repeated keys, because their meaning is ambiguous. An incomplete
     object is also an error; objects inside it are not used.
-
-    Args:
-        text: The reply.
-        may_differ: Whether earlier objects are allowed to contradict the last one, for example because the
-            reply quotes the text that it rewrites.
-
-    Raises:
-        ReplyError: If there is no such object; the message can be sent back to the model.
     """
     return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT)
 
 
 def parse_json_list(text: str) -> Json:
-    """Return the JSON list in a reply, using the same rules as `parse_json`.
-
-    Raises:
-        ReplyError: If there is no such list; the message can be sent back to the model.
-    """
+    """Return the JSON list in a reply, using the same rules as `parse_json`."""
     return _parse(text, _LIST)
 
 
 def without_thinking(text: str, wanted: str = "answer") -> str:
-    """Return a reply without its leading `<think>` block.
-
-    Raises:
-        ReplyError: If nothing follows the block; the message can be sent back to the model.
-    """
+    """Return a reply without its leading `<think>` block."""
     body = text.strip()
     if not body.startswith("<think"):
         return body
@@ -105,9 +89,6 @@ def parse_reply(text: str) -> Json:
     """Return the JSON object in a reply, or the reply itself if it is a single word or number.
 
     Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are removed.
-
-    Raises:
-        ReplyError: If the reply contains neither.
     """
     try:
         return parse_json(text)

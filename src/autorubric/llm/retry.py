@@ -77,28 +77,18 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
 
     The wait is drawn between `min_wait` and `min_wait * 2**attempt`, capped at `max_wait`. The wait that the
     provider asks for is a lower bound.
-
-    Args:
-        attempt: Number of attempts that failed in the same way, from 1.
-        retry_after: Seconds that the provider asks to wait, if any.
-        policy: The minimum and maximum wait.
-        rng: Source of the jitter.
     """
     ceiling = min(policy.max_wait, policy.min_wait * 2.0 ** min(attempt, 60))
     drawn = rng.uniform(policy.min_wait, max(policy.min_wait, ceiling))
-    return max(drawn, asked_seconds(retry_after, rng))
+    return max(drawn, requested_wait(retry_after, rng))
 
 
-def asked_seconds(retry_after: float | None, rng: random.Random) -> float:
+def requested_wait(retry_after: float | None, rng: random.Random) -> float:
     """Return the seconds that the provider asks to wait, with jitter; 0 if it specifies no time.
 
     A rejected request does not wait longer, because it then queues with the others under the limits that were
     lowered by its rejection. The wait is extended by up to a tenth, so that waiting requests are not all sent
     at once.
-
-    Args:
-        retry_after: Seconds that the provider asks to wait, if any.
-        rng: Source of the jitter.
     """
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
@@ -139,10 +129,7 @@ class Retry:
     never been reached, because such an address is more likely wrong than temporarily unavailable.
 
     Args:
-        inner: The transport that sends requests.
-        policy: The number of retries and the waits between them.
         sleep: Function that waits for a number of seconds.
-        rng: Source of the jitter.
         clock: A monotonic clock, in seconds.
     """
 
@@ -163,11 +150,7 @@ class Retry:
         self._was_reached = False
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the first reply received.
-
-        Raises:
-            ProviderError: If an error cannot be retried, or the retries are used up (the last error).
-        """
+        """Return the first reply received."""
         tries: _Tries | None = None
         policy = self._policy
         if _ONCE.get():
@@ -184,7 +167,7 @@ class Retry:
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):
-                    wait = asked_seconds(error.retry_after, self._rng)
+                    wait = requested_wait(error.retry_after, self._rng)
                 else:
                     attempt = tries.failed[type(error)]
                     wait = wait_seconds(attempt, error.retry_after, policy, self._rng)

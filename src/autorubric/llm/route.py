@@ -56,12 +56,7 @@ def provider_transport(config: LLMConfig) -> Transport:
 
 
 def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
-    """Return the prices for the config's model and its fallbacks, in order.
-
-    Raises:
-        MissingDependencyError: If a price must be looked up, but litellm is not installed or its version is
-            known to be malicious.
-    """
+    """Return the prices for the config's model and its fallbacks, in order."""
     configs = (config, *config.fallback_configs())
     return tuple(pricing_of(one, direct=is_direct(one) or is_extension(one)) for one in configs)
 
@@ -73,12 +68,7 @@ def _transport_name(config: LLMConfig) -> str:
 
 
 class Route:
-    """A route to one model, which remembers the features that its provider does not support.
-
-    Args:
-        config: The model's config.
-        transport: The provider's transport; None for the transport selected by the config.
-    """
+    """A route to one model, which remembers the features that its provider does not support."""
 
     def __init__(self, config: LLMConfig, transport: Transport | None = None) -> None:
         self.config = config
@@ -89,7 +79,7 @@ class Route:
             "transport": _transport_name(config),
             "headers": config.public_headers(),
         }
-        self._transport = _composed(config, transport or provider_transport(config))
+        self._transport = _compose(config, transport or provider_transport(config))
         self._takes_schema = True
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
         own = transport is not None or is_extension(config)
@@ -121,10 +111,8 @@ class Route:
         return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the reply to the request; if the provider rejects the schema, it is moved into the prompt.
-
-        Raises:
-            ProviderError: If there is no reply.
+        """Return the reply to the request; if the provider rejects the schema, it is moved into the
+        prompt.
         """
         while True:
             sent = self.as_sent(request)
@@ -145,11 +133,7 @@ class Route:
     def _without_refused(
         self, request: ModelRequest, sent: ModelRequest, error: RequestRefusedError
     ) -> ModelRequest:
-        """Return the request to send after a rejection, without the parts that may be unsupported.
-
-        Raises:
-            RequestRefusedError: If nothing can be removed; this is the original error.
-        """
+        """Return the request to send after a rejection, without the parts that may be unsupported."""
         if sent.schema is None:
             raise error
         if isinstance(error, SchemaRefusedError):
@@ -174,7 +158,7 @@ class Route:
             self.cache.close()
 
 
-def _composed(config: LLMConfig, provider: Transport) -> Transport:
+def _compose(config: LLMConfig, provider: Transport) -> Transport:
     policy = RetryPolicy(
         max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
     )
@@ -197,13 +181,7 @@ def spending_limit(
     """Return a budget for requests to these models; if no limit is set, the budget is unlimited.
 
     Args:
-        models: The models that may be called, without their fallback models.
-        max_calls: Maximum number of requests; None for no limit.
         max_cost: Maximum cost of all requests in US dollars; None for no limit.
-
-    Raises:
-        ArgumentError: If a limit is not positive, or `max_cost` is set and the price of a model or fallback
-            model is unknown. The message lists all models without a known price.
     """
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     if max_cost is not None:

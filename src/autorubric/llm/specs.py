@@ -139,7 +139,6 @@ class Mask:
     """A mask that removes a config's secrets, and those in the environment, from texts.
 
     Args:
-        given: The config's secrets.
         clock: A monotonic clock, in seconds.
     """
 
@@ -215,11 +214,7 @@ class Spec(BaseModel):
         raise ValidationError.from_exception_data(cls.__name__, lines, hide_input=True)
 
     def check_together(self) -> None:
-        """Check parameters that depend on each other.
-
-        Raises:
-            ValueError: If parameters contradict each other.
-        """
+        """Check parameters that depend on each other."""
 
 
 def _explained(detail: ErrorDetails, known: Iterable[str]) -> InitErrorDetails:
@@ -241,11 +236,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 
 def read_spec(kind: type[S], path: str | Path) -> S:
-    """Read a spec of this kind from a YAML file.
-
-    Raises:
-        FileError: If the file cannot be read or has errors; all errors are reported at once.
-    """
+    """Read a spec of this kind from a YAML file."""
     document = parse_structured(read_text(path), "yaml", source=str(path))
     faults = document.faults()
     if not isinstance(document.data, dict):
@@ -262,9 +253,5 @@ def read_spec(kind: type[S], path: str | Path) -> S:
 
 
 def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:
-    """Write a spec's public parameters as YAML.
-
-    Raises:
-        FileError: If the file cannot be written.
-    """
+    """Write a spec's public parameters as YAML."""
     write_text_atomic(path, dump_structured(dict(spec), "yaml"))

@@ -32,10 +32,6 @@ def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str
     `bare`: the answer is the one text), `compare` (`choices`: `code`, `standing`), `ranking` (`names`),
     `parts` (`parts`: `key`, `title`, `form`; the answer is a mapping) and `json`. The form's value is a label
     that the criterion can read.
-
-    Args:
-        criterion: The criterion, applied to the submission.
-        candidates: The named candidates of the submission; empty if there are none.
     """
     if criterion.part_fields:
         return {
@@ -302,7 +298,7 @@ def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None =
         ),
         styles=Markup(styles),
         program=Markup(program),
-        content=Markup(_embedded(content)),
+        content=Markup(_safe_json(content)),
     )
 
 
@@ -316,7 +312,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def _embedded(content: object) -> str:
+def _safe_json(content: object) -> str:
     """Return JSON that is safe inside a script element: ASCII without markup characters."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -6,16 +6,9 @@ from .escalation import (
     replay_escalation as replay_escalation,
 )
 from .executor import Executor as Executor, ItemWork as ItemWork, grade_item as grade_item
-from .export import (
-    ExportFormat as ExportFormat,
-    ExportTable as ExportTable,
-    exported as exported,
-    scores_table as scores_table,
-)
 from .items import EvalTimingStats as EvalTimingStats, GradedItem as GradedItem, ItemResult as ItemResult
-from .merge import merge_runs as merge_runs, run_shard as run_shard, shard_of as shard_of
+from .merge import merge_runs as merge_runs, run_shard as run_shard
 from .planned import JudgeEstimate as JudgeEstimate, RunEstimate as RunEstimate, estimate as estimate
-from .reopen import stored_policy as stored_policy
 from .rescore import HealthBenchScore as HealthBenchScore, healthbench_score as healthbench_score
 from .result import EvalResult as EvalResult
 from .review import (
@@ -23,17 +16,7 @@ from .review import (
     fill_ground_truth as fill_ground_truth,
     fill_ground_truth_sync as fill_ground_truth_sync,
 )
-from .run_file import (
-    Budget as Budget,
-    DataSource as DataSource,
-    FewShotSource as FewShotSource,
-    JudgeEntry as JudgeEntry,
-    RunFile as RunFile,
-    is_run_file as is_run_file,
-    read_run_file as read_run_file,
-    run_file_schema as run_file_schema,
-)
-from .run_setup import RunSetup as RunSetup, load_run as load_run, set_up as set_up
+from .run_setup import RunSetup as RunSetup, load_run as load_run
 from .runner import EvalRunner as EvalRunner, evaluate as evaluate, evaluate_sync as evaluate_sync
 
 __all__: list[str]

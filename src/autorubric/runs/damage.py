@@ -25,15 +25,6 @@ def load_index(path: Path, dataset: RubricDataset, stand: Stand, written: Writte
     Each line of an item is compared with its checksum. The votes before the last such line are verified
     together, by a checksum of `votes.jsonl` up to that point, and each later vote by its own checksum.
     If anything differs, every line of both files is read to find the affected items.
-
-    Args:
-        path: The run folder.
-        dataset: The graded dataset.
-        stand: The conditions under which lines are valid.
-        written: The manifest's entries about the logs.
-
-    Raises:
-        RunFormatError: If a file of the folder cannot be read.
     """
     try:
         index = RunIndex.empty(path, len(dataset))
@@ -67,15 +58,7 @@ class _Folder:
 def _survey_folder(
     index: RunIndex, dataset: RubricDataset, places: Places, stand: Stand, written: Written
 ) -> None:
-    """Fill an index from the intact lines of a damaged folder, and record the affected items.
-
-    Args:
-        index: An empty index.
-        dataset: The dataset.
-        places: Finds the position of a line's item in the dataset.
-        stand: The conditions under which lines are valid.
-        written: The manifest's entries about the logs.
-    """
+    """Fill an index from the intact lines of a damaged folder, and record the affected items."""
     folder = _surveyed(index, places, stand, written)
     lost_by_items = {at for claims in folder.claims.values() for at in claims}
     lost_by_items.difference_update(at for found in folder.by_item.values() for at in found)

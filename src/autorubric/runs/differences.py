@@ -26,12 +26,7 @@ def _digest_of(text: str) -> str:
 
 
 class VoteDigests:
-    """Digests of the dependencies of each vote of a run; digests shared by items are computed once.
-
-    Args:
-        shared: The rubric that items share.
-        asking: The grader's settings that affect votes.
-    """
+    """Digests of the dependencies of each vote of a run; digests shared by items are computed once."""
 
     def __init__(self, shared: Rubric | None, asking: Mapping[str, Json]) -> None:
         self._shared = shared
@@ -92,13 +87,7 @@ class ItemDigests:
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
-    """Return the digest of the parts of an item that its figures depend on, including its own rubric.
-
-    Args:
-        dataset: The dataset.
-        position: The item's position in the dataset.
-        seen: The item's fingerprint in the dataset, if known.
-    """
+    """Return the digest of the parts of an item that its figures depend on, including its own rubric."""
     own = dataset.items[position].rubric
     seen = dataset.item_fingerprint(position) if seen is None else seen
     return digest([seen, own.snapshot()]) if own is not None else seen[:16]
@@ -159,20 +148,14 @@ class ChangedDataset(NamedTuple):
 def asking_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return descriptions of the changes that invalidate votes, one line each.
-
-    Args:
-        stored: The manifest of the stored run.
-        now: The description of the current grader.
-        dataset: The old and the new dataset; None if they are equal.
-    """
+    """Return descriptions of the changes that invalidate votes, one line each."""
     before = mapping_in(stored, "asking")
     # Converted to JSON and back like the stored manifest, which has lists instead of tuples.
     after = json.loads(json.dumps(now.asking))
     return [
-        *_changed_entries("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
-        *_changed_entries("check", mapping_in(before, "checks"), mapping_in(after, "checks")),
-        *_changed_entries("sampling", mapping_in(before, "sampling"), mapping_in(after, "sampling")),
+        *_entry_changes("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
+        *_entry_changes("check", mapping_in(before, "checks"), mapping_in(after, "checks")),
+        *_entry_changes("sampling", mapping_in(before, "sampling"), mapping_in(after, "sampling")),
         *(
             f"{part.replace('_', '-')} changed"
             for part in ("prompts", "few_shot")
@@ -190,11 +173,11 @@ def deciding_differences(
     For the arguments, see `asking_differences`.
     """
     after = json.loads(json.dumps(now.deciding))
-    policy = _changed_entries("policy", mapping_in(stored, "deciding"), after)
+    policy = _entry_changes("policy", mapping_in(stored, "deciding"), after)
     return [*policy, *(_each_rubric(dataset, _scoring_differences) if dataset is not None else ())]
 
 
-def _changed_entries(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _entry_changes(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys([*before, *after]):
         if key not in after:
             yield f"{kind} {key} was removed"
@@ -217,7 +200,7 @@ def _item_differences(dataset: ChangedDataset) -> list[str]:
         if after is None:
             differences.append(f"item {item_id} was removed")
         elif old.item_fingerprint(before) != new.item_fingerprint(after):
-            differences.append(f"item {item_id}: {_changed_text(old, before, new, after)} changed")
+            differences.append(f"item {item_id}: {_change_text(old, before, new, after)} changed")
     return [*differences, *_each_rubric(dataset, _requirement_differences)]
 
 
@@ -226,7 +209,7 @@ def places_of(dataset: RubricDataset) -> dict[str, int]:
     return {item_id: position for position, item_id in enumerate(dataset.item_ids())}
 
 
-def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: int) -> str:
+def _change_text(old: RubricDataset, before: int, new: RubricDataset, after: int) -> str:
     pairs = {
         "submission": (old.items[before].submission, new.items[after].submission),
         "prompt": (old.get_item_prompt(before), new.get_item_prompt(after)),
@@ -277,7 +260,7 @@ def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
         if was is None or was == criterion:
             continue
         told = [
-            f"{name} {_told(was, name)} → {_told(criterion, name)}"
+            f"{name} {_value_text(was, name)} → {_value_text(criterion, name)}"
             for name in _SCORED
             if getattr(was, name) != getattr(criterion, name)
         ]
@@ -289,7 +272,7 @@ def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
     yield from _group_differences(old, new)
 
 
-def _told(criterion: BaseCriterion, name: str) -> str:
+def _value_text(criterion: BaseCriterion, name: str) -> str:
     value = criterion.model_dump(mode="json", include={name})[name]
     return f"{value:g}" if name == "weight" else repr(value)
 

@@ -68,16 +68,7 @@ class CascadeCell:
 
 
 def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[CascadeCell]:
-    """Return the cells of a run: each criterion of each item that judges decide.
-
-    Args:
-        result: The run.
-        strong: Ids of the judges of the strong panel; all other judges form the first panel.
-        dataset: The dataset with ground truth; None for the graded dataset.
-
-    Raises:
-        ArgumentError: If the run lacks these judges, has no other judges, or has skipped votes.
-    """
+    """Return the cells of a run: each criterion of each item that judges decide."""
     policy = stored_policy(result.experiment_dir).aggregation
     labelled = dataset if dataset is not None else result.dataset
     truths = {labelled.item_id(i): labelled.item_truth(i) or {} for i in range(len(labelled))}

@@ -19,8 +19,7 @@ from autorubric.support.extensions import extension_names, load_extension
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
-    from autorubric.scoring.events import Listener, VoteCast
-    from autorubric.scoring.votes import Votes
+    from autorubric.scoring.votes import Listener, VoteCast, Votes
 
 
 GROUP = "autorubric.executors"
@@ -74,12 +73,7 @@ class Executor(Protocol):
 
 
 def executor_of(config: EvalConfig) -> Executor:
-    """Return the executor that a config names.
-
-    Raises:
-        ArgumentError: If the executor is not installed or cannot be loaded.
-        MissingDependencyError: If the executor needs a package that is not installed.
-    """
+    """Return the executor that a config names."""
     if config.executor == "local":
         return LocalExecutor(config)
     make: Callable[[EvalConfig], Executor] | None = load_extension(GROUP, config.executor)
@@ -93,11 +87,7 @@ def executor_of(config: EvalConfig) -> Executor:
 
 
 class LocalExecutor:
-    """Grades several items concurrently in this event loop.
-
-    Args:
-        config: Options of the run; `max_concurrent_items` limits the concurrency.
-    """
+    """Grades several items concurrently in this event loop."""
 
     def __init__(self, config: EvalConfig) -> None:
         self._limit = config.max_concurrent_items or _DEFAULT_WINDOW

@@ -186,12 +186,7 @@ class RunIndex:
         return sorted({*claimed, *self.unclaimed.get(item_id, ())})
 
     def votes(self, item_id: str, offsets: Sequence[int]) -> Iterator[tuple[int, StoredVote]]:
-        """Yield the offset and the vote for each of these offsets of an item's votes.
-
-        Raises:
-            RunFormatError: If a vote that a line of the item lists is not found, because something other than
-                a run has changed the folder since it was opened.
-        """
+        """Yield the offset and the vote for each of these offsets of an item's votes."""
         if not offsets:
             return
         lenient = self.unclaimed.get(item_id, ())
@@ -243,8 +238,6 @@ class Places:
     is looked up by its id.
 
     Args:
-        dataset: The dataset.
-        digest: Digest of the dataset, in the form used in lines.
         unsealed: Number of leading bytes whose lines have no checksum.
     """
 
@@ -259,7 +252,6 @@ class Places:
         """Return the position; None if the dataset no longer contains the item.
 
         Args:
-            item: The content of a line.
             at: The offset at which the line was written.
         """
         if at >= self._unsealed and item["dataset"] == self._digest and item["position"] < self._count:

@@ -39,12 +39,7 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
 
 
 class StandingVotes:
-    """Selects the votes of a run that are still valid.
-
-    Args:
-        dataset: The dataset to grade.
-        manifest: The run's manifest.
-    """
+    """Selects the votes of a run that are still valid."""
 
     def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
         asking: Mapping[str, Any] = manifest.get("asking") or {}
@@ -107,15 +102,10 @@ class StandingVotes:
         return sorted(votes, key=key)
 
 
-def answered(
+def answered_votes(
     votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
 ) -> dict[str, list[JudgeVote]]:
-    """Return the votes that need not be requested again, without those that received no reply.
-
-    Args:
-        votes: The votes.
-        unreadable: Whether to keep votes whose replies could not be read.
-    """
+    """Return the votes that need not be requested again, without those that received no reply."""
     return {
         name: [vote for vote in cast if vote.status != "failed" or (unreadable and vote.unreadable)]
         for name, cast in votes.items()
@@ -129,12 +119,7 @@ Build = Callable[[GradingTask, Votes, StoredItem], "EnsembleEvaluationReport"]
 
 
 class View(Sequence[ViewedT], Generic[ViewedT]):
-    """A sequence that creates its elements on access and does not store them; a copy or pickle is a list.
-
-    Args:
-        length: Number of elements.
-        make: Function that creates the element at an index.
-    """
+    """A sequence that creates its elements on access and does not store them; a copy or pickle is a list."""
 
     def __init__(self, length: int, make: Callable[[int], ViewedT]) -> None:
         self._length = length
@@ -169,14 +154,6 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
 
 class StoredResults(View[ItemResult]):
     """A sequence with one result per item, in dataset order, read from the run folder on access.
-
-    Args:
-        index: Offsets of lines and votes.
-        dataset: The graded dataset.
-        standing: Selects the votes that are still valid.
-        build: Function that builds a report from votes.
-        unfinished: Whether to include results of unfinished items, based on their stored votes.
-        is_penalised: Whether scores include a length penalty, which is stored only for finished items.
 
     Attributes:
         notices: Notices about skipped votes.
@@ -240,15 +217,15 @@ class StoredResults(View[ItemResult]):
     @property
     def verdicts(self) -> VerdictCounts:
         """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
-        return self._counted.verdicts
+        return self._count_verdicts.verdicts
 
     @property
     def partly_scored(self) -> int:
         """Number of items that have a score although one of their verdicts was lost."""
-        return self._counted.partly_scored
+        return self._count_verdicts.partly_scored
 
     @cached_property
-    def _counted(self) -> ItemTally:
+    def _count_verdicts(self) -> ItemTally:
         """The sums, with missing verdict counts computed from the stored votes."""
         if not self.tally.uncounted:
             return self.tally

@@ -21,13 +21,7 @@ _TAIL = 19
 
 
 def seal_line(body: bytes, at: int, mark: int) -> bytes:
-    """Return a line with a JSON object, its offset in the file, and the CRC-32 of both.
-
-    Args:
-        body: A non-empty object on one line, without a line break.
-        at: Offset of the line in its file.
-        mark: The run's mark, the initial value of the CRC-32.
-    """
+    """Return a line with a JSON object, its offset in the file, and the CRC-32 of both."""
     content = b'%b,"at":%d' % (body[:-1], at)
     return b'%b,"crc":"%08x"}\n' % (content, crc32(content, mark))
 
@@ -38,7 +32,7 @@ def is_intact(raw: bytes, offset: int, mark: int) -> bool:
     return raw.endswith(b',"at":%d,"crc":"%08x"}\n' % (offset, crc32(raw[:-_TAIL], mark)))
 
 
-def written_at(raw: bytes, mark: int) -> int | None:
+def line_offset(raw: bytes, mark: int) -> int | None:
     """Return the offset at which a line was written; None if the line does not match its checksum."""
     content = raw[:-_TAIL]
     if raw[-_TAIL:] != b',"crc":"%08x"}\n' % crc32(content, mark):
@@ -53,7 +47,7 @@ def body_of(raw: bytes, mark: int, *, is_sealed: bool) -> bytes | None:
     """Return the JSON object of a line without its seal; None if the line does not match its checksum."""
     if not is_sealed:
         return raw.removesuffix(b"\n") if raw.endswith(b"\n") else None
-    return None if written_at(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
+    return None if line_offset(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
 
 
 def unsealed_bytes(path: Path) -> int:
@@ -124,8 +118,6 @@ def survey_log(
     """Read every line of a log and find out which lines are intact.
 
     Args:
-        path: The file.
-        mark: The run's mark.
         unsealed: Number of leading bytes without checksums.
         size: Minimum number of bytes that the file must have.
         visit: Called for each intact line with its original offset, its current offset and its bytes;
@@ -136,7 +128,7 @@ def survey_log(
         if raw.isspace():
             blank.append(range(offset, offset + len(raw)))
             continue
-        at = offset if offset < unsealed else written_at(raw, mark)
+        at = offset if offset < unsealed else line_offset(raw, mark)
         if at in known:
             found.repeated += 1
         elif at is None or not visit(at, offset, raw):
@@ -177,7 +169,7 @@ def _holes(known: Sequence[range], start: int, end: int) -> list[range]:
     return [*holes, range(covered, end)] if end > covered else holes
 
 
-def restored_parts(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
+def restored_content(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
     """Yield the content of a log with these lines at their original offsets and blanks in between."""
     end = 0
     with path.open("rb") as file:
@@ -195,17 +187,9 @@ class AppendLog:
     Writes are unbuffered, so a failed write is not repeated when the file is closed. An incomplete last
     line, which a killed process leaves, is removed.
 
-    Args:
-        path: The file; created if missing.
-        mark: The run's mark.
-        summed: Whether to track the CRC-32.
-
     Attributes:
         size: Number of bytes in the file, including lines that are still to be written.
         crc: CRC-32 of these bytes; 0 if it is not tracked.
-
-    Raises:
-        OSError: If the file cannot be opened.
     """
 
     def __init__(self, path: Path, mark: int, *, summed: bool) -> None:
@@ -242,11 +226,7 @@ class AppendLog:
         return start
 
     def flush(self) -> None:
-        """Write the queued lines.
-
-        Raises:
-            OSError: If the lines cannot be written; unwritten lines are dropped.
-        """
+        """Write the queued lines."""
         if not self._waiting:
             return
         waiting = memoryview(b"".join(self._waiting))
@@ -260,11 +240,7 @@ class AppendLog:
         self._waiting.clear()
 
     def close(self) -> None:
-        """Close the file.
-
-        Raises:
-            OSError: If the system reports a write error, such as a full disk, on closing.
-        """
+        """Close the file."""
         self._file.close()
 
 
@@ -337,7 +313,7 @@ class Written(NamedTuple):
     mark: int
 
 
-def written_by(manifest: Mapping[str, Any]) -> Written:
+def log_entries(manifest: Mapping[str, Any]) -> Written:
     """Return a manifest's entries about the logs."""
     is_sealed = manifest.get("format", RUN_FORMAT) > 1
     return Written(
@@ -354,11 +330,7 @@ def new_mark() -> int:
 
 
 def run_path(experiments_dir: Path, name: str) -> Path:
-    """Return the path of a run's folder.
-
-    Raises:
-        ArgumentError: If the name is not a plain name, for example because it leads out of the folder.
-    """
+    """Return the path of a run's folder."""
     if not _NAME.fullmatch(name) or name.endswith((".", " ")) or _DEVICE.fullmatch(name):
         raise ArgumentError(
             f"experiment_name {name!r} is invalid: use at most 127 letters, digits, '.', '_', '-', '+', '@' "
@@ -368,11 +340,7 @@ def run_path(experiments_dir: Path, name: str) -> Path:
 
 
 def read_manifest(path: Path) -> dict[str, Json]:
-    """Return the manifest of a run folder.
-
-    Raises:
-        RunFormatError: If the manifest is missing, damaged, or written by a newer version.
-    """
+    """Return the manifest of a run folder."""
     file = path / MANIFEST
     check_files(path)
     try:
@@ -411,9 +379,6 @@ def check_files(path: Path) -> None:
     """Check that the files of a run folder are regular files.
 
     A link could lead out of the folder, and reading a pipe would block forever.
-
-    Raises:
-        RunFormatError: If one of the files is a link, a pipe, a socket or a device.
     """
     for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK, RUN_FILE):
         try:

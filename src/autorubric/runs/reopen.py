@@ -20,7 +20,7 @@ from autorubric.runs.index import RunIndex, Stand
 from autorubric.runs.item_results import StandingVotes, StoredResults
 from autorubric.runs.items import EvalTimingStats, affected_by, warn_of_damage
 from autorubric.runs.lines import StoredItem
-from autorubric.runs.log import DATASET, ITEMS, Written, read_manifest, written_by
+from autorubric.runs.log import DATASET, ITEMS, Written, log_entries, read_manifest
 from autorubric.scoring.report_builder import GradingPolicy
 from autorubric.scoring.votes import Votes
 from autorubric.support.objects import Json
@@ -75,17 +75,7 @@ class _ByPolicy:
 def reopen(
     path: Path, *, rubric: Rubric | None = None, deciding: Mapping[str, Json] | None = None
 ) -> StoredRun:
-    """Return the run stored in a folder.
-
-    Args:
-        path: The run folder.
-        rubric: Replacement for the rubric that the items share. Votes on criteria that ask something else
-            in this rubric are ignored.
-        deciding: Replacements for parts of the stored policy, in the form of a manifest.
-
-    Raises:
-        RunFormatError: If the folder is not a run folder, was written by a newer version, or is damaged.
-    """
+    """Return the run stored in a folder."""
     manifest = read_manifest(path)
     stored = stored_dataset(path, manifest)
     manifest["dataset"] = dict(stored.entry)
@@ -96,7 +86,7 @@ def reopen(
         manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
     policy = _policy(path, manifest)
     stand = stand_of(manifest, dataset)
-    written = written_by(manifest)
+    written = log_entries(manifest)
     index = read_index(path, stored, stand, written)
     damage = [one.when_opened() for one in index.damages]
     unsealed = [_UNSEALED] if written.unsealed.get(ITEMS) else []
@@ -142,11 +132,7 @@ def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
 
 
 def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written) -> RunIndex:
-    """Return the index of a run folder; items with damaged lines in the dataset count as not scored.
-
-    Raises:
-        RunFormatError: If a file cannot be read.
-    """
+    """Return the index of a run folder; items with damaged lines in the dataset count as not scored."""
     index = load_index(path, stored.dataset, stand, written)
     for position in stored.affected:
         index.set_aside(position, affected_by(DATASET))
@@ -157,11 +143,7 @@ def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written
 
 
 def stored_policy(path: Path) -> GradingPolicy:
-    """Return a stored run's policy, without the length penalty, which is stored per item.
-
-    Raises:
-        RunFormatError: If the folder is not a run folder, or is damaged.
-    """
+    """Return a stored run's policy, without the length penalty, which is stored per item."""
     return _policy(path, read_manifest(path))
 
 

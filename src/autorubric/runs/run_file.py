@@ -141,14 +141,7 @@ class JudgeEntry(_Section):
         return given if self.reasoning_effort is None else {**given, "thinking": self.reasoning_effort}
 
     def to_config(self, cache_dir: Path | None = None) -> LLMConfig:
-        """Return the model's configuration.
-
-        Args:
-            cache_dir: Folder of the reply cache; None for no cache.
-
-        Raises:
-            ValidationError: If a setting is not allowed, or settings contradict each other.
-        """
+        """Return the model's configuration."""
         cache = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
         return LLMConfig(**self.settings, **cache)
 
@@ -248,9 +241,6 @@ class RunFile(_Section):
         """Return a copy with settings replaced in every judge that is a model.
 
         If `api_base` is replaced but `api_key_env` is not, the old `api_key_env` is removed.
-
-        Args:
-            settings: Values by field of `JudgeEntry`.
         """
         update = {"api_key_env": None, **settings} if "api_base" in settings else dict(settings)
         judges = tuple(one.model_copy(update=update) if one.is_model else one for one in self.judges)
@@ -266,9 +256,6 @@ def is_run_file(path: Path) -> bool:
     """Return whether a YAML file is a run file rather than a dataset.
 
     A run file is a mapping with `data` or `judges`; a dataset is a list, or a mapping with `items`.
-
-    Raises:
-        FileError: If the file cannot be read, or is neither a run file nor a dataset.
     """
     if path.suffix.lower() not in SUFFIXES:
         return False
@@ -293,11 +280,7 @@ def is_run_file(path: Path) -> bool:
 
 
 def read_run_file(path: str | Path) -> RunFile:
-    """Return the content of a run file.
-
-    Raises:
-        FileError: If the file cannot be read or has errors; all errors are reported with line numbers.
-    """
+    """Return the content of a run file."""
     text = read_text(path)
     document = parse_structured(text, "yaml", source=str(path))
     faults = document.faults()
@@ -311,7 +294,7 @@ def read_run_file(path: str | Path) -> RunFile:
         faults.raise_as(FileError)
     data = {key: _without_secrets(value, faults, (key,)) for key, value in document.data.items()}
     data = _without_secrets(data, faults, ())
-    file = _validated(data, faults)
+    file = _validate(data, faults)
     _check_judges(data.get("judges"), faults)
     if data.get("rubric") is not None and not isinstance(data["rubric"], str):
         Rubric._read_inside(data["rubric"], faults, ("rubric",))
@@ -320,7 +303,7 @@ def read_run_file(path: str | Path) -> RunFile:
     return file.read_from(Path(path).parent, text)
 
 
-def _validated(data: Mapping[str, Json], faults: Faults) -> RunFile | None:
+def _validate(data: Mapping[str, Json], faults: Faults) -> RunFile | None:
     try:
         file = RunFile.model_validate(data)
     except ValidationError as error:

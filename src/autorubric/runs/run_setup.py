@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.datasets.stream import can_stream
+from autorubric.datasets.store import can_stream
 from autorubric.errors import ArgumentError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.grading.plan import FewShotConfig
@@ -83,16 +83,7 @@ def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:
 
 
 def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup:
-    """Return the run that a run file's content describes.
-
-    Args:
-        file: The content of the run file.
-        judges: The panel; defaults to the judges of the run file.
-
-    Raises:
-        FileError: If a file that the run file names cannot be read or has errors.
-        ArgumentError: If there are no judges, or settings contradict each other.
-    """
+    """Return the run that a run file's content describes."""
     rubric = _rubric(file)
     panel = [_judge(entry, file) for entry in file.judges] if judges is None else judges
     if not panel:

@@ -35,7 +35,7 @@ from autorubric.runs.log import (
     check_files,
     crc_of,
     manifest_text,
-    restored_parts,
+    restored_content,
     seal_line,
 )
 from autorubric.support.json_text import compact_json
@@ -43,15 +43,11 @@ from autorubric.support.objects import Json
 from autorubric.support.write import FileLock, remove_abandoned, write_parts_atomic, write_text_atomic
 
 if TYPE_CHECKING:
-    from autorubric.scoring.events import Exchanged
+    from autorubric.scoring.votes import Exchanged
 
 
 class RunStore:
     """Writer of a run folder, which keeps the folder locked.
-
-    Args:
-        path: The run folder; created if missing.
-        store_prompts: Whether to store requests and replies.
 
     Attributes:
         path: The run folder.
@@ -60,11 +56,6 @@ class RunStore:
         mark: Initial value of the checksums of lines; it must be set before anything is written.
         votes_open: Offset after which there may be earlier votes on unfinished items; None if there are no
             such votes.
-
-    Raises:
-        RunLockedError: If another process is writing to the folder.
-        RunFormatError: If a file of the folder is a link, a pipe or a device.
-        RunWriteError: If the folder cannot be written. All methods that write raise this error.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
@@ -72,7 +63,7 @@ class RunStore:
         self._logs: dict[str, AppendLog] = {}
         check_files(path)
         self._lock = FileLock(path / LOCK)
-        with self._writing():
+        with self._explain_write_errors():
             if not self._lock.acquire():
                 told = f"{self._lock.holder()} is writing to {path}; wait, or choose another experiment_name"
                 raise RunLockedError(told)
@@ -98,12 +89,12 @@ class RunStore:
             content["sizes"] = {file.name: file.stat().st_size for file in files if file.exists()}
         else:
             content.pop("sizes", None)
-        with self._writing():
+        with self._explain_write_errors():
             write_text_atomic(self.path / MANIFEST, manifest_text(content))
 
     def write_run_file(self, text: str) -> None:
         """Write a copy of the run file, replacing any earlier copy."""
-        with self._writing():
+        with self._explain_write_errors():
             write_text_atomic(self.path / RUN_FILE, text)
 
     def write_incoming(self, lines: Iterable[bytes]) -> str:
@@ -115,7 +106,7 @@ class RunStore:
                 self._sums.add(line)
                 yield line
 
-        with self._writing():
+        with self._explain_write_errors():
             write_parts_atomic(self.path / INCOMING, parts())
         return self._sums.sha256.hexdigest()
 
@@ -123,7 +114,7 @@ class RunStore:
         """Copy a file of another run folder atomically, unless it is missing there or already exists here."""
         if not file.exists() or (self.path / file.name).exists():
             return
-        with self._writing(), file.open("rb") as source:
+        with self._explain_write_errors(), file.open("rb") as source:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
@@ -136,7 +127,7 @@ class RunStore:
                 at += len(line)
                 yield line
 
-        with self._writing():
+        with self._explain_write_errors():
             sealed = lines()
             first = next(sealed, None)
             if first is not None:
@@ -150,17 +141,11 @@ class RunStore:
         file = self.path / name
         self._keep_damaged(file)
         if file.exists():
-            with self._writing():
-                write_parts_atomic(file, restored_parts(file, pieces))
+            with self._explain_write_errors():
+                write_parts_atomic(file, restored_content(file, pieces))
 
     def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
-        """Replace the lines of items with a subset of them, sealed with the current votes.
-
-        Args:
-            pieces: The lines to keep.
-            unclaimed: Offset of the first vote that no line claims; None if all votes are claimed.
-            keep_damaged: Whether to keep a copy of the old file.
-        """
+        """Replace the lines of items with a subset of them, sealed with the current votes."""
         votes, file = self.path / VOTES, self.path / ITEMS
         size = votes.stat().st_size if votes.exists() else 0
         seal = Seal(0, size, crc_of(votes, size) or 0, size if unclaimed is None else unclaimed)
@@ -178,12 +163,12 @@ class RunStore:
         if keep_damaged:
             self._keep_damaged(file)
         if file.exists():
-            with self._writing():
+            with self._explain_write_errors():
                 write_parts_atomic(file, lines())
 
     def _keep_damaged(self, file: Path) -> None:
         if file.exists():
-            with self._writing(), file.open("rb") as source:
+            with self._explain_write_errors(), file.open("rb") as source:
                 parts = iter(partial(source.read, 1 << 20), b"")
                 write_parts_atomic(file.with_name(f"{file.name}.damaged"), parts)
 
@@ -195,7 +180,7 @@ class RunStore:
 
     def take_incoming(self) -> None:
         """Replace the dataset copy atomically by the one from `write_incoming`, and write its digests."""
-        with self._writing():
+        with self._explain_write_errors():
             (self.path / INCOMING).replace(self.path / DATASET)
             write_parts_atomic(self.path / SUMS, self._sums.parts(self.mark))
         self._sums = LineSums()
@@ -264,7 +249,7 @@ class RunStore:
         if self._failure is not None:
             raise self._failure
         # A stored vote is not requested again, so its prompt goes first. Lines of items refer to votes.
-        with self._writing():
+        with self._explain_write_errors():
             try:
                 self._flush(PROMPTS)
             finally:
@@ -279,7 +264,7 @@ class RunStore:
         log = self._logs.get(name)
         if log is None:
             try:
-                with self._writing():
+                with self._explain_write_errors():
                     log = self._logs[name] = AppendLog(self.path / name, self.mark, summed=name == VOTES)
             except RunError as error:
                 # This affects more than one vote, so all later lines are refused too.
@@ -288,7 +273,7 @@ class RunStore:
         return log
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _explain_write_errors(self) -> Iterator[None]:
         """Convert write errors in the block to errors that say how to continue."""
         try:
             yield
@@ -314,7 +299,7 @@ class RunStore:
         self._is_closed = True
         with ExitStack() as stack:
             stack.callback(self._lock.release)
-            stack.enter_context(self._writing())
+            stack.enter_context(self._explain_write_errors())
             for log in self._logs.values():
                 stack.callback(log.close)
             try:
@@ -361,18 +346,7 @@ class Copied:
 
 
 def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy | None = None) -> Copied:
-    """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time.
-
-    Args:
-        dataset: The dataset.
-        store: The run folder.
-        earlier: The existing copy, with which each line is compared; None if there is no copy.
-
-    Raises:
-        ArgumentError: If the dataset is empty, an item has no rubric, or the kind of a criterion cannot be
-            written to a file.
-        DatasetError: If a streamed dataset has errors.
-    """
+    """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time."""
     copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
 
     def lines() -> Iterator[bytes]:
@@ -391,14 +365,8 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
     return copied
 
 
-def uncopied(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
-    """Return the result for a dataset whose copy in the folder is unchanged.
-
-    Args:
-        dataset: The dataset.
-        entry: The dataset's entry in the manifest.
-        checks: Names of the checks in the dataset.
-    """
+def unchanged_copy(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
+    """Return the result for a dataset whose copy in the folder is unchanged."""
     copied = Copied(entry=entry)
     if dataset.rubric is not None:
         copied.note_checks(dataset.rubric)

@@ -48,19 +48,14 @@ from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_json
 from autorubric.rubric.rubric import Rubric
-from autorubric.scoring.events import Exchanged, VoteCast
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.votes import JudgeVote
+from autorubric.scoring.votes import Exchanged, JudgeVote, VoteCast
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
 
 class Heard:
-    """A listener that collects the votes on one draft.
-
-    Args:
-        begun: The answers of an earlier pass, to which each answered vote is added as it arrives.
-    """
+    """A listener that collects the votes on one draft."""
 
     def __init__(self, begun: dict[str, Json]) -> None:
         self._kept: list[dict[str, Json]] = begun.setdefault("votes", [])
@@ -87,13 +82,7 @@ class Heard:
         return exchanged.replies[-1] if exchanged is not None and exchanged.replies else None
 
     def provenance(self, asked: Provenance, failed: JudgeVote | None = None) -> Provenance:
-        """Return the provenance of the votes.
-
-        Args:
-            asked: The provenance that is known before the judge is called.
-            failed: The failed vote that prevents a critique. Model and request id are taken from its reply;
-                if None, from the last reply.
-        """
+        """Return the provenance of the votes."""
         votes = [event.vote for event in self._events if event.vote.status != "not_asked"]
         exchanges = [event.exchanged for event in self._events if event.exchanged is not None]
         told = failed or next((vote for vote in reversed(votes) if vote.model is not None), None)
@@ -195,16 +184,7 @@ class RubricCritic:
         return score if set(scores_of(critique)) <= {one.name for one in self.rubric} else None
 
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
-        """Grade a draft and return the critique, or a failure if a criterion could not be judged.
-
-        Args:
-            draft: The draft to grade.
-            begun: The votes of an earlier pass, which are not requested again. Every other answered vote is
-                added to them, so that it is not lost if the budget ends this pass.
-
-        Raises:
-            BudgetError: If the budget does not allow another request. Requests in flight are completed.
-        """
+        """Grade a draft and return the critique, or a failure if a criterion could not be judged."""
         started = self.clock()
         heard = Heard(begun)
         task = self._task(draft)
@@ -251,13 +231,7 @@ def rubric_critic(
     """Create a critic that grades drafts with a rubric and a teacher as judge.
 
     Args:
-        rubric: The rubric to grade drafts against.
-        teacher: Any value accepted by `judges=[...]`, or an object with `forward` or `aforward`.
         threshold: Minimum score in [0, 1] for the verdict pass; None for 0.7.
-        config: Settings and fallbacks of a model passed by name, or the timeout of an async function.
-
-    Raises:
-        ArgumentError: If the teacher, the threshold or the config is invalid.
     """
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
@@ -422,11 +396,7 @@ class SchemaCritic:
         return fmean(scores.values()) if scores and graded_score(critique) is None else None
 
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
-        """Ask the teacher for the critique of a draft; `begun` is not used, as there is only one question.
-
-        Raises:
-            BudgetError: If the budget does not allow the request.
-        """
+        """Ask the teacher for the critique of a draft; `begun` is not used, as there is only one question."""
         return await self.teacher.ask(
             TeacherQuestion(
                 prompt_of=lambda output: critique_prompt(self.template, self.schema, draft, output=output),
@@ -468,12 +438,7 @@ def critic_of(
     rubric: Rubric | str | Path | None,
     threshold: float | None,
 ) -> DraftCritic:
-    """Create the critic: a teacher with a schema and a template, or a rubric with the teacher as judge.
-
-    Raises:
-        ArgumentError: If the arguments cannot be combined.
-        FileError: If a file cannot be read.
-    """
+    """Create the critic: a teacher with a schema and a template, or a rubric with the teacher as judge."""
     if rubric is None:
         if threshold is not None:
             raise ArgumentError("threshold requires a rubric; pass rubric as well, or omit threshold")

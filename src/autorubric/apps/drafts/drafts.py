@@ -75,11 +75,7 @@ class LineFault(NamedTuple):
 
 
 def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
-    """Read a file line by line and yield the draft on each line, or the line's error.
-
-    Raises:
-        FileError: If the file cannot be read.
-    """
+    """Read a file line by line and yield the draft on each line, or the line's error."""
     for line in lines_of(path):
         yield draft_of(line)
 
@@ -93,11 +89,7 @@ class DraftLine(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[DraftLine]:
-    """Yield the lines of a file that are not blank.
-
-    Raises:
-        FileError: If the file cannot be read or a line is too long.
-    """
+    """Yield the lines of a file that are not blank."""
     offset = 0
     try:
         for number, raw in enumerate(bounded_lines(path), start=1):
@@ -111,11 +103,7 @@ def lines_of(path: Path) -> Iterator[DraftLine]:
 
 
 def input_digest(path: Path) -> str:
-    """Return the SHA-256 digest of a JSON lines file as a hexadecimal string.
-
-    Raises:
-        FileError: If the file cannot be read or is empty, because an empty input must not count as passed.
-    """
+    """Return the SHA-256 digest of a JSON lines file as a hexadecimal string."""
     if next(lines_of(path), None) is None:
         told = "the file is empty; it must contain one JSON object per line"
         raise FileError(str(path), [Fault(path="", message=told)])

@@ -403,11 +403,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
 
 
 def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
-    """Check the options that limit or resume a pass.
-
-    Raises:
-        ArgumentError: If an option is invalid or the options cannot be combined.
-    """
+    """Check the options that limit or resume a pass."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ArgumentError(f"limit must be a non-negative integer, or None for all; got {limit!r}")
     if retry_errors and not resume:

@@ -41,10 +41,6 @@ class RecordLog:
     An incomplete last line, as left by a killed process, is removed when the file is opened for writing, and
     its record is created again. Other invalid lines are kept in the file and reported.
 
-    Args:
-        path: Path of the file.
-        digest_key: Key under which a record contains the digest of its subject.
-
     Attributes:
         path: Path of the file.
         notices: Problems found in the file.
@@ -160,12 +156,7 @@ class RecordLog:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder, which is created if missing, against other writing processes.
-
-    Raises:
-        RunLockedError: If another process holds the lock.
-        FileError: If the folder cannot be created or a file in it cannot be written.
-    """
+    """Lock a folder, which is created if missing, against other writing processes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".critique.lock")

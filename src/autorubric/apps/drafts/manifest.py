@@ -52,11 +52,7 @@ class Setup:
         config: Mapping[str, Json] | None,
         options: Mapping[str, Json],
     ) -> Setup:
-        """Create the setup of a pass that starts now, with the digests of its input files.
-
-        Raises:
-            FileError: If a file cannot be read or is empty.
-        """
+        """Create the setup of a pass that starts now, with the digests of its input files."""
         described = critic.describe()
         given = {f"{name}_path": str(path) for name, path in inputs.items()}
         digests = {f"{name}_hash": input_digest(path) for name, path in inputs.items()}
@@ -79,11 +75,7 @@ class Setup:
 
 
 def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str]) -> None:
-    """Check that no input file is also an output file.
-
-    Raises:
-        ArgumentError: If an input file would be overwritten.
-    """
+    """Check that no input file is also an output file."""
     written = {(out_dir / name).resolve() for name in outputs}
     for name, path in inputs.items():
         if path.resolve() in written:
@@ -235,11 +227,6 @@ class Unfinished:
 
     The file is written once, when the pass ends, and contains only drafts that were in progress.
 
-    Args:
-        path: Path of the file, which only exists if drafts are unfinished.
-        basis: Digest of the settings that answers depend on, in addition to the draft. Answers with another
-            digest are kept but not used.
-
     Attributes:
         ended_by: The error that was raised by the budget; None if the budget sufficed.
         errors: The counter that detects a teacher that repeatedly fails.
@@ -270,13 +257,7 @@ class Unfinished:
             yield item
 
     async def work(self, key: str, digest: str, ask: Callable[[dict[str, Json]], Awaitable[T]]) -> T | None:
-        """Ask about a draft and return the result; None if the budget did not allow all questions.
-
-        Args:
-            key: Id of the draft.
-            digest: Digest of the draft.
-            ask: A function that takes the earlier answers, asks the remaining questions and adds the answers.
-        """
+        """Ask about a draft and return the result; None if the budget did not allow all questions."""
         place = self._place(key, digest)
         begun: dict[str, Json] = self._drafts.pop(place, {}).get("answered", {})
         try:

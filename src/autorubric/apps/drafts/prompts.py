@@ -69,11 +69,8 @@ def load_rewrite_prompt_template() -> str:
 
 
 def critique_template(given: str | Path | None) -> PromptTemplate:
-    """Return the critique template for a caller's argument: its text, its path, or None for the built-in one.
-
-    Raises:
-        ArgumentError: If the template has an unknown variable or does not show the output.
-        FileError: If the file cannot be read.
+    """Return the critique template for a caller's argument: its text, its path, or None for the built-in
+    one.
     """
     _demand_text(given, "template")
     text = load_critique_prompt_template(given if isinstance(given, Path) else None)
@@ -99,14 +96,7 @@ def template_text(template: PromptTemplate) -> str:
 def critique_prompt(
     template: PromptTemplate, schema: CritiqueSchema, draft: Draft, *, output: str | None = None
 ) -> TeacherPrompt:
-    """Return the prompt for the critique of a draft.
-
-    Args:
-        template: The template to fill.
-        schema: The schema of the critique.
-        draft: The draft to critique.
-        output: The truncated output if the draft is too long for the model; None for the whole output.
-    """
+    """Return the prompt for the critique of a draft."""
     content = template.fill(
         {
             **_material(draft, draft.output_text if output is None else output),

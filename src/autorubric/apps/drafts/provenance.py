@@ -68,12 +68,7 @@ class CritiqueSchema:
 
     @classmethod
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
-        """Create the schema from data or a file; None selects the built-in schema.
-
-        Raises:
-            ArgumentError: If the value is not a JSON schema or has external references.
-            FileError: If the file cannot be read or is not valid JSON.
-        """
+        """Create the schema from data or a file; None selects the built-in schema."""
         shipped = load_critique_schema()
         if given is None:
             return cls._checked(shipped, _SHIPPED_PATH)
@@ -131,11 +126,7 @@ class CritiqueSchema:
         return {key: value for key, value in self.schema.items() if key not in ("$schema", "$id", "version")}
 
     def check(self, critique: Json) -> None:
-        """Check that a critique follows the schema.
-
-        Raises:
-            SchemaFaultError: If the critique does not follow the schema. The message lists the first errors.
-        """
+        """Check that a critique follows the schema."""
         try:
             found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
         except (Unresolvable, RecursionError, re.error) as error:

@@ -85,11 +85,6 @@ class Jobs:
     Drafts are sorted by the worst severity among their issues, then by their lowest score or the score of the
     rubric that was used, then by their order in the file.
 
-    Args:
-        critiques_path: Path of the critiques file.
-        drafts_path: Path of the drafts file.
-        risk: The risk levels to include.
-
     Attributes:
         critiques: Number of critiques, including failed critiques.
         failed: Number of critiques without a verdict.
@@ -99,9 +94,6 @@ class Jobs:
         removed: Number of critiques whose draft was removed; they are not included in other counts.
         faults: The first thousand invalid lines of the critiques file.
         fault_count: Number of invalid lines of the critiques file.
-
-    Raises:
-        FileError: If a file cannot be read.
     """
 
     def __init__(self, critiques_path: Path, drafts_path: Path, risk: RiskRange) -> None:

@@ -32,19 +32,7 @@ class Rewritten(NamedTuple):
 
 
 def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewritten:
-    """Parse and check the rewritten output in a reply.
-
-    Args:
-        text: The unparsed reply.
-        before: The output of the draft. The result is of the same kind: data, JSON text or other text.
-        validate: A function that checks the output and returns its contract; None to check that no top-level
-            key of the draft's output is lost.
-
-    Raises:
-        ReplyError: If the reply does not contain such an output or the check rejects it.
-        ArgumentError: If the check returns a value that is not JSON.
-        BudgetError: If the check sends requests that the budget does not allow.
-    """
+    """Parse and check the rewritten output in a reply."""
     output = _read(text, before)
     if validate is None:
         _check_keys(output, before)
@@ -131,17 +119,7 @@ class Refiner:
     async def refine(
         self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
     ) -> tuple[Outcome, dict[str, Json]]:
-        """Refine a draft and return its outcome with its record.
-
-        Args:
-            draft: The draft to refine.
-            critique: The critique of the draft.
-            begun: The rounds of an earlier pass, which are not repeated. Every answer is added to them, so
-                that it is not lost if the budget ends this pass.
-
-        Raises:
-            BudgetError: If the budget does not allow another request.
-        """
+        """Refine a draft and return its outcome with its record."""
         rounds = begun.setdefault("rounds", [])
         work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
         while not work.is_judged or len(work.rounds) < self.max_rounds:

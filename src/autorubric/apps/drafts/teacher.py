@@ -88,14 +88,7 @@ def teacher_of(
     """Return the teacher for a caller's argument.
 
     Args:
-        given: A model name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
-            `aforward(prompt)`, or a function of the prompt.
-        config: `{"models": [...], "generation": {...}}`, settings and fallbacks of a model passed by name.
-            The settings `timeout` and `max_parallel_requests` also apply to functions.
         clock: A function that returns the time in seconds.
-
-    Raises:
-        ArgumentError: If the value is not a teacher or the config is invalid.
     """
     if isinstance(given, str):
         given = model_config(given, config)
@@ -122,11 +115,7 @@ def teacher_of(
 
 
 def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
-    """Create the configuration of a model from its name and the settings in `config`.
-
-    Raises:
-        ArgumentError: If the settings are invalid.
-    """
+    """Create the configuration of a model from its name and the settings in `config`."""
     generation = _generation(config)
     models = (config or {}).get("models") or []
     if not isinstance(models, list | tuple):
@@ -141,11 +130,7 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
 
 
 def timeout_of(config: Mapping[str, Json] | None) -> float | None:
-    """Return the configured timeout for an answer in seconds; None if not set.
-
-    Raises:
-        ArgumentError: If the timeout is not a positive finite number.
-    """
+    """Return the configured timeout for an answer in seconds; None if not set."""
     seconds = _generation(config).get("timeout")
     if seconds is None:
         return None
@@ -159,9 +144,6 @@ def parallel_of(called: CallableEvaluator, config: Mapping[str, Json] | None) ->
 
     A sync function is called for one draft at a time unless the config allows more, because it might not be
     safe to run in several threads.
-
-    Raises:
-        ArgumentError: If the configured maximum is not a positive integer.
     """
     most = _generation(config).get("max_parallel_requests")
     if most is None:
@@ -309,11 +291,7 @@ def provider_name(config: LLMConfig) -> str | None:
 
 
 def _reply_of(given: Any) -> TeacherReply:
-    """Convert the value returned by a teacher function to a reply.
-
-    Raises:
-        ReplyError: If the value is neither a string, nor data, nor an object with a string attribute `text`.
-    """
+    """Convert the value returned by a teacher function to a reply."""
     if isinstance(given, TeacherReply):
         return given
     if isinstance(given, str):

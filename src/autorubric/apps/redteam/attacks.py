@@ -125,11 +125,7 @@ def builtin_attacks() -> tuple[Attack, ...]:
 
 
 def attacks_of(document: Document) -> tuple[Attack, ...]:
-    """Read the attacks of a document `{"format", "attacks": [...]}`.
-
-    Raises:
-        FileError: If the document or any attack is invalid. All errors are reported.
-    """
+    """Read the attacks of a document `{"format", "attacks": [...]}`."""
     faults = document.faults()
     data = document.data
     if not isinstance(data, dict) or not isinstance(data.get("attacks"), list):

@@ -2,12 +2,10 @@ from .calls import Hint as Hint
 from .criteria import (
     QualitativeCriteria as QualitativeCriteria,
     QuantitativeCriteria as QuantitativeCriteria,
-    RubricEvaluation as RubricEvaluation,
     RubricThreshold as RubricThreshold,
 )
 from .generators import LLM as LLM, Attempt as Attempt
 from .result import (
-    Reevaluation as Reevaluation,
     StageError as StageError,
     StrategyCandidate as StrategyCandidate,
     StrategyResult as StrategyResult,

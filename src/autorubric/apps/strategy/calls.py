@@ -181,16 +181,7 @@ class CallResult:
 
 
 def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> CallResult:
-    """Inspect a function and return it as a `Called`.
-
-    Args:
-        function: A function that takes the first argument only, or both.
-        role: Name of the parameter through which the function was passed, for error messages.
-        arguments: Names of the two arguments, for error messages.
-
-    Raises:
-        ArgumentError: If the function is a generator function or takes other arguments.
-    """
+    """Inspect a function and return it as a `Called`."""
     name = name_of(function)
     if is_yielding(function):
         raise ArgumentError(f"{role} must return a single value; {name} is a generator function")
@@ -211,11 +202,7 @@ def name_of(given: Any) -> str:
 
 
 def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
-    """Return whether a function also takes the second argument.
-
-    Raises:
-        ArgumentError: If the function cannot be called with the first argument only or with both.
-    """
+    """Return whether a function also takes the second argument."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -62,12 +62,7 @@ def is_stream(given: Any) -> bool:
 
 
 class Streamed:
-    """The candidates of one stream, stored by position and available in any order.
-
-    Args:
-        stream: The stream; a sync stream runs in threads, one step at a time.
-        name: Name of the stream, for error messages.
-    """
+    """The candidates of one stream, stored by position and available in any order."""
 
     def __init__(self, stream: Stream, name: str) -> None:
         self._stream = stream
@@ -76,11 +71,7 @@ class Streamed:
         self._came: list[Any] = []
 
     async def at(self, place: int) -> Generated:
-        """Return the candidate at a position, counted from 0.
-
-        Raises:
-            ReplyError: If the stream ended before this position or yielded None at it.
-        """
+        """Return the candidate at a position, counted from 0."""
         async with self._lock:
             while len(self._came) <= place:
                 self._came.append(await self._next())
@@ -122,22 +113,13 @@ class _Raised:
 
 
 class Given:
-    """A generator that takes the candidates of all rounds from a caller's stream and does not close it.
-
-    Args:
-        stream: The caller's stream.
-        name: Name of the stream, for error messages.
-    """
+    """A generator that takes the candidates of all rounds from a caller's stream and does not close it."""
 
     def __init__(self, stream: Stream, name: str) -> None:
         self._streamed = Streamed(stream, name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Return the stream's candidate with the number of the attempt.
-
-        Raises:
-            ReplyError: If the stream has ended or yielded None.
-        """
+        """Return the stream's candidate with the number of the attempt."""
         return await self._streamed.at(int(attempt))
 
     async def aclose(self) -> None:
@@ -150,10 +132,6 @@ class Yielding:
     Args:
         function: A sync or async generator function of `(prompt)` or `(prompt, attempt)`, where `attempt` is
             the first attempt of the round.
-        name: Name of the function, for error messages.
-
-    Raises:
-        ArgumentError: If the function takes other arguments.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
@@ -162,11 +140,7 @@ class Yielding:
         self._rounds = _Rounds(name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Return the candidate at the attempt's position in its round.
-
-        Raises:
-            ReplyError: If the round's generator has ended or yielded None.
-        """
+        """Return the candidate at the attempt's position in its round."""
         arguments = (prompt, attempt) if self._both else (prompt,)
         streamed = await self._rounds.streamed(attempt.iteration, lambda: self._function(*arguments))
         return await streamed.at(attempt.position)
@@ -181,9 +155,6 @@ class Returning:
 
     The function may also return a generator of the round's candidates, which is only known from its return
     value. The first generator returned in a round is then used, and the others are closed unstarted.
-
-    Args:
-        function: The function, with one or two parameters.
     """
 
     def __init__(self, function: CallResult) -> None:
@@ -191,11 +162,7 @@ class Returning:
         self._rounds = _Rounds(function.name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Call the function and return the candidate for an attempt.
-
-        Raises:
-            ReplyError: If the function returned None, or if the round's generator ended or yielded None.
-        """
+        """Call the function and return the candidate for an attempt."""
         content = await self._function.call(prompt, attempt)
         if content is None:
             raise ReplyError(f"{self._function.name} returned None; it must return a candidate")
@@ -266,11 +233,7 @@ class Generator(Protocol):
 
 
 def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
-    """Return the `Generator` for a value that a caller passed as `generate`.
-
-    Raises:
-        ArgumentError: If the value cannot generate candidates or does not accept the prompt.
-    """
+    """Return the `Generator` for a value that a caller passed as `generate`."""
     if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
         raise ArgumentError(f"prompt must be a string if generate is a model; got {shortened(prompt)}")
     if isinstance(given, str | LLMConfig):

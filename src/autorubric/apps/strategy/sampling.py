@@ -271,16 +271,7 @@ class SampledCriteria(ABC, Generic[T]):
         """Aggregate the votes."""
 
     async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
-        """Sample the judge on a candidate and return the full evaluation.
-
-        Args:
-            candidate: A string, `{"thinking": …, "output": …}`, or other data, which is judged as JSON.
-            context: The question that the candidate answers, as a string or JSON-compatible data, shown to
-                the judge as the query. Other objects are not shown.
-
-        Raises:
-            ArgumentError: If the candidate is None or bytes, or if `extract` does not return a string.
-        """
+        """Sample the judge on a candidate and return the full evaluation."""
         ledger = current_ledger()
         place = ledger.reserve()
         evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))
@@ -355,11 +346,7 @@ class SampledCriteria(ABC, Generic[T]):
 
 
 def check_count(name: str, given: Any, *, least: int = 1, most: int | None = None) -> None:
-    """Check that a value is a valid count.
-
-    Raises:
-        ArgumentError: If the value is not an integer from `least` to `most` (the number of samples).
-    """
+    """Check that a value is a valid count."""
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
         raise ArgumentError(f"{name} must be an integer of at least {least}; got {given!r}")
     if most is not None and given > most:
@@ -367,11 +354,7 @@ def check_count(name: str, given: Any, *, least: int = 1, most: int | None = Non
 
 
 def submission_of(candidate: Any) -> Submission:
-    """Convert a candidate to a submission; data other than `{"thinking", "output"}` is written as JSON.
-
-    Raises:
-        ArgumentError: If the candidate is None or bytes.
-    """
+    """Convert a candidate to a submission; data other than `{"thinking", "output"}` is written as JSON."""
     if candidate is None or isinstance(candidate, bytes | bytearray | memoryview):
         raise ArgumentError(f"candidate must be a string or JSON-compatible data; got {shortened(candidate)}")
     if isinstance(candidate, str | Submission) or _has_output(candidate):

@@ -77,13 +77,7 @@ class Step(Generic[T]):
         return self.function.name
 
     async def ask(self, candidate: Any, context: Any, *, fresh: int = 0) -> StepOutcome[T]:
-        """Run the step on a candidate; an error is returned as part of the outcome.
-
-        Args:
-            candidate: Content of the candidate.
-            context: The context passed by the caller.
-            fresh: Number of fresh votes per evaluation; 0 for the regular votes.
-        """
+        """Run the step on a candidate; an error is returned as part of the outcome."""
         ledger = EvaluationTrace(fresh=fresh)
         try:
             with kept_in(ledger), NoStrayCancellation(self.name):
@@ -95,20 +89,12 @@ class Step(Generic[T]):
 
 
 def verify_step(given: VerifyLike) -> Step[bool] | None:
-    """Return the step that verifies candidates; None if `given` is None.
-
-    Raises:
-        ArgumentError: If the value cannot verify candidates.
-    """
+    """Return the step that verifies candidates; None if `given` is None."""
     return None if given is None else Step(function=_function(given, "verify"), read=_passed)
 
 
 def cost_step(given: CostLike) -> Step[float] | None:
-    """Return the step that computes the cost of a candidate; None if `given` is None.
-
-    Raises:
-        ArgumentError: If the value cannot compute a cost.
-    """
+    """Return the step that computes the cost of a candidate; None if `given` is None."""
     return None if given is None else Step(function=_function(given, "cost"), read=_amount)
 
 

@@ -27,11 +27,7 @@ class StrategyLimits:
     such as functions, are only known from the result and are therefore checked between rounds.
 
     Args:
-        max_calls: Maximum number of requests; None for no limit.
         max_cost: Maximum cost in US dollars; None for no limit.
-
-    Raises:
-        ArgumentError: If a limit is invalid.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
@@ -55,12 +51,7 @@ class StrategyLimits:
         return "max_cost" if self._max_cost is not None and spent >= self._max_cost else None
 
     def spending(self, stopped: SpendingLimitName | None) -> Spending | None:
-        """Return the number of requests sent and their cost; None if no limit is set.
-
-        Args:
-            stopped: The limit that prevented a round or the reevaluation. If None, the limit that prevented
-                a request, if any, is reported.
-        """
+        """Return the number of requests sent and their cost; None if no limit is set."""
         if not self._limit.is_set:
             return None
         return Spending(self._limit.calls, self._limit.cost, stopped or self._limit.reached)

@@ -89,9 +89,6 @@ def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) ->
     """Return the fields of an audit line that are common to all tools.
 
     Args:
-        tool: Name of the tool.
-        ok: Whether the call succeeded.
-        error_code: Kind of error that ended the call; None if the call succeeded.
         seconds: Duration of the call in seconds.
     """
     return {
@@ -105,15 +102,7 @@ def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) ->
 
 
 def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
-    """Log a request that was rejected before `critique_evaluate` was called.
-
-    Args:
-        table: The provider table with the audit log settings.
-        request: The request; None if it could not be parsed.
-
-    Raises:
-        AuditError: If the line cannot be written.
-    """
+    """Log a request that was rejected before `critique_evaluate` was called."""
     if table.audit_path is not None:
         trace = Trace(request=request, error_code="request")
         # The line contains only the kind of the error.
@@ -143,11 +132,7 @@ def _asked(request: CritiqueRequest, content_type: str | None, content: bool) ->
 
 
 def append_line(path: Path, line: dict[str, Json] | None) -> None:
-    """Append a line to the audit log in one write; if `line` is None, only check that the log is writable.
-
-    Raises:
-        AuditError: If the log cannot be written to.
-    """
+    """Append a line to the audit log in one write; if `line` is None, only check that the log is writable."""
     text = "" if line is None else json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n"
     try:
         with path.open("ab+", buffering=0) as file:

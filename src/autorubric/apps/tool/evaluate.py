@@ -265,11 +265,7 @@ async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
 
 
 async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _ProviderResult:
-    """Evaluate with one provider and return the result.
-
-    Raises:
-        JudgeError: If the provider did not return a critique.
-    """
+    """Evaluate with one provider and return the result."""
     if provider.fault:
         raise JudgeError(provider.fault)
     judge = provider.evaluator

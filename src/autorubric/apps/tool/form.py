@@ -51,14 +51,7 @@ _SUGGESTIONS: Final = '"suggestions" lists what to do next, most useful first; i
 def instruction_text(
     content_note: str, hows: Mapping[str, Sequence[str]], mode: EvaluationMode, max_issues: int
 ) -> str:
-    """Return the instruction for the critic.
-
-    Args:
-        content_note: A note about the content.
-        hows: Names of the criteria by their answering instruction.
-        mode: The information to ask for in addition to the scores.
-        max_issues: Maximum number of issues per criterion.
-    """
+    """Return the instruction for the critic."""
     if len(hows) == 1:
         answers = list(hows)
     else:
@@ -188,22 +181,13 @@ class CritiqueSheet(BaseCriterion):
         return instruction_text(self.content_note, hows, self.mode, self.max_issues)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Check that `findings` can parse the reply, and return it as the evaluation of an answer.
-
-        Raises:
-            ReplyError: If the reply cannot be parsed. The message can be sent back to the judge.
-        """
+        """Check that `findings` can parse the reply, and return it as the evaluation of an answer."""
         payload = reply.model_dump() if isinstance(reply, BaseModel) else reply
         found = self.findings(payload)
         return Answer(code="critique", reason=found.summary, evaluation=dict(payload))
 
     def findings(self, payload: Json) -> CritiqueFindings:
-        """Parse the contents of a reply.
-
-        Raises:
-            ReplyError: If a criterion has no readable answer or several different answers. The message lists
-                all errors.
-        """
+        """Parse the contents of a reply."""
         if not isinstance(payload, Mapping):
             raise ReplyError(f"{shortened(payload)} is not a critique; return one object")
         faults: list[str] = []

@@ -40,17 +40,7 @@ T = TypeVar("T")
 
 
 async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
-    """Await a provider's result within its share of the available time.
-
-    Args:
-        work: The provider's result.
-        ends: Deadline of the call, measured by `time.perf_counter`.
-        last: Whether this is the last provider. The last provider gets all the remaining time and is stopped
-            by the caller's timeout; others get half of it, so that a hanging one leaves time for the next.
-
-    Raises:
-        JudgeError: If the provider failed or its share of the time was used up.
-    """
+    """Await a provider's result within its share of the available time."""
     share = None if last else (ends - time.perf_counter()) / 2
     try:
         with NoStrayCancellation("the provider"):
@@ -176,12 +166,7 @@ Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
 
 
 def provider_table(given: Providers) -> ProviderTable:
-    """Convert a caller's argument to a provider table; None selects the table set in the environment.
-
-    Raises:
-        ArgumentError: If the argument is of an unsupported type.
-        FileError: If the file cannot be read or has errors.
-    """
+    """Convert a caller's argument to a provider table; None selects the table set in the environment."""
     if given is None:
         given = os.environ.get(PROVIDERS_VARIABLE) or {}
     if isinstance(given, ProviderTable):
@@ -333,11 +318,7 @@ class CritiqueJudge:
         return (await self.ask_many([request]))[0]
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply]:
-        """Ask the evaluator about several criteria in one request and return the answers.
-
-        Raises:
-            JudgeError: If the evaluator failed or refused.
-        """
+        """Ask the evaluator about several criteria in one request and return the answers."""
         sheet = CritiqueSheet(
             name="critique",
             parts=tuple(one.criterion for one in requests),

@@ -212,14 +212,7 @@ RequestLike: TypeAlias = CritiqueRequest | Mapping[str, Any]
 
 
 def read_request(given: RequestLike) -> CritiqueRequest:
-    """Parse a request.
-
-    Args:
-        given: A request, its arguments, or a tool call `{"tool": "critique.evaluate", "arguments": {...}}`.
-
-    Raises:
-        ArgumentError: If the request is invalid. The message lists all errors.
-    """
+    """Parse a request."""
     arguments = given.model_dump() if isinstance(given, CritiqueRequest) else given
     if isinstance(arguments, Mapping) and set(arguments) == {"tool", "arguments"}:
         if arguments["tool"] not in _NAMES:

@@ -212,11 +212,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[\W_]+")
 
 
 class Names:
-    """The names of the requested criteria, matched regardless of case, whitespace and punctuation.
-
-    Args:
-        names: Names of the criteria.
-    """
+    """The names of the requested criteria, matched regardless of case, whitespace and punctuation."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -233,13 +229,7 @@ class Names:
 
 
 def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...]:
-    """Parse the issues of a reply and return them in order.
-
-    Args:
-        given: Value of `issues` in the reply.
-        names: Names of the requested criteria.
-        notes: List to which a note is appended for each omitted issue.
-    """
+    """Parse the issues of a reply and return them in order."""
     if isinstance(given, Mapping):
         given = [given]
     return tuple(_issues(_listed(given, "issues", notes), names, notes))

@@ -101,16 +101,7 @@ def is_rubric_file(name: str) -> bool:
 
 
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
-    """Create the rubric for a request's criteria.
-
-    Args:
-        criteria: Names of criteria, or the path of one rubric file.
-        *places: Folders that must all contain the rubric file; its path is relative to the first folder.
-
-    Raises:
-        ArgumentError: If a rubric file is combined with other criteria or is outside one of the folders.
-        RubricError: If the file cannot be read or has errors.
-    """
+    """Create the rubric for a request's criteria."""
     files = [name for name in criteria if is_rubric_file(name)]
     if not files:
         return Rubric([criterion_named(name) for name in criteria])
@@ -150,17 +141,7 @@ class Task:
 
 
 def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
-    """Create the task for a request.
-
-    Args:
-        request: The request to evaluate.
-        table: The available evaluators.
-        rubric_root: The folder that must contain the rubric file, regardless of the request; None for any.
-
-    Raises:
-        ArgumentError: If the workspace, the criteria or the provider is invalid.
-        RubricError: If a rubric file cannot be read or has errors.
-    """
+    """Create the task for a request."""
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
     files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
     rubric = rubric_of(request.criteria, workspace, files)

@@ -164,13 +164,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
-    """Yield the paths of one token.
-
-    Args:
-        before: The text before the token.
-        head: The characters of the token up to the first separator.
-        rest: The remaining characters of the token.
-    """
+    """Yield the paths of one token."""
     text = head[-LONGEST_PATH:] + rest
     if (variable := _variable(before, head)) is not None:
         yield from _of_variable(variable, rest)
@@ -263,11 +257,7 @@ class Workspace:
 
     @classmethod
     def at(cls, given: str, name: str = "workspace_root") -> Workspace:
-        """Return the workspace at a path; `name` is the name of the argument in error messages.
-
-        Raises:
-            ArgumentError: If the path is not an existing folder.
-        """
+        """Return the workspace at a path; `name` is the name of the argument in error messages."""
         try:
             root = Path(given).expanduser().resolve()
             there = bool(given.strip()) and root.is_dir()
@@ -322,11 +312,7 @@ class Workspace:
         return known[path]
 
     def path(self, given: str) -> Path:
-        """Return the absolute path of a file in the workspace, with links resolved.
-
-        Raises:
-            ArgumentError: If the path is outside the workspace.
-        """
+        """Return the absolute path of a file in the workspace, with links resolved."""
         if not self.holds(given):
             raise ArgumentError(f"{shortened(given)} is outside the workspace {str(self.root)!r}")
         return (self.root / given).resolve()

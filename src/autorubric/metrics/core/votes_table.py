@@ -35,7 +35,7 @@ Outcome: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCriterion:
-    """A criterion as used by metrics; criteria of different items with the same name and scale are equal."""
+    """A criterion as used by the metrics; those of different items with the same name and scale are equal."""
 
     name: str
     level: Level

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
-from autorubric.metrics.core.estimate import Estimate, Reason, Result
+from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import (
@@ -23,6 +23,7 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
 )
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -209,7 +210,7 @@ _NAME = "area under the risk-coverage curve, with equal confidences as one step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoveragePoint(Result):
+class CoveragePoint(Record):
     """Accuracy of the most confident answers at one coverage level.
 
     Attributes:
@@ -226,7 +227,7 @@ class CoveragePoint(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageCurve(Result):
+class CoverageCurve(Record):
     """Accuracy as a function of coverage, the fraction of answers kept.
 
     Attributes:

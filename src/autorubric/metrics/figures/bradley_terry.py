@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate, Result
+from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.result import Record
 from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
 
 Comparison: TypeAlias = tuple[str, str, str | None]
@@ -35,7 +36,7 @@ _ELO = "Elo (legacy method; depends on the order of the comparisons)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EloResult(Result):
+class EloResult(Record):
     """Elo ratings after the last comparison.
 
     Attributes:
@@ -98,7 +99,7 @@ def _expected(apart: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BradleyTerryResult(Result):
+class BradleyTerryResult(Record):
     """Strengths estimated by the Bradley–Terry model.
 
     Attributes:

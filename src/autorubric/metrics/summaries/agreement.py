@@ -11,12 +11,12 @@ import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.resampled import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table_units
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, estimates, share_figure
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.scales import (
     Array,
     Binary,

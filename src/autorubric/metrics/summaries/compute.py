@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
@@ -22,6 +22,7 @@ from autorubric.metrics.core.item_scores import (
 )
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions, Resampling
+from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.votes_table import MeasuredCriterion, VotesTable
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
 from autorubric.metrics.summaries.rater_figures import RunContext, judges_agreement, rater_fields
@@ -213,7 +214,7 @@ class MetricsResult(RaterMetrics):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all metrics as JSON-compatible values. Undefined values are None, never NaN."""
-        return {"format": FORMAT, **_plain(self)}
+        return {"format": FORMAT, **to_plain(self)}
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
@@ -246,16 +247,6 @@ class MetricsResult(RaterMetrics):
         else:
             raise ArgumentError(f"{path}: the file extension must be .json or .csv; got {suffix!r}")
         write_text_atomic(path, text)
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value
 
 
 def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options objects at once

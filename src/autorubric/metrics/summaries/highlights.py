@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from autorubric.metrics.audit.resampled import said
 from autorubric.metrics.core.estimate import Estimate, is_rounding
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.result import format_estimate as said
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.headlines import layout_of
 from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw

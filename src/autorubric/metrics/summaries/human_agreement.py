@@ -9,10 +9,10 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.labelled_votes import distinct_names
-from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.item_scores import LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.read_votes import Modes, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.core.scales import Interval
 from autorubric.metrics.summaries.agreement import level_of
 from autorubric.metrics.summaries.judge_report import judge_report, scale_at

@@ -89,11 +89,8 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
     """Compute the logit-t interval of a mean of proportions, or a score interval if 0, 1 or without spread.
 
     Args:
-        value: Mean of the proportions.
-        se: Standard error of the mean.
         weights: Weight of each item in the mean, shape `(n_items,)`; 1/n for n equal items. The effective
             number of items is 1 / Σw², which is small if a criterion has few items.
-        confidence_level: Confidence level of the interval.
     """
     held = weights[weights > 0]
     if len(held) < 2:
@@ -129,7 +126,6 @@ def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level:
         item: Item of each cell in the proportion's denominator, shape `(n_cells,)`.
         criterion: Criterion of each cell, shape `(n_cells,)`.
         hit: 1 if the cell is a hit and 0 otherwise, shape `(n_cells,)`.
-        confidence_level: Confidence level of the interval.
     """
     if not len(item):
         return NO_ENDS

@@ -10,10 +10,10 @@ import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.resampled import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.read_votes import Column
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.scales import Array, Interval, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
@@ -299,13 +299,6 @@ def mean_kappa(
     """Return the mean over criteria of Cohen's kappa between two raters, without an interval.
 
     The mean is undefined if there are no cells (`no_pairs`) or if no criterion has a kappa (`single_class`).
-
-    Args:
-        criterion: Criterion of each cell that both raters answered, as a position in `values`.
-        left: First rater's answer to each cell, as a position among the criterion's answers.
-        right: Second rater's answer to each cell, in the same form.
-        values: For each criterion, the values of its answers for quadratic weights; None if its answers are
-            not ordered.
     """
     method = "Cohen's kappa, mean over criteria"
     n = len(criterion)

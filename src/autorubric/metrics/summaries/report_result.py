@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
 from autorubric.datasets.item import TruthRule
-from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.compute import tied_labels_text
 from autorubric.metrics.summaries.highlights import PanelAndBest, first_looks

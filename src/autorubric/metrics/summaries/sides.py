@@ -70,11 +70,7 @@ class Sides:
 
 
 def modes_of(abstain: AbstainMode) -> Modes:
-    """Return the modes for counting CANNOT_ASSESS and NA that correspond to an abstention mode.
-
-    Raises:
-        ArgumentError: If the mode is unknown.
-    """
+    """Return the modes for counting CANNOT_ASSESS and NA that correspond to an abstention mode."""
     match abstain:
         case "exclude":
             return Modes()
@@ -89,11 +85,7 @@ def modes_of(abstain: AbstainMode) -> Modes:
 def read_sides(
     truth: Iterable[Any], pred: Iterable[Any], scale: Scale, abstain: AbstainMode, cluster: Any
 ) -> Sides:
-    """Read the labels of two raters.
-
-    Raises:
-        ArgumentError: If the scale or mode is unknown, a label is not on the scale, or the lengths differ.
-    """
+    """Read the labels of two raters."""
     modes = modes_of(abstain)
     left, right = (read_column(labels, scale, name) for labels, name in ((truth, "truth"), (pred, "pred")))
     if len(left.code) != len(right.code):
@@ -113,9 +105,6 @@ def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
     """Read the labels of one rater.
 
     NA and CANNOT_ASSESS are abstentions unless they are on the scale. INVALID is a failure.
-
-    Raises:
-        ArgumentError: If `scale` is not a scale, or a label is not on the scale.
     """
     if not isinstance(scale, Binary | Nominal | Ordinal | Interval):
         raise ArgumentError(
