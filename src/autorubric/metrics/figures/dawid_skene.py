@@ -215,7 +215,8 @@ def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: fl
     """Fit the model to patterns that each have a vote."""
     size, n_raters = patterns.size, patterns.n_raters
     backward = patterns.votes.T.tocsr()
-    posterior = _soft_majority(patterns)
+    votes = patterns.votes @ np.tile(np.eye(size), (n_raters, 1))
+    posterior = np.asarray(votes / votes.sum(1, keepdims=True))
     iterations, moved = 0, np.inf
     while moved > tolerance and iterations < max_iterations:
         weighted = posterior * patterns.counts[:, None]
@@ -236,11 +237,6 @@ def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: fl
         iterations=iterations,
         converged=moved <= tolerance,
     )
-
-
-def _soft_majority(patterns: Patterns) -> Array:
-    votes = patterns.votes @ np.tile(np.eye(patterns.size), (patterns.n_raters, 1))
-    return np.asarray(votes / votes.sum(1, keepdims=True))
 
 
 def _rows(votes: Array, support: Array, smoothing: float) -> Array:

@@ -421,23 +421,17 @@ def fleiss_kappa_by_category(
     options = CodedOptions(**interval)
     if (ratings is None) == (counts is None):
         raise ArgumentError("pass either ratings or counts, not both")
-    names, table = _from_labels(ratings, scale, options) if counts is None else _from_counts(counts, scale)
+    names: Sequence[Any]
+    if counts is None:
+        coded, codes = code_ratings(ratings, scale, options.labels)
+        names = coded.scale.labels if coded.scale is not None else range(coded.size)
+        table = units_by_category(codes, coded.size)
+    else:
+        table, _ = read_counts(counts, scale, None)
+        names = range(table.shape[1]) if scale is None or isinstance(scale, Interval) else scale.labels
     found = {}
     for place, name in enumerate(names):
         of_one = np.column_stack([table[:, place], table.sum(1) - table[:, place]])
         coefficient = CountCoefficient(f"Fleiss' kappa of {name!r}", fleiss_chance)
         found[name] = counts_estimate(coefficient, of_one, np.eye(2), options)
     return found
-
-
-def _from_labels(ratings: Any, scale: Scale | None, options: CodedOptions) -> tuple[Sequence[Any], Array]:
-    coded, codes = code_ratings(ratings, scale, options.labels)
-    names = coded.scale.labels if coded.scale is not None else range(coded.size)
-    return names, units_by_category(codes, coded.size)
-
-
-def _from_counts(counts: Any, scale: Scale | None) -> tuple[Sequence[Any], Array]:
-    table, _ = read_counts(counts, scale, None)
-    if scale is None or isinstance(scale, Interval):
-        return range(table.shape[1]), table
-    return scale.labels, table
