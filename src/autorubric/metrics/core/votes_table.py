@@ -177,7 +177,9 @@ class TableRows:
     known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
     raters: dict[Rater, int] = field(default_factory=dict)
     measured: dict[int, tuple[MeasuredCriterion, int]] = field(default_factory=dict)
-    said: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(default_factory=dict)
+    answer_columns: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(
+        default_factory=dict
+    )
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
@@ -257,9 +259,11 @@ class TableRows:
         sample: int = DECIDED,
     ) -> None:
         """Add an answer's values on the parts of its criterion, if the criterion has parts."""
-        for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
-            if said is not None or answer is None:
-                self._add_row(item, part, rater, said, status, sample)
+        for part, part_answer in zip(
+            criterion.part_fields.values(), _on_parts(criterion, answer), strict=False
+        ):
+            if part_answer is not None or answer is None:
+                self._add_row(item, part, rater, part_answer, status, sample)
 
     def _add_row(
         self,
@@ -282,11 +286,11 @@ class TableRows:
             self.rows.append((*at, *_answer_columns(answer, status, code)))
             return
         key = (id(answer), status, code)
-        said = self.said.get(key)
-        if said is None:
+        columns = self.answer_columns.get(key)
+        if columns is None:
             # The answer is stored, because another object could reuse its id if it were deleted.
-            said = self.said[key] = (answer, _answer_columns(answer, status, code))
-        self.rows.append((*at, *said[1]))
+            columns = self.answer_columns[key] = (answer, _answer_columns(answer, status, code))
+        self.rows.append((*at, *columns[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
         """Add a single vote and its answers to the parts of the criterion."""

@@ -69,7 +69,7 @@ class _Ranking:
         return found
 
 
-def _rank_by(prob: Array, positive: Array) -> _Ranking:
+def rank_by(prob: Array, positive: Array) -> _Ranking:
     order = np.argsort(prob, kind="stable")
     _, first, where, counts = np.unique(
         prob[order], return_index=True, return_inverse=True, return_counts=True
@@ -127,7 +127,7 @@ def auroc(
         name = f"AUROC, mean of {len(sides)} of {given.n_classes} classes against the rest, midranks"
     if given.n and (not sides or len(np.unique(given.truth)) < 2):
         return Estimate.undefined("single_class", n=given.n, method=name, n_missing=given.n_missing)
-    rankings = [_rank_by(chances, positive) for chances, positive in sides]
+    rankings = [rank_by(chances, positive) for chances, positive in sides]
 
     def compute(weights: Array) -> Array:
         return np.asarray(sum(one.area(weights) for one in rankings) / max(len(rankings), 1))
