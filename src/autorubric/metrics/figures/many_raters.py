@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, dense, encode, read_rows
+from autorubric.metrics.core.contingency import Coded, TableInput, cluster_codes, dense, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
@@ -131,16 +131,20 @@ def ratings_estimate(
 ) -> Estimate:
     """Compute the coefficient from labels of shape `(n_units, n_raters)`."""
     coded, codes = code_ratings(ratings, scale, options.labels)
-    if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
-        raise ArgumentError(
-            f"{coefficient.name} depends on the number of categories, including unused ones; pass "
-            "scale=Nominal(labels) or scale=Ordinal(labels)"
-        )
+    if coefficient.needs_declared:
+        require_declared(coefficient.name, coded)
     counts = units_by_category(codes, coded.size)
-    note = "" if coded.declared else "categories seen"
     matrix = weight_matrix(weights, coded.scale, coded.size)
-    note = ", ".join(word for word in (describe(weights), note) if word)
-    return counts_estimate(coefficient, counts, matrix, options, note)
+    return counts_estimate(coefficient, counts, matrix, options, describe(weights, declared=coded.declared))
+
+
+def require_declared(name: str, given: Coded | TableInput) -> None:
+    """Raise an error if categories that the metric depends on are neither declared nor binary."""
+    if given.size and not (given.declared or isinstance(given.scale, Binary)):
+        raise ArgumentError(
+            f"{name} depends on the number of categories, including unused ones; pass scale=Nominal(labels) "
+            "or scale=Ordinal(labels)"
+        )
 
 
 def units_by_category(codes: Codes, size: int) -> Array:
@@ -313,9 +317,7 @@ def conger_kappa(
     options = CodedOptions(**interval)
     coded, codes = code_ratings(ratings, scale, options.labels)
     matrix = weight_matrix(weights, coded.scale, coded.size)
-    note = ", ".join(
-        word for word in (describe(weights), "" if coded.declared else "categories seen") if word
-    )
+    note = describe(weights, declared=coded.declared)
     rated = (codes >= 0).any(axis=1) if codes.size else np.zeros(len(codes), dtype=bool)
     n_missing = int(rated.size - np.count_nonzero(rated))
     if not rated.any():
