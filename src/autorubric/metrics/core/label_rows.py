@@ -267,7 +267,7 @@ class _OnScale:
         return self.measured.answers
 
     def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
-        place = rows.place_of(self.measured)
+        place = rows.place(self.measured)
         code = -1 if answer is None or answer.index is None else answer.index
         rows.add_answer(Cell(cell.item, place, cell.rater, cell.sample, cell.order), answer, status, code)
 

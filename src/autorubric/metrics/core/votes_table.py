@@ -174,9 +174,8 @@ class TableRows:
     """A builder that collects the rows of a votes table."""
 
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
-    known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
+    known: dict[int, tuple[BaseCriterion | MeasuredCriterion, int]] = field(default_factory=dict)
     raters: dict[Rater, int] = field(default_factory=dict)
-    measured: dict[int, tuple[MeasuredCriterion, int]] = field(default_factory=dict)
     answer_columns: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(
         default_factory=dict
     )
@@ -185,25 +184,14 @@ class TableRows:
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
 
-    def place(self, criterion: BaseCriterion) -> int:
+    def place(self, criterion: BaseCriterion | MeasuredCriterion) -> int:
         """Return the position of the criterion in the table, adding it if necessary."""
         found = self.known.get(id(criterion))
         if found is None:
-            # Comparisons of different candidates are one criterion: outcomes do not name candidates.
-            declared = () if criterion.level == "ranking" else criterion.answers()
-            plain = tuple(_scale_answer(answer) for answer in declared)
-            measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
+            measured = criterion if isinstance(criterion, MeasuredCriterion) else _measured(criterion)
             # The criterion is stored, because another object could reuse its id if it were deleted.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
             self.known[id(criterion)] = found
-        return found[1]
-
-    def place_of(self, measured: MeasuredCriterion) -> int:
-        """Return the position of a criterion that does not come from a rubric, adding it if necessary."""
-        found = self.measured.get(id(measured))
-        if found is None:
-            found = (measured, self.criteria.setdefault(measured, len(self.criteria)))
-            self.measured[id(measured)] = found
         return found[1]
 
     def number(self, rater: Rater) -> int:
@@ -361,6 +349,14 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
     if answer is None or answer.abstains:
         return (answer,) * len(criterion.part_fields)
     return criterion.part_answers(answer)
+
+
+def _measured(criterion: BaseCriterion) -> MeasuredCriterion:
+    # Comparisons of different candidates are one criterion: outcomes do not name candidates.
+    declared = () if criterion.level == "ranking" else criterion.answers()
+    return MeasuredCriterion(
+        criterion.name or "", criterion.level, tuple(_scale_answer(answer) for answer in declared)
+    )
 
 
 def _scale_answer(answer: Answer) -> Answer:
