@@ -39,7 +39,10 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
-        return _unmasked(table) if isinstance(table, np.ma.MaskedArray) else table
+        if isinstance(table, np.ma.MaskedArray):
+            masked: Any = table
+            return np.asarray(np.where(np.ma.getmaskarray(masked), None, masked.data.astype(object)))
+        return table
     if isinstance(table, str | bytes | Mapping) or not isinstance(table, Iterable):
         raise ArgumentError(
             f"{what} must be a table of shape {shape} (DataFrame, array or rows); got {type(table).__name__}"
@@ -51,10 +54,6 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
             f"all rows of {what} must have the same length, with None for gaps; got lengths {widths}"
         )
     return rows
-
-
-def _unmasked(table: Any) -> npt.NDArray[Any]:
-    return np.asarray(np.where(np.ma.getmaskarray(table), None, table.data.astype(object)))
 
 
 def _row(row: Any, what: str, shape: str) -> Any:
@@ -115,8 +114,7 @@ def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | Non
     if len(left) != len(right):
         raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
     both = ~(np.isnan(left) | np.isnan(right))
-    members = None if cluster is None else np.unique(cluster[both], return_inverse=True)[1].reshape(-1)
-    return NumberPairs(left[both], right[both], members, int(both.size - np.count_nonzero(both)))
+    return NumberPairs(left[both], right[both], dense(cluster, both), int(both.size - np.count_nonzero(both)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
         return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
-    codes = tuple(_place(used.encode(seen), where) for seen, where in levels)
+    codes = tuple(used.encode(seen) if where is None else used.encode(seen)[where] for seen, where in levels)
     return Coded(codes, used, used.size, scale is not None)
 
 
@@ -166,10 +164,6 @@ def _distinct(column: Any) -> tuple[Any, Codes]:
             return np.flatnonzero(marks) + low, (np.cumsum(marks) - 1)[offsets]
     seen, where = np.unique(column, return_inverse=True)
     return seen, where.reshape(-1)
-
-
-def _place(codes: Codes, where: Codes | None) -> Codes:
-    return codes if where is None else codes[where]
 
 
 def _bare_codes(column: Any, size: int) -> Codes:
@@ -210,6 +204,21 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
                 "every unit, and a unique id for a unit that belongs to no cluster"
             )
     return codes
+
+
+def dense(members: Codes | None, kept: Array) -> Codes | None:
+    """Return the clusters of the kept units, numbered without gaps."""
+    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
+
+
+def cell_units(cells: Codes, n_cells: int, cluster: Codes | None) -> Units:
+    """Return the units of a table from the cell of each pair; clusters are numbered without gaps."""
+    if cluster is None:
+        return Units(counts=np.bincount(cells, minlength=n_cells), n=len(cells))
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    flat = np.bincount(cluster * n_cells + cells, minlength=n_clusters * n_cells)
+    sums = flat.reshape(n_clusters, n_cells).astype(float)
+    return Units(counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,16 +266,7 @@ def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> 
     n_missing = int(both.size - np.count_nonzero(both))
     if n_missing:
         left, right = left[both], right[both]
-    cells = left * size + right
-    if cluster is None:
-        return Units(counts=np.bincount(cells, minlength=size * size), n=len(cells)), n_missing
-    members = np.unique(cluster[both] if n_missing else cluster, return_inverse=True)[1].reshape(-1)
-    n_clusters = int(members.max()) + 1 if members.size else 0
-    flat = np.bincount(members * size * size + cells, minlength=n_clusters * size * size)
-    sums = flat.reshape(n_clusters, size * size).astype(float)
-    return Units(
-        counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True
-    ), n_missing
+    return cell_units(left * size + right, size * size, dense(cluster, both)), n_missing
 
 
 def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:

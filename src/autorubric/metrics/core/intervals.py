@@ -78,13 +78,15 @@ def logit_t_ends(
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):
         return wilson_ends(proportion, n_units, quantile)
+    return logit_limits(proportion, se, quantile)
+
+
+def logit_limits(proportion: float, se: float, quantile: float) -> tuple[float, float]:
+    """Compute the limits of an interval on the logit scale for a proportion other than 0 and 1."""
     centre = math.log(proportion / (1 - proportion))
     half = quantile * se / (proportion * (1 - proportion))
-    return tuple(1 / (1 + math.exp(-_bounded(centre + sign * half))) for sign in (-1, 1))  # type: ignore[return-value]
-
-
-def _bounded(logit: float) -> float:
-    return max(-700.0, min(700.0, logit))
+    low, high = (1 / (1 + math.exp(-min(max(centre + side * half, -700.0), 700.0))) for side in (-1, 1))
+    return low, high
 
 
 def wilson(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column, read_rows
+from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure
 from autorubric.metrics.core.resampling import Ends, Units
@@ -73,11 +73,6 @@ def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable
     return CompleteTable(kept, dense(members, complete), n_missing, bool((~np.isnan(scores)).any()))
 
 
-def dense(members: Codes | None, kept: Array) -> Codes | None:
-    """Return the clusters of the kept units, numbered without gaps."""
-    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
-
-
 _KEYS_UP_TO = 2**62
 
 
@@ -122,9 +117,11 @@ def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -
     if cluster is None:
         counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
         return Units(counts=counts, n=int(counts.sum()), sums=sums)
-    by_cluster = np.zeros((int(cluster.max(initial=-1)) + 1, sums.shape[1]))
-    np.add.at(by_cluster, cluster, sums)
-    ones = np.ones(len(by_cluster), dtype=np.int64)
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    by_cluster = np.empty((n_clusters, sums.shape[1]))
+    for place, column in enumerate(sums.T):
+        by_cluster[:, place] = np.bincount(cluster, weights=column, minlength=n_clusters)
+    ones = np.ones(n_clusters, dtype=np.int64)
     return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
 
 
@@ -148,7 +145,7 @@ def unclustered(figure: Figure, units: Units) -> None:
         raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
 
 
-def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
+def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:
     """Add the possible pseudo-units to units with sums. Only the smoothed bootstrap draws them."""
     assert units.sums is not None
     none = np.zeros(len(units.counts))
@@ -156,11 +153,11 @@ def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
         units,
         counts=np.append(units.counts, np.zeros(len(sums), dtype=np.int64)),
         sums=np.concatenate([units.sums, sums]),
-        pseudo=np.append(none, chances),
+        prior=np.append(none, chances),
     )
 
 
-def with_pseudo_weights(units: Units, chances: Array) -> Units:
+def with_prior_weights(units: Units, chances: Array) -> Units:
     """Add the possible pseudo-units to units of draw counts, as the last entries of the sums."""
     n_kinds, n_more = len(units.counts), len(chances)
     gather = units.gather
@@ -168,5 +165,5 @@ def with_pseudo_weights(units: Units, chances: Array) -> Units:
         units,
         counts=np.append(units.counts, np.zeros(n_more, dtype=np.int64)),
         gather=None if gather is None else np.append(gather, n_kinds + np.arange(n_more)),
-        pseudo=np.append(np.zeros(n_kinds), chances),
+        prior=np.append(np.zeros(n_kinds), chances),
     )

@@ -38,7 +38,7 @@ class Units:
     clustered: bool = False  # whether a unit may contain several observations
     # Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`. Kinds that do
     # not occur in the data have a count of 0. None for tables, whose cells are equally likely.
-    pseudo: Array | None = None
+    prior: Array | None = None
 
     @property
     def size(self) -> int:
@@ -70,12 +70,14 @@ def replicates(
         n_resamples: Number of resamples.
         rng: Random generator.
         smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
-            from `Units.pseudo`. With clusters, it has as many observations as the average cluster.
+            from `Units.prior`. With clusters, it has as many observations as the average cluster.
     """
-    values = [
-        compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
-        for rows in _chunks(n_resamples, max(len(units.counts), _width(units)))
-    ]
+    values = []
+    for rows in _chunks(n_resamples, max(len(units.counts), _width(units))):
+        if smooth:
+            values.append(compute(_draw_smoothed(units, rows, rng)))
+        else:
+            values.append(compute(units.aggregate(draw_weights(units.counts, units.size, rows, rng))))
     return np.concatenate(values)
 
 
@@ -104,21 +106,17 @@ def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generato
     return rng.multinomial(n_drawn, counts / total, size=rows).astype(float)
 
 
-def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
-    return units.aggregate(draw_weights(units.counts, units.size, rows, rng))
-
-
 def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
     total = units.size
-    if units.sums is None and units.pseudo is None:
+    if units.sums is None and units.prior is None:
         cells = len(units.counts)
         return rng.multinomial(total, (units.counts + 1.0 / cells) / (total + 1), size=rows).astype(float)
     weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
     observations = units.n / total if units.clustered else 1.0
     n_extra, weights = np.rint(weights[:, -1] * observations).astype(np.int64), weights[:, :-1]
-    if units.pseudo is not None:
-        possible = np.flatnonzero(units.pseudo)
-        chances = units.pseudo[possible]
+    if units.prior is not None:
+        possible = np.flatnonzero(units.prior)
+        chances = units.prior[possible]
         weights[:, possible] += rng.multinomial(n_extra, chances / chances.sum())
         return units.aggregate(weights)
     assert units.sums is not None

@@ -17,7 +17,20 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class AuditFindings:
+class Record:
+    """Base class of frozen dataclasses of numbers, texts, estimates and other records."""
+
+    __slots__ = ()
+
+    _omits_empty_tests: ClassVar[bool] = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
+        found: dict[str, Any] = to_plain(self, omit_empty_tests=self._omits_empty_tests)
+        return found
+
+
+class AuditFindings(Record):
     """Base class of frozen dataclasses that hold a result.
 
     A subclass defines `_sentence` and, unless one table of its titled fields is enough, `_tables`. A field is
@@ -43,11 +56,6 @@ class AuditFindings:
     def to_latex(self) -> str:
         """Return the tables as LaTeX `tabular` environments, which require the booktabs package."""
         return render_latex(self.blocks())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        found: dict[str, Any] = to_plain(self, omit_empty_tests=self._omits_empty_tests)
-        return found
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

@@ -101,7 +101,7 @@ class _Categorical:
         return np.array(codes, dtype=np.int64)
 
 
-def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
+def _distinct_labels(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
     if not isinstance(labels, Iterable):
         hint = f"range({labels})" if isinstance(labels, int) else "['low', 'high']"
         raise ArgumentError(f"{what} needs a list of all categories, such as {hint}; got {labels!r}")
@@ -167,7 +167,7 @@ class Nominal(_Categorical):
     na: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __init__(self, labels: Iterable[Any], *, na: Iterable[Any] = ()) -> None:
-        object.__setattr__(self, "labels", _declared(labels, "Nominal"))
+        object.__setattr__(self, "labels", _distinct_labels(labels, "Nominal"))
         object.__setattr__(self, "na", tuple(_key(label) for label in na))
 
 
@@ -188,7 +188,7 @@ class Ordinal(_Categorical):
     def __init__(
         self, labels: Iterable[Any], values: Iterable[float] | None = None, *, na: Iterable[Any] = ()
     ) -> None:
-        object.__setattr__(self, "labels", _declared(labels, "Ordinal"))
+        object.__setattr__(self, "labels", _distinct_labels(labels, "Ordinal"))
         object.__setattr__(self, "na", tuple(_key(label) for label in na))
         numbers = None if values is None else tuple(float(value) for value in values)
         if numbers is not None and not (
@@ -333,7 +333,7 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
     if weights is None:
         return np.eye(size)
     if not isinstance(weights, str):
-        return _checked(weights, size)
+        return _check_weights(weights, size)
     if weights not in ("linear", "quadratic"):
         raise ArgumentError(f"weights must be 'linear', 'quadratic', a K × K matrix or None; got {weights!r}")
     if isinstance(scale, Nominal):
@@ -348,7 +348,7 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
     return np.asarray(1.0 - (distance if weights == "linear" else distance**2))
 
 
-def _checked(weights: Any, size: int) -> Array:
+def _check_weights(weights: Any, size: int) -> Array:
     matrix = np.asarray(weights, dtype=float)
     if matrix.shape != (size, size):
         raise ArgumentError(f"weights must be a K × K matrix with K = {size}; got shape {matrix.shape}")
@@ -357,6 +357,9 @@ def _checked(weights: Any, size: int) -> Array:
     return matrix
 
 
-def describe(weights: Weights) -> str:
-    """Describe the weights in words, for the `method` of an estimate."""
-    return "" if weights is None else f"{weights} weights" if isinstance(weights, str) else "given weights"
+def describe(weights: Weights, *, declared: bool = True) -> str:
+    """Describe the weights, and categories that are not declared, for the `method` of an estimate."""
+    words = [] if declared else ["categories seen"]
+    if weights is not None:
+        words.insert(0, f"{weights} weights" if isinstance(weights, str) else "given weights")
+    return ", ".join(words)

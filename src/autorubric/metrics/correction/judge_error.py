@@ -18,7 +18,7 @@ from autorubric.metrics.core.item_scores import (
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
-from autorubric.metrics.core.resampling import Ends
+from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
 from autorubric.rubric.rubric import Rubric
@@ -181,7 +181,7 @@ class LabelledScores:
         points = np.concatenate([[0.0, 1.0, self.predict(judged)], equal, opposite])
         points = points[(points >= 0) & (points <= 1)]
         kept = points[self._is_conforming(constant, slope, points, confidence_level)]
-        return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
+        return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else NO_ENDS
 
     def _residuals(self, judged: float) -> tuple[Array, Array]:
         """Return constants and slopes in y of the m + 1 residuals, each `(m + 1,)`; the new item is last."""

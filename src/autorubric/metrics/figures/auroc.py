@@ -11,18 +11,19 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.rater_tables import dense
 from autorubric.metrics.core.resampling import (
+    NO_ENDS,
     CodedArguments,
     CodedOptions,
     Ends,
     IntervalArguments,
     IntervalOptions,
 )
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -32,6 +33,7 @@ from autorubric.metrics.figures.forecasts import (
     t_ends,
     weighted_figure,
 )
+from autorubric.metrics.figures.ranks import sums_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,11 @@ class _Ranking:
         ours, others = sorted_weights * self.positive, sorted_weights * ~self.positive
         pairs = ours.sum(-1) * others.sum(-1)
         won = (ours * self._below(others)).sum(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(pairs == 0, np.nan, won / pairs)
+        return divide(won, pairs)
 
     def _below(self, weights: Array) -> Array:
         """Return the weight ranked below each observation plus half the weight tied with it."""
-        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)
+        before = sums_before(weights)
         return np.asarray((before[..., self.first] + before[..., self.after]) / 2)
 
     def effects(self) -> Array:
@@ -68,7 +69,7 @@ class _Ranking:
         return found
 
 
-def _ranked(prob: Array, positive: Array) -> _Ranking:
+def rank_by(prob: Array, positive: Array) -> _Ranking:
     order = np.argsort(prob, kind="stable")
     _, first, where, counts = np.unique(
         prob[order], return_index=True, return_inverse=True, return_counts=True
@@ -116,7 +117,7 @@ def auroc(
     """
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     if given.n_classes == 2:
         sides = [(given.positive, given.truth == 1)]
         name = "AUROC, Mann-Whitney with midranks"
@@ -126,7 +127,7 @@ def auroc(
         name = f"AUROC, mean of {len(sides)} of {given.n_classes} classes against the rest, midranks"
     if given.n and (not sides or len(np.unique(given.truth)) < 2):
         return Estimate.undefined("single_class", n=given.n, method=name, n_missing=given.n_missing)
-    rankings = [_ranked(chances, positive) for chances, positive in sides]
+    rankings = [rank_by(chances, positive) for chances, positive in sides]
 
     def compute(weights: Array) -> Array:
         return np.asarray(sum(one.area(weights) for one in rankings) / max(len(rankings), 1))
@@ -138,7 +139,7 @@ def auroc(
 def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         rarest = min(min(_counts(one)) for one in rankings)
         if 0.0 < value < 1.0 and rarest >= 2:
             se = _standard_error(rankings, seen)
@@ -148,7 +149,7 @@ def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
                     if seen.cluster is None
                     else seen.quantile(confidence_level)
                 )
-                return Ends(*_on_logit(value, se, quantile), se)
+                return Ends(*logit_limits(value, se, quantile), se)
         share = seen.n_units / seen.n
         low, high = score_ends(
             value, rarest * share, (seen.n - rarest) * share, normal_quantile(confidence_level)
@@ -177,13 +178,6 @@ def _standard_error(rankings: list[_Ranking], seen: Observations) -> float:
     if seen.cluster is None:
         return math.sqrt(float((total**2).sum()))
     return seen.spread(total)
-
-
-def _on_logit(value: float, se: float, quantile: float) -> tuple[float, float]:
-    centre = math.log(value / (1 - value))
-    half = quantile * se / (value * (1 - value))
-    low, high = (1 / (1 + math.exp(-min(max(centre + side * half, -700.0), 700.0))) for side in (-1, 1))
-    return low, high
 
 
 def score_ends(value: float, n_ours: float, n_others: float, quantile: float) -> tuple[float, float]:
@@ -216,7 +210,7 @@ _NAME = "area under the risk-coverage curve, with equal confidences as one step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoveragePoint:
+class CoveragePoint(Record):
     """Accuracy of the most confident answers at one coverage level.
 
     Attributes:
@@ -231,16 +225,9 @@ class CoveragePoint:
     accuracy: Estimate
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
-            "n": self.n,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageCurve:
+class CoverageCurve(Record):
     """Accuracy as a function of coverage, the fraction of answers kept.
 
     Attributes:
@@ -257,13 +244,6 @@ class CoverageCurve:
     n: int
     n_missing: int
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
-            "n_missing": self.n_missing, "reason": self.reason,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -12,13 +12,13 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
     Forecasts,
-    Observations,
     logit_ends,
     mean_of,
     rate,
@@ -36,7 +36,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrierParts:
+class BrierParts(Record):
     """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:
@@ -58,11 +58,6 @@ class BrierParts:
     within_variance: Estimate
     within_covariance: Estimate
     method: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +113,7 @@ class _BrierTerms:
         options = IntervalOptions(confidence_level=confidence_level)
         base = rate("base rate", self.binned.happened, seen.cluster, options)
         if base.low is None or base.high is None or base.se is None or base.value is None:
-            return Ends(None, None, None)
+            return NO_ENDS
         ends = (base.low * (1 - base.low), base.high * (1 - base.high))
         high = 0.25 if base.low <= 0.5 <= base.high else max(ends)
         return Ends(min(ends), high, abs(1 - 2 * base.value) * base.se)
@@ -168,9 +163,8 @@ def brier_parts(
     binned = into_bins(given.positive, given.truth, given, bins, strategy)
     parts = _BrierTerms(binned)
     estimates = {name: _estimate(binned, parts, name, options) for name in ("uncertainty", *_BOUNDS)}
-    one_column = Forecasts(given.truth, given.positive, given.cluster, given.n_missing)
     return BrierParts(
-        brier=brier_of(one_column, options),
+        brier=brier_of(replace(given, prob=given.positive), options),
         **estimates,
         method=f"Brier score of P(positive), {describe_bins(bins, strategy)}",
     )
@@ -223,7 +217,7 @@ def brier(
 def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
     """Compute `brier` for forecasts that have already been read."""
     losses, high = _squared_losses(given)
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     figure = weighted_figure(
         f"Brier score, {_form(given)}",
         mean_of(losses),
@@ -299,7 +293,7 @@ def log_loss(
         return Estimate.undefined("infinite_loss", n=given.n, method=name, n_missing=given.n_missing)
     # Adding 0 turns -0.0 into 0.0.
     losses = -np.log(chances) + 0.0
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     ends = t_ends(seen, lambda: (losses - losses.mean()) / seen.n, (0.0, math.inf))
     return seen.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)
 

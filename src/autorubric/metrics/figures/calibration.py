@@ -13,7 +13,8 @@ from scipy.special import erf
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -123,7 +124,7 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
     return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
 
 
-def _by_chance(binned: Binned) -> float:
+def _ece_by_chance(binned: Binned) -> float:
     """Return the ECE expected of a calibrated judge on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
     n, forecast, _ = binned.means(binned.ones)
     return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
@@ -135,13 +136,13 @@ def _ece_ends(binned: Binned) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         seen = binned.seen
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         _, forecast, observed = binned.means(binned.ones)
         effects = np.sign(forecast - observed)[binned.place] * (binned.prob - binned.happened)
         se = seen.spread((effects - effects.mean()) / seen.n)
         half = seen.quantile(confidence_level) * se
         shown = float(_gaps(binned, binned.ones))
-        low = max(0.0, min(value, shown - _by_chance(binned) - half))
+        low = max(0.0, min(value, shown - _ece_by_chance(binned) - half))
         return Ends(low, min(1.0, max(value, float(_debiased_gaps(binned, binned.ones)) + half)), se)
 
     return ends
@@ -205,7 +206,7 @@ def ece(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin:
+class ReliabilityBin(Record):
     """One bin of a reliability curve.
 
     Attributes:
@@ -222,16 +223,9 @@ class ReliabilityBin:
     rate: Estimate
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
-            "n": self.n,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityCurve:
+class ReliabilityCurve(Record):
     """Observed rates and mean forecasts by bin.
 
     Attributes:
@@ -247,13 +241,6 @@ class ReliabilityCurve:
     n_missing: int
     method: str
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
-            "method": self.method, "reason": self.reason,
-        }  # fmt: skip
 
 
 def reliability_curve(

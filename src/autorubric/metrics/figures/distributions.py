@@ -68,7 +68,7 @@ def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
     return np.asarray(np.sqrt(np.clip(nats / np.log(2), 0.0, 1.0)))
 
 
-def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
+def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
     """Return both samples on the grid of their numbers, the grid, and its unit."""
     sides, divisor, unit = [], 1.0, "units of the scores"
     for values, what in ((a, "a"), (b, "b")):
@@ -83,7 +83,11 @@ def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_
             )
         codes = scale.encode(as_sequence(values, what))
         sides.append(np.where(codes >= 0, scale.positions[codes], np.nan))
-    span = None if scale is None else _span(scale)
+    span: float | None = None
+    if isinstance(scale, Interval):
+        span = scale.span
+    elif scale is not None and scale.positions is not None:
+        span = float(np.ptp(scale.positions))
     if span:
         divisor, unit = span, "units of the declared range"
     present = [~np.isnan(side) for side in sides]
@@ -91,12 +95,6 @@ def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_
     codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
     codes_a[present[0]], codes_b[present[1]] = places
     return _Samples(codes_a, codes_b, len(grid)), grid / divisor, unit
-
-
-def _span(scale: Scale) -> float | None:
-    if isinstance(scale, Interval):
-        return scale.span
-    return None if scale.positions is None else float(np.ptp(scale.positions))
 
 
 @metric(
@@ -123,7 +121,7 @@ def wasserstein_distance(
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
     options = IntervalOptions(**interval)
-    samples, grid, unit = _located(a, b, scale)
+    samples, grid, unit = _place_on_grid(a, b, scale)
     name = f"Wasserstein distance in {unit}, pairing ignored"
     return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
 
@@ -153,7 +151,7 @@ def js_distance(
     """
     options = IntervalOptions(**interval)
     if isinstance(scale, Interval):
-        samples, _, _ = _located(a, b, scale)
+        samples, _, _ = _place_on_grid(a, b, scale)
     else:
         coded = encode((a, b), scale, None)
         left, right = coded.codes
@@ -178,7 +176,7 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
-    drawn = _drawn(counts, tables, distance, options)
+    drawn = _resample(counts, tables, distance, options)
     low, high, _ = interval_of(drawn, options)[0]
     if low is None:
         return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
@@ -204,7 +202,7 @@ def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Arr
     return tables[0][there], tables[1][there]
 
 
-def _drawn(
+def _resample(
     counts: tuple[Array, Array],
     tables: tuple[Array, Array] | None,
     distance: Distance,

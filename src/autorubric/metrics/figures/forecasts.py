@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
-from autorubric.metrics.core.rater_tables import dense, weighted_units
-from autorubric.metrics.core.resampling import Compute, Ends, IntervalOptions, Units
+from autorubric.metrics.core.rater_tables import weighted_units
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalOptions, Units
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 
@@ -78,7 +78,7 @@ def t_ends(
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         se = seen.spread(effects())
         half = seen.quantile(confidence_level) * se
         return Ends(max(bounds[0], value - half), min(bounds[1], value + half), se)
@@ -94,7 +94,7 @@ def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) ->
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         se = seen.spread(effects())
         low, up = logit_t_ends(value / high, se / high, seen.n_units, confidence_level)
         return Ends(high * low, high * up, se)
@@ -155,6 +155,11 @@ class Forecasts:
         return len(self.truth)
 
     @property
+    def observations(self) -> Observations:
+        """The observations without truth and probabilities."""
+        return Observations(self.n, self.cluster, self.n_missing)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return 2 if self.prob.ndim == 1 else int(self.prob.shape[1])
@@ -169,8 +174,8 @@ def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
     """Read the observations that have both a truth and a probability."""
-    chances = _checked(_columns(prob))
-    codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])
+    chances = _check_probabilities(_columns(prob))
+    codes = _binary_codes(truth, scale) if chances.ndim == 1 else _class_codes(truth, scale, chances.shape[1])
     if len(codes) != len(chances):
         raise ArgumentError(
             f"truth has {len(codes)} labels but prob has {len(chances)} rows; pass one of each per item"
@@ -203,7 +208,7 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, list | tuple | np.ndarray)
 
 
-def _checked(chances: Array) -> Array:
+def _check_probabilities(chances: Array) -> Array:
     with np.errstate(invalid="ignore"):
         outside = chances[(chances < -_ROUNDING) | (chances > 1 + _ROUNDING)]
     if outside.size:
@@ -226,7 +231,7 @@ def _checked(chances: Array) -> Array:
     return np.clip(chances, 0.0, 1.0)
 
 
-def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
+def _binary_codes(truth: Iterable[Any], scale: Scale | None) -> Codes:
     coded = encode((truth,), scale or Binary(), None)
     if coded.size != 2:
         raise ArgumentError(
@@ -235,7 +240,7 @@ def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
     return coded.codes[0]
 
 
-def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
+def _class_codes(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
     if scale is not None:
         coded = encode((truth,), scale, None)
         if coded.size != n_classes:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, fdtri
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ORDERED, metric
@@ -21,8 +22,16 @@ from autorubric.metrics.core.rater_tables import (
     unclustered,
     weighted_units,
 )
-from autorubric.metrics.core.resampling import Compute, Ends, IntervalArguments, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+)
 from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.figures.ranks import sums_before
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 
@@ -133,13 +142,20 @@ def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> E
 
 def _f_test(squares: _Squares, k: int, model: _Model) -> TestStatistic | None:
     """Return the F test of no variance between units; None under perfect agreement, where F is infinite."""
-    n = float(squares.n)
-    rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
+    n, rest, df = _error(squares, k, model)
     if rest == 0:
         return None
     f = float(squares.units / rest)
     p = float(fdtrc(n - 1, df, f))
     return TestStatistic(name="F", value=f, df=n - 1, df_denominator=df, p_value=p)
+
+
+def _error(squares: _Squares, k: int, model: _Model) -> tuple[float, Array, float]:
+    """Return the number of units, and the mean square of the error with its degrees of freedom."""
+    n = float(squares.n)
+    if model == "one-way":
+        return n, squares.within, n * (k - 1)
+    return n, squares.error, (n - 1) * (k - 1)
 
 
 def _squares(totals: Array, k: int) -> _Squares:
@@ -193,23 +209,22 @@ def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, 
         limits = _agreement_limits if model == "agreement" else _ratio_limits
         low, high = limits(squares, k, tail, model)
         if mean:
-            low, high = (_stepped_up(limit, k) for limit in (low, high))
+            low, high = (_step_up(limit, k) for limit in (low, high))
         if not low - 1e-12 <= value <= high + 1e-12:
-            return Ends(None, None, None)
+            return NO_ENDS
         return Ends(min(low, value), max(high, value), None)
 
     return ends
 
 
-def _stepped_up(single: float, k: int) -> float:
+def _step_up(single: float, k: int) -> float:
     room = 1 + (k - 1) * single
     return k * single / room if room > 0 else math.nan
 
 
 def _ratio_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tuple[float, float]:
     """Compute the limits of ICC(1,1) and ICC(3,1) from the ratio of two mean squares."""
-    n = float(squares.n)
-    rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
+    n, rest, df = _error(squares, k, model)
     if rest == 0:
         return 1.0, 1.0
     ratio = float(squares.units / rest)
@@ -297,9 +312,7 @@ def _compute(scores: Array) -> Compute:
             ranks = column.midranks(weights)
             summed += ranks
             spread += (weights * ranks * ranks).sum(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = (weights * summed * summed).sum(-1) / (len(columns) * spread)
-            return np.where(spread == 0, np.nan, np.clip(ratio, 0.0, 1.0))
+        return np.clip(divide((weights * summed * summed).sum(-1), len(columns) * spread), 0.0, 1.0)
 
     return compute
 
@@ -319,6 +332,5 @@ class _RankOrder(NamedTuple):
 
     def midranks(self, weights: Array) -> Array:
         """Return centred midranks of units drawn `weights` times, doubled so that counts stay integers."""
-        upto = np.cumsum(weights[..., self.order], axis=-1)
-        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), upto], axis=-1)
+        before = sums_before(weights[..., self.order])
         return np.asarray(before[..., self.start] + before[..., self.end] - before[..., -1:])

@@ -49,7 +49,7 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     keys, span = np.zeros(len(codes), dtype=np.int64), 1
     for column in codes.T:
         if span * (size + 1) > _COUNTED_KEYS:
-            keys, span = _renumbered(keys)
+            keys, span = _renumber(keys)
         span *= size + 1
         keys = keys * (size + 1) + column + 1
     counts = np.bincount(keys, minlength=span)
@@ -62,7 +62,7 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     return of_row, example, counts[seen]
 
 
-def _renumbered(keys: Codes) -> tuple[Codes, int]:
+def _renumber(keys: Codes) -> tuple[Codes, int]:
     """Renumber keys without gaps to avoid overflow, and return the number of distinct keys."""
     seen, places = np.unique(keys, return_inverse=True)
     return places.reshape(-1), len(seen)
@@ -110,7 +110,8 @@ def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: 
     if scale is None:
         return tuple(range(size))
     return tuple(
-        _unvoted(scale, code, voted) if place < 0 else voted[code] for code, place in enumerate(places)
+        _label_without_votes(scale, code, voted) if place < 0 else voted[code]
+        for code, place in enumerate(places)
     )
 
 
@@ -118,7 +119,7 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _unvoted(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
+def _label_without_votes(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
     """Return the label of a category without votes; a binary label has the type of the other's votes."""
     other = next((label for label in voted if label is not None), None)
     if isinstance(scale, Binary) and isinstance(other, bool | int | float):
@@ -179,10 +180,10 @@ def majority_vote(
     if ties is not None:
         still_open = np.flatnonzero((tied.sum(1) > 1)[of_unit])
         which = of_unit[still_open]
-        winner[still_open] = _broken(ties, tied[which], patterns[which][:, weight > 0], rng)
-    spoken = np.empty(len(votes.categories) + 1, dtype=object)
-    spoken[:-1] = votes.categories
-    return list(spoken[winner].tolist())
+        winner[still_open] = _break_ties(ties, tied[which], patterns[which][:, weight > 0], rng)
+    labels_or_none = np.empty(len(votes.categories) + 1, dtype=object)
+    labels_or_none[:-1] = votes.categories
+    return list(labels_or_none[winner].tolist())
 
 
 def _weights(weights: Iterable[float] | None, n_raters: int) -> Array:
@@ -212,7 +213,7 @@ def _first(which: Array) -> Codes:
     return np.asarray(which.argmax(1) if which.shape[1] else np.zeros(len(which), dtype=np.int64))
 
 
-def _broken(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
+def _break_ties(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
     """Return the winner of each tied row; `codes` are the votes with nonzero weight."""
     if ties == "lowest":
         return _first(tied)

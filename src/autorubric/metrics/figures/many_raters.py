@@ -9,11 +9,11 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, read_rows
+from autorubric.metrics.core.contingency import Coded, TableInput, cluster_codes, dense, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
-from autorubric.metrics.core.rater_tables import CountedRows, dense, row_units, with_pseudo_rows
+from autorubric.metrics.core.rater_tables import CountedRows, row_units, with_prior_rows
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
     Array,
@@ -31,7 +31,7 @@ _MOST_RATINGS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoUnit:
+class SmoothingPrior:
     """Probability distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
     Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
@@ -42,10 +42,10 @@ class PseudoUnit:
     rows: Codes  # possible pseudo-units, shape `(p, n_columns)`
     chances: Array  # probability of each pseudo-unit, shape `(p,)`
 
-    def merged(self) -> PseudoUnit:
+    def merged(self) -> SmoothingPrior:
         """Return the distribution with equal rows merged."""
         rows, where = np.unique(self.rows, axis=0, return_inverse=True)
-        return PseudoUnit(rows, np.bincount(where.reshape(-1), weights=self.chances))
+        return SmoothingPrior(rows, np.bincount(where.reshape(-1), weights=self.chances))
 
 
 def is_smoothed(options: IntervalOptions) -> bool:
@@ -53,7 +53,7 @@ def is_smoothed(options: IntervalOptions) -> bool:
     return options.ci in ("auto", "smoothed")
 
 
-def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
+def prior_ratings(given: Array, how_many: Codes, size: int) -> SmoothingPrior:
     """Return pseudo-units as the category code of each rater, where -1 means missing."""
     patterns, where = np.unique(given, axis=0, return_inverse=True)
     shares = np.bincount(where.reshape(-1), weights=how_many) / how_many.sum()
@@ -63,13 +63,13 @@ def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
         chances = [
             np.full(len(block), share / len(block)) for block, share in zip(blocks, shares, strict=True)
         ]
-        return PseudoUnit(np.concatenate(blocks), np.concatenate(chances))
+        return SmoothingPrior(np.concatenate(blocks), np.concatenate(chances))
     # The fixed seed selects the units that represent all possible ones; it does not affect the resampling.
     rng = np.random.default_rng(0)
     n_rows = max(1, min(_MOST_ROWS, _MOST_RATINGS // patterns.shape[1]))
     chosen = patterns[rng.choice(len(patterns), size=n_rows, p=shares)]
     codes = np.where(chosen, rng.integers(0, size, size=chosen.shape), -1)
-    return PseudoUnit(codes, np.full(n_rows, 1 / n_rows))
+    return SmoothingPrior(codes, np.full(n_rows, 1 / n_rows))
 
 
 def _all_ratings(pattern: Array, size: int) -> Codes:
@@ -81,14 +81,14 @@ def _all_ratings(pattern: Array, size: int) -> Codes:
     return rows
 
 
-def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
+def prior_counts(n_ratings: Codes, how_many: Codes, size: int) -> SmoothingPrior:
     """Return pseudo-units as counts of ratings in each category, shape `(p, size)`."""
     given = np.arange(int(n_ratings.max())) < n_ratings[:, None]
-    codes = pseudo_ratings(given, how_many, size)
+    codes = prior_ratings(given, how_many, size)
     counts = np.zeros((len(codes.rows), size), dtype=np.int64)
     unit, rater = np.nonzero(codes.rows >= 0)
     np.add.at(counts, (unit, codes.rows[unit, rater]), 1)
-    return PseudoUnit(counts, codes.chances).merged()
+    return SmoothingPrior(counts, codes.chances).merged()
 
 
 Chance: TypeAlias = Callable[[Array, Array], Array]
@@ -131,16 +131,20 @@ def ratings_estimate(
 ) -> Estimate:
     """Compute the coefficient from labels of shape `(n_units, n_raters)`."""
     coded, codes = code_ratings(ratings, scale, options.labels)
-    if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
-        raise ArgumentError(
-            f"{coefficient.name} depends on the number of categories, including unused ones; pass "
-            "scale=Nominal(labels) or scale=Ordinal(labels)"
-        )
+    if coefficient.needs_declared:
+        require_declared(coefficient.name, coded)
     counts = units_by_category(codes, coded.size)
-    note = "" if coded.declared else "categories seen"
     matrix = weight_matrix(weights, coded.scale, coded.size)
-    note = ", ".join(word for word in (describe(weights), note) if word)
-    return counts_estimate(coefficient, counts, matrix, options, note)
+    return counts_estimate(coefficient, counts, matrix, options, describe(weights, declared=coded.declared))
+
+
+def require_declared(name: str, given: Coded | TableInput) -> None:
+    """Raise an error if categories that the metric depends on are neither declared nor binary."""
+    if given.size and not (given.declared or isinstance(given.scale, Binary)):
+        raise ArgumentError(
+            f"{name} depends on the number of categories, including unused ones; pass scale=Nominal(labels) "
+            "or scale=Ordinal(labels)"
+        )
 
 
 def units_by_category(codes: Codes, size: int) -> Array:
@@ -206,8 +210,8 @@ def _units(
     units = row_units(_unit_sums(table.rows, weights), members, table.counts)
     if not smoothed or not units.n:
         return units
-    pseudo = pseudo_counts(table.rows.sum(1), table.counts, len(weights))
-    return with_pseudo_rows(units, _unit_sums(pseudo.rows, weights), pseudo.chances)
+    prior = prior_counts(table.rows.sum(1), table.counts, len(weights))
+    return with_prior_rows(units, _unit_sums(prior.rows, weights), prior.chances)
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
@@ -313,9 +317,7 @@ def conger_kappa(
     options = CodedOptions(**interval)
     coded, codes = code_ratings(ratings, scale, options.labels)
     matrix = weight_matrix(weights, coded.scale, coded.size)
-    note = ", ".join(
-        word for word in (describe(weights), "" if coded.declared else "categories seen") if word
-    )
+    note = describe(weights, declared=coded.declared)
     rated = (codes >= 0).any(axis=1) if codes.size else np.zeros(len(codes), dtype=bool)
     n_missing = int(rated.size - np.count_nonzero(rated))
     if not rated.any():
@@ -324,8 +326,8 @@ def conger_kappa(
     table = CountedRows.of(codes[rated], len(matrix), members)
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     if is_smoothed(options):
-        pseudo = pseudo_ratings(table.rows >= 0, table.counts, len(matrix))
-        units = with_pseudo_rows(units, _conger_sums(pseudo.rows, matrix), pseudo.chances)
+        prior = prior_ratings(table.rows >= 0, table.counts, len(matrix))
+        units = with_prior_rows(units, _conger_sums(prior.rows, matrix), prior.chances)
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 
@@ -421,23 +423,17 @@ def fleiss_kappa_by_category(
     options = CodedOptions(**interval)
     if (ratings is None) == (counts is None):
         raise ArgumentError("pass either ratings or counts, not both")
-    names, table = _from_labels(ratings, scale, options) if counts is None else _from_counts(counts, scale)
+    names: Sequence[Any]
+    if counts is None:
+        coded, codes = code_ratings(ratings, scale, options.labels)
+        names = coded.scale.labels if coded.scale is not None else range(coded.size)
+        table = units_by_category(codes, coded.size)
+    else:
+        table, _ = read_counts(counts, scale, None)
+        names = range(table.shape[1]) if scale is None or isinstance(scale, Interval) else scale.labels
     found = {}
     for place, name in enumerate(names):
         of_one = np.column_stack([table[:, place], table.sum(1) - table[:, place]])
         coefficient = CountCoefficient(f"Fleiss' kappa of {name!r}", fleiss_chance)
         found[name] = counts_estimate(coefficient, of_one, np.eye(2), options)
     return found
-
-
-def _from_labels(ratings: Any, scale: Scale | None, options: CodedOptions) -> tuple[Sequence[Any], Array]:
-    coded, codes = code_ratings(ratings, scale, options.labels)
-    names = coded.scale.labels if coded.scale is not None else range(coded.size)
-    return names, units_by_category(codes, coded.size)
-
-
-def _from_counts(counts: Any, scale: Scale | None) -> tuple[Sequence[Any], Array]:
-    table, _ = read_counts(counts, scale, None)
-    if scale is None or isinstance(scale, Interval):
-        return range(table.shape[1]), table
-    return scale.labels, table

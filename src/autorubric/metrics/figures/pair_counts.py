@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column
 from autorubric.metrics.core.scales import Array, Codes, as_sequence, is_missing
+from autorubric.metrics.figures.ranks import sums_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +52,14 @@ def scored_items(
     both = ~(np.isnan(left) | np.isnan(right))
     group, clusters = _group_codes(groups, len(left)), cluster_codes(cluster, len(left))
     if group is not None and clusters is not None:
-        _refuse_split(group, clusters)
+        _check_groups(group, clusters)
     return ScoredItems(
         gold=left[both],
         pred=right[both],
-        group=None if group is None else _without_gaps(group[both]),
-        cluster=None if clusters is None else _without_gaps(clusters[both]),
+        group=dense(group, both),
+        cluster=dense(clusters, both),
         n_missing=int(both.size - np.count_nonzero(both)),
     )
-
-
-def _without_gaps(codes: Codes) -> Codes:
-    return np.unique(codes, return_inverse=True)[1].reshape(-1)
 
 
 def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
@@ -76,7 +73,7 @@ def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
     return cluster_codes(ids, n)
 
 
-def _refuse_split(group: Codes, cluster: Codes) -> None:
+def _check_groups(group: Codes, cluster: Codes) -> None:
     if len(np.unique(np.stack([group, cluster]), axis=1).T) > len(np.unique(group)):
         raise ArgumentError(
             "cluster must not split a group, because its items are compared; use one cluster id per group"
@@ -140,7 +137,7 @@ class PairCounts:
         found = (weights * _look_up(self.rising, weights)).sum(-1)
         if self.ties == "skip":
             return np.asarray(found)
-        tied = _tied(self.places, weights) - weights
+        tied = _tied_weight(self.places, weights) - weights
         return np.asarray(found + (weights * tied).sum(-1) / 2)
 
     def compared(self, weights: Array) -> Array:
@@ -151,9 +148,9 @@ class PairCounts:
     def right_of_each(self) -> Array:
         """Count the right pairs that include each item, shape `(n,)`."""
         ones = np.ones(len(self.group))
-        falling = _levels(_mirrored(self.places))
+        falling = _levels(_mirror(self.places))
         found = _look_up(self.rising, ones) + _look_up(falling, ones)
-        return found if self.ties == "skip" else found + _tied(self.places, ones) - 1
+        return found if self.ties == "skip" else found + _tied_weight(self.places, ones) - 1
 
     def compared_of_each(self) -> Array:
         """Count the compared pairs that include each item, shape `(n,)`."""
@@ -204,7 +201,7 @@ def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
     return low
 
 
-def _mirrored(places: _Places) -> _Places:
+def _mirror(places: _Places) -> _Places:
     """Return the places with both scores reversed."""
     top = int(places.pred.max(initial=0)) + 1
     low, high = np.maximum(top + 1 - places.high, 0), top + 1 - places.low
@@ -233,18 +230,18 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
     """Sum the weights of the partners of each item, shape `(..., n)`."""
     found = np.zeros(weights.shape)
     for level in levels:
-        before = _before(weights[..., level.left])
+        before = sums_before(weights[..., level.left])
         found[..., level.right] += before[..., level.end] - before[..., level.start]
     return found
 
 
-def _tied(places: _Places, weights: Array) -> Array:
+def _tied_weight(places: _Places, weights: Array) -> Array:
     """Sum for each item the weights of items tied with it in both scores, itself included, `(..., n)`."""
     step = int(places.high.max(initial=0)) + 1
     own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step
     order = np.argsort(own + places.pred, kind="stable")
     keys = (own + places.pred)[order]
-    before = _before(weights[..., order])
+    before = sums_before(weights[..., order])
     ends = (np.searchsorted(keys, own + places.high), np.searchsorted(keys, own + places.low))
     return np.asarray(before[..., ends[0]] - before[..., ends[1]])
 
@@ -255,8 +252,3 @@ def _squares(codes: Codes, weights: Array) -> Array:
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     summed = np.add.reduceat(weights[..., order], starts, axis=-1)
     return np.asarray((summed * summed).sum(-1))
-
-
-def _before(weights: Array) -> Array:
-    """Return the sum of the weights before each index, from 0 to n, shape `(..., n + 1)`."""
-    return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)
