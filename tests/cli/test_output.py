@@ -10,8 +10,8 @@ import warnings
 import pytest
 import typer
 
-from autorubric.cli.output import Exit, exit_code, guarded, print_json, tolerate_narrow_encodings
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, exit_code, guarded
+from autorubric.cli.output import print_blocks, print_json, tolerate_narrow_encodings
 from autorubric.errors import (
     ArgumentError,
     ItemFailedError,

@@ -6,50 +6,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import autorubric
-from autorubric.cli import options as _datasets
+from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.labels import WhereOption, marks_in
-from autorubric.cli.output import Exit, guarded, notice
+from autorubric.cli.options import Columns, OwnRubric, argument, option
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.datasets.fields import FieldMap
     from autorubric.runs.review import Mark
 
 
 ItemsFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SOURCE",
-        help="Items to label: a dataset file or, with --where, the folder of a run.",
-        show_default=False,
-    ),
+    Path, argument("SOURCE", "Items to label: a dataset file or, with --where, the folder of a run.")
 ]
-PageFile = Annotated[Path, _datasets.option("-o --out", "PAGE", "HTML file to write.")]
-ItemsRubric = Annotated[
-    Path | None, _datasets.option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
-]
-Title = Annotated[
-    str | None, _datasets.option("--title", "TEXT", "Page heading.  [default: the dataset's name]")
-]
+PageFile = Annotated[Path, option("-o --out", "PAGE", "HTML file to write.")]
+Title = Annotated[str | None, option("--title", "TEXT", "Page heading.  [default: the dataset's name]")]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Seed for the item order; combined with the rater's name.")
+    int, option("--seed", "N", "Seed for the item order; combined with the rater's name.", show_default=True)
 ]
 
 
 @guarded
-def annotate(  # noqa: PLR0913
+def annotate(
     source: ItemsFile,
     out: PageFile,
-    rubric: ItemsRubric = None,
-    submission: _datasets.SubmissionColumn = None,
-    prompt: _datasets.PromptColumn = None,
-    reference: _datasets.ReferenceColumn = None,
-    item_id: _datasets.IdColumn = None,
-    truth: _datasets.TruthColumns = None,
-    meta: _datasets.MetaColumns = None,
+    rubric: OwnRubric = None,
+    *,
+    columns: Columns,
     title: Title = None,
     seed: Seed = 0,
     where: WhereOption = None,
@@ -73,26 +56,25 @@ def annotate(  # noqa: PLR0913
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
     from autorubric.reports.labelling import write_annotation_page
 
-    fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-    items = _items(source, rubric, marks_in(where), fields)
+    items = _items(source, rubric, marks_in(where), columns)
     write_annotation_page(items, out, seed=seed, title=title)
     notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it works offline.")
     return Exit.DONE
 
 
 def _items(
-    source: Path, rubric: Path | None, where: Sequence[Mark], fields: FieldMap
+    source: Path, rubric: Path | None, where: Sequence[Mark], columns: Columns
 ) -> autorubric.RubricDataset:
     """Return the items of a dataset file, or the marked items of a run."""
     if not source.is_dir():
         if where:
             raise ArgumentError(f"--where requires a run folder; {source} is not a run folder")
-        return _datasets.opened(source, rubric, fields)
+        return columns.open(source, rubric)
     if not where:
         raise ArgumentError(
             f"{source} is a folder; to label items of a run, pass --where, such as --where wrong"
         )
-    if rubric is not None or fields:
+    if rubric is not None or columns.field_map():
         raise ArgumentError("--rubric and column options require a dataset file; a run has its own rubric")
     found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
     if not len(found):

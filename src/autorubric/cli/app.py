@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from autorubric._version import VERSION
 from autorubric.cli.annotate import annotate
 from autorubric.cli.cache import cache_app
+from autorubric.cli.command import guarded
 from autorubric.cli.compare import compare
 from autorubric.cli.critique import critique, refine
 from autorubric.cli.critique_text import critique_text
@@ -22,7 +23,7 @@ from autorubric.cli.judges import judges_app
 from autorubric.cli.labels import labels_app
 from autorubric.cli.merge import merge
 from autorubric.cli.metrics import metrics
-from autorubric.cli.output import guarded, tolerate_narrow_encodings
+from autorubric.cli.output import tolerate_narrow_encodings
 from autorubric.cli.redteam import redteam
 from autorubric.cli.rejudge import rejudge
 from autorubric.cli.report import report

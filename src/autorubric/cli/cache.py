@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import JsonFlag, option
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.support.blocks import Cell, ScalarBlock
 
 if TYPE_CHECKING:
     from autorubric.llm.cache import ReplyCache
 
 
-CacheFolder = Annotated[
-    Path,
-    typer.Option(
-        "--cache-dir", metavar="DIR", help="Cache folder.  [default: .autorubric_cache]", show_default=False
-    ),
-]
+CacheFolder = Annotated[Path, option("--cache-dir", "DIR", "Cache folder.  [default: .autorubric_cache]")]
 _DEFAULT = Path(".autorubric_cache")
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -28,7 +24,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @cache_app.command("stats")
 @guarded
-def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+def show_stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Show the number of cached replies, their total size and the cache folder.
 
     With --json, prints an object with the keys path, entries, size_bytes and max_bytes.
@@ -39,16 +35,16 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """
     found = _existing(cache_dir)
     if found is None:
-        held: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
+        figures: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
     else:
-        told = found.stats()
+        stats = found.stats()
         found.close()
-        held = {"path": told.path, "entries": told.entries}
-        held |= {"size_bytes": told.size_bytes, "max_bytes": told.max_bytes}
+        figures = {"path": stats.path, "entries": stats.entries}
+        figures |= {"size_bytes": stats.size_bytes, "max_bytes": stats.max_bytes}
     if as_json:
-        print_json(held)
+        print_json(figures)
     else:
-        print_blocks([ScalarBlock(title="Cached replies", figures=tuple(held.items()))])
+        print_blocks([ScalarBlock(title="Cached replies", figures=tuple(figures.items()))])
     return Exit.DONE
 
 

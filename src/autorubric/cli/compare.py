@@ -6,27 +6,19 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import autorubric
-from autorubric.cli.judges import Seed
-from autorubric.cli.metrics import LabelledFile
-from autorubric.cli.output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, guarded, notice, too_many_missing
+from autorubric.cli.options import JsonFlag, LabelledFile, MaxLost, Seed, argument, flag
+from autorubric.cli.output import print_blocks, print_json
 
-Baseline = Annotated[
-    Path, typer.Argument(metavar="RUN1", help="Folder of the earlier (baseline) run.", show_default=False)
-]
-Compared = Annotated[
-    Path, typer.Argument(metavar="RUN2", help="Folder of the later run.", show_default=False)
-]
+Baseline = Annotated[Path, argument("RUN1", "Folder of the earlier (baseline) run.")]
+Compared = Annotated[Path, argument("RUN2", "Folder of the later run.")]
 FailOnRegression = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--fail-on-regression",
-        help="Exit with code 1 if RUN2 has lower scores, that is, if the confidence interval of the mean "
+        "Exit with code 1 if RUN2 has lower scores, that is, if the confidence interval of the mean "
         "difference is entirely below 0.",
-        show_default=False,
     ),
 ]
 
@@ -67,8 +59,8 @@ def compare(
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
     if as_json:
-        told = {"baseline": str(baseline), "run": str(run), "regressed": found.regressed}
-        print_json({**told, "difference": found.to_dict()})
+        runs = {"baseline": str(baseline), "run": str(run)}
+        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
     else:
         print_blocks(found.blocks())
     if not fail_on_regression and max_lost is None:

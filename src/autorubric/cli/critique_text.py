@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 import autorubric
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, told_of_file
-from autorubric.cli.tables import print_blocks, read_input
+from autorubric.cli.command import Exit, file_error_text, guarded, notice
+from autorubric.cli.options import JsonFlag, argument, flag, option
+from autorubric.cli.output import print_blocks, print_json, read_input
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
@@ -27,89 +27,78 @@ _MOST: Final = {"0-10": 10, "0-100": 100}
 _BAR: Final = 10
 """Number of characters of a full bar."""
 
-Content = Annotated[
-    Path, typer.Argument(metavar="FILE", help="File to critique; - reads standard input.", show_default=False)
-]
+Content = Annotated[Path, argument("FILE", "File to critique; - reads standard input.")]
 Criteria = Annotated[
     str,
-    typer.Option(
+    option(
         "--criteria",
-        metavar="A,B",
-        help="Comma-separated criteria: correctness, completeness, quality, security, performance, style, "
+        "A,B",
+        "Comma-separated criteria: correctness, completeness, quality, security, performance, style, "
         "safety, or your own names. Alternatively, a rubric file.",
-        show_default=False,
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        metavar="F",
-        help="Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]",
-        show_default=False,
-    ),
-]
-ProviderName = Annotated[
-    str,
-    typer.Option("--provider", metavar="P", help="Provider: auto, local_fm, gpt4, claude or custom:<id>."),
-]
-Scale = Annotated[
-    str, typer.Option("--scale", metavar="S", help="Scoring scale: 0-10, 0-100, letter or pass-fail.")
-]
-Mode = Annotated[
-    str, typer.Option("--mode", metavar="M", help="Level of detail: detailed, summary or score_only.")
-]
-Kind = Annotated[
-    str,
-    typer.Option(
-        "--type",
-        metavar="T",
-        help="Type of content: auto, code, text, markdown, tool_result or session_snapshot.",
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option("--context", metavar="TEXT", help="Additional context.", show_default=False)
-]
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        "--workspace-root",
-        metavar="DIR",
-        help="Workspace folder; the rubric file and all file locations of issues must be inside it.",
-        show_default=False,
-    ),
-]
-MaxIssues = Annotated[
-    int, typer.Option("--max-issues", metavar="N", help="Maximum number of issues per criterion.")
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show the planned request without sending it.", show_default=False)
+    option("--config", "F", "Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]"),
 ]
 FailUnder = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--fail-under",
-        metavar="X",
-        help="Exit with code 1 if the overall score is below X: a number, letter or pass, by --scale.",
-        show_default=False,
+        "X",
+        "Exit with code 1 if the overall score is below X: a number, letter or pass, by --scale.",
     ),
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit in seconds.")]
+Timeout = Annotated[float, option("--timeout", "S", "Time limit in seconds.", show_default=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions:
+    """Arguments of the tool, with their names."""
+
+    provider: Annotated[
+        str,
+        option(
+            "--provider", "P", "Provider: auto, local_fm, gpt4, claude or custom:<id>.", show_default=True
+        ),
+    ] = "auto"
+    scoring_scale: Annotated[
+        str, option("--scale", "S", "Scoring scale: 0-10, 0-100, letter or pass-fail.", show_default=True)
+    ] = "0-10"
+    evaluation_mode: Annotated[
+        str, option("--mode", "M", "Level of detail: detailed, summary or score_only.", show_default=True)
+    ] = "detailed"
+    content_type: Annotated[
+        str,
+        option(
+            "--type",
+            "T",
+            "Type of content: auto, code, text, markdown, tool_result or session_snapshot.",
+            show_default=True,
+        ),
+    ] = "auto"
+    context: Annotated[str | None, option("--context", "TEXT", "Additional context.")] = None
+    workspace_root: Annotated[
+        Path | None,
+        option(
+            "--workspace-root",
+            "DIR",
+            "Workspace folder; the rubric file and all file locations of issues must be inside it.",
+        ),
+    ] = None
+    max_issues: Annotated[
+        int, option("--max-issues", "N", "Maximum number of issues per criterion.", show_default=True)
+    ] = 10
+    dry_run: Annotated[bool, flag("--dry-run", "Show the planned request without sending it.")] = False
 
 
 @guarded
-def critique_text(  # noqa: PLR0913
+def critique_text(
     file: Content,
     criteria: Criteria,
     config: Config = None,
-    provider: ProviderName = "auto",
-    scale: Scale = "0-10",
-    mode: Mode = "detailed",
-    content_type: Kind = "auto",
-    context: Context = None,
-    workspace_root: Root = None,
-    max_issues: MaxIssues = 10,
-    dry_run: DryRun = False,
+    *,
+    options: RequestOptions,
     timeout: Timeout = 30.0,
     fail_under: FailUnder = None,
     as_json: JsonFlag = False,
@@ -133,23 +122,18 @@ def critique_text(  # noqa: PLR0913
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
     judged, 130 interrupted.
     """
+    root = options.workspace_root
     request = {
+        **vars(options),
         "criteria": [name for name in criteria.split(",") if name.strip()],
-        "provider": provider,
-        "scoring_scale": scale,
-        "evaluation_mode": mode,
-        "content_type": content_type,
-        "context": context,
-        "workspace_root": None if workspace_root is None else str(workspace_root),
-        "max_issues": max_issues,
-        "dry_run": dry_run,
+        "workspace_root": None if root is None else str(root),
     }
     try:
         response, least = _answer(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
-            told = told_of_file(error) if isinstance(error, OSError) else str(error)
-            print_json({"ok": False, "error": told, "provider": None})
+            text = file_error_text(error) if isinstance(error, OSError) else str(error)
+            print_json({"ok": False, "error": text, "provider": None})
         raise
     if as_json:
         print_json(response.to_dict())
@@ -157,7 +141,7 @@ def critique_text(  # noqa: PLR0913
         print_blocks(_blocks(response))
     for name, why in response.fallback_from.items():
         notice(f"Warning: {name} could not evaluate ({why}); {response.provider} was used instead")
-    return _exit(response, least)
+    return _report_exit(response, least)
 
 
 def _answer(
@@ -174,19 +158,19 @@ def _answer(
     from autorubric.apps.tool.workspace import Workspace
 
     table = provider_table(config)
-    asked = None
+    request = None
     try:
         least = _least(fail_under, arguments["scoring_scale"])
         if not 0 < timeout < math.inf:
             raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
-        asked = read_request({**arguments, "content": read_input(file)})
-        table.routed(asked.provider, "text", ())
-        root = None if asked.workspace_root is None else Workspace.at(asked.workspace_root)
-        rubric_of(asked.criteria, root)
+        request = read_request({**arguments, "content": read_input(file)})
+        table.routed(request.provider, "text", ())
+        root = None if request.workspace_root is None else Workspace.at(request.workspace_root)
+        rubric_of(request.criteria, root)
     except (AutorubricError, OSError):
-        log_refusal(table, asked)
+        log_refusal(table, request)
         raise
-    return autorubric.apps.tool.critique_evaluate_sync(asked, providers=table, timeout=timeout), least
+    return autorubric.apps.tool.critique_evaluate_sync(request, providers=table, timeout=timeout), least
 
 
 def _least(given: str | None, scale: str) -> float | None:
@@ -213,7 +197,7 @@ def _rank(score: float | str) -> float:
     return float(score)
 
 
-def _exit(response: CritiqueResponse, least: float | None) -> Exit:
+def _report_exit(response: CritiqueResponse, least: float | None) -> Exit:
     if not response.ok:
         notice(f"Error: {response.error}")
         return Exit.UNJUDGED
@@ -247,16 +231,16 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
     if response.summary:
         blocks.append(TextBlock(text=response.summary))
     if reasons := [f"{one.name}: {one.explanation}" for one in groups if one.explanation]:
-        blocks.append(TextBlock(text=_listed(reasons), title="Reasons"))
+        blocks.append(TextBlock(text=_bullets(reasons), title="Reasons"))
     blocks += [_issues_block(one) for one in groups if one.issues]
     if response.notes:
-        blocks.append(TextBlock(text=_listed(response.notes), title="Discarded parts of the reply"))
+        blocks.append(TextBlock(text=_bullets(response.notes), title="Discarded parts of the reply"))
     if response.suggestions:
-        blocks.append(TextBlock(text=_listed(response.suggestions), title="Suggestions"))
+        blocks.append(TextBlock(text=_bullets(response.suggestions), title="Suggestions"))
     return blocks
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _bullets(texts: Sequence[str]) -> str:
     return "\n".join(f"- {one}" for one in texts)
 
 

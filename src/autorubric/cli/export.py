@@ -6,38 +6,29 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-import autorubric
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import Exit, guarded, max_lost_option, notice
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import RunFolder, max_lost_option, option
+from autorubric.cli.runs import open_run
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
 
 Format = Annotated[
     Literal["csv", "parquet", "jsonl", "markdown", "junit"],
-    typer.Option("--format", help="Format of the exported file.", show_default=False),
+    option("--format", None, "Format of the exported file."),
 ]
-OutFile = Annotated[
-    Path | None,
-    typer.Option(
-        "-o", "--out", metavar="FILE", help="File to write.  [default: standard output]", show_default=False
-    ),
-]
+OutFile = Annotated[Path | None, option("-o --out", "FILE", "File to write.  [default: standard output]")]
 Table = Annotated[
     Literal["scores", "votes"],
-    typer.Option(
-        "--table", help="csv, parquet, jsonl: a row per item (scores) or per vote, decision or label (votes)."
+    option(
+        "--table",
+        None,
+        "csv, parquet, jsonl: a row per item (scores) or per vote, decision or label (votes).",
+        show_default=True,
     ),
 ]
 CaseFailUnder = Annotated[
     float | None,
-    typer.Option(
-        "--fail-under",
-        metavar="X",
-        help="With junit: report an item whose score is below X as a failure.",
-        show_default=False,
-    ),
+    option("--fail-under", "X", "With junit: report an item whose score is below X as a failure."),
 ]
 
 CaseMaxLost = Annotated[
@@ -78,9 +69,7 @@ def export(
         raise ArgumentError(f"--table votes requires --format csv, parquet or jsonl, not {format}")
     if out is None and format == "parquet":
         raise ArgumentError("Parquet is a binary format; name the output file with --out")
-    result = autorubric.EvalResult.from_experiment(run)
-    for text in result.notices:
-        notice(text)
+    result = open_run(run)
     content = result.export(format, table=table, fail_under=fail_under, max_lost=max_lost)
     if out is None:
         if hasattr(sys.stdout, "buffer"):

@@ -10,9 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from autorubric.cli.output import Exit, guarded, notice
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import argument, flag, option
 from autorubric.errors import ArgumentError
 
 
@@ -38,17 +37,12 @@ _COLUMNS: Final = {
 """Columns of the submission and the prompt in the sample data."""
 
 Folder = Annotated[
-    Path,
-    typer.Argument(
-        metavar="[DIR]",
-        help="Folder to write to; created if missing.  [default: the working directory]",
-        show_default=False,
-    ),
+    Path, argument("[DIR]", "Folder to write to; created if missing.  [default: the working directory]")
 ]
 TemplateName = Annotated[
-    Template, typer.Option("--template", metavar="NAME", help=f"Template: {', '.join(Template)}.")
+    Template, option("--template", "NAME", f"Template: {', '.join(Template)}.", show_default=True)
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Force = Annotated[bool, flag("--force", "Replace existing files.")]
 
 
 @guarded

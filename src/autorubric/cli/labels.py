@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 import autorubric
-from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.options import Columns, JsonFlag, OwnRubric, Raters, argument, notice_labels, option
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from autorubric.runs.review import Mark
 
 
-Source = Annotated[
-    Path, typer.Argument(metavar="SOURCE", help="Run folder or dataset file.", show_default=False)
-]
+Source = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
 Split = Annotated[
-    Literal["any", "people", "judges"], typer.Option("--split", help="Who must disagree on exported items.")
+    Literal["any", "people", "judges"],
+    option("--split", None, "Who must disagree on exported items.", show_default=True),
 ]
 
 
@@ -40,7 +39,7 @@ class Where(StrEnum):
 
 WhereOption = Annotated[
     list[Where] | None,
-    _datasets.option(
+    option(
         "--where",
         "MARK",
         "Which items of a run to select: wrong (a verdict differs from the label), split (votes differ), "
@@ -50,33 +49,22 @@ WhereOption = Annotated[
 ]
 Tolerance = Annotated[
     float,
-    typer.Option(
+    option(
         "--tolerance",
-        metavar="X",
-        help="Maximum difference (from 0 to 1) at which two scale values or numbers count as equal.",
+        "X",
+        "Maximum difference (from 0 to 1) at which two scale values or numbers count as equal.",
+        show_default=True,
     ),
 ]
-ItemsOut = Annotated[Path, _datasets.option("-o --out", "FILE", "Dataset file to write: .jsonl or .json.")]
-LabelledDataset = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="Dataset that was labelled.", show_default=False)
-]
-LabelFiles = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="LABELS...", help="Files saved by annotation pages, or tables.", show_default=False
-    ),
-]
+ItemsOut = Annotated[Path, option("-o --out", "FILE", "Dataset file to write: .jsonl or .json.")]
+LabelledDataset = Annotated[Path, argument("DATASET", "Dataset that was labelled.")]
+LabelFiles = Annotated[list[Path], argument("LABELS...", "Files saved by annotation pages, or tables.")]
 MergedOut = Annotated[
-    Path, _datasets.option("-o --out", "FILE", "Labelled dataset file to write: .jsonl, .json or .yaml.")
-]
-DatasetRubric = Annotated[
-    Path | None, _datasets.option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
+    Path, option("-o --out", "FILE", "Labelled dataset file to write: .jsonl, .json or .yaml.")
 ]
 Decide = Annotated[
     Path | None,
-    _datasets.option(
-        "--decide", "FILE", "Items written by labels export; their labels become the ground truth."
-    ),
+    option("--decide", "FILE", "Items written by labels export; their labels become the ground truth."),
 ]
 
 
@@ -144,11 +132,10 @@ def merge(  # noqa: PLR0913 - one parameter an option
     dataset: LabelledDataset,
     labels: LabelFiles,
     out: MergedOut,
-    rubric: DatasetRubric = None,
-    submission: _datasets.SubmissionColumn = None,
-    prompt: _datasets.PromptColumn = None,
-    item_id: _datasets.IdColumn = None,
-    rater: _datasets.Raters = None,
+    rubric: OwnRubric = None,
+    *,
+    columns: Annotated[Columns, Without("reference", "truth", "meta")],
+    rater: Raters = None,
     decide: Decide = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -171,7 +158,7 @@ def merge(  # noqa: PLR0913 - one parameter an option
 
     Exit codes: 0 success, 2 invalid command line or file.
     """
-    known = _datasets.opened(dataset, rubric, _datasets.field_map(submission, prompt, item_id=item_id))
+    known = columns.open(dataset, rubric)
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
     pages = [path for path in labels if path.suffix.lower() == ".jsonl"]
     tables = [path for path in labels if path not in pages]
@@ -182,7 +169,7 @@ def merge(  # noqa: PLR0913 - one parameter an option
     before, people = _ratings(known)
     for path in tables:
         known = known.with_ratings(path, raters=rater or None)
-        _datasets.notice_labels(path, known, rater)
+        notice_labels(path, known, rater)
     after, raters = _ratings(known)
     merged = autorubric.datasets.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
     if pages:

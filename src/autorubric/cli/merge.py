@@ -5,22 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import autorubric
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, run_blocks
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import JsonFlag, argument, option
+from autorubric.cli.output import print_blocks, print_json, run_blocks
 from autorubric.cli.runs import run_counts
-from autorubric.cli.tables import print_blocks
 
-RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Folders of the runs to merge.", show_default=False)
-]
-OutFolder = Annotated[
-    Path,
-    typer.Option(
-        "--out", metavar="DIR", help="Folder for the merged run; must not exist yet.", show_default=False
-    ),
-]
+RunFolders = Annotated[list[Path], argument("RUN...", "Folders of the runs to merge.")]
+OutFolder = Annotated[Path, option("--out", "DIR", "Folder for the merged run; must not exist yet.")]
 
 
 @guarded

@@ -5,43 +5,36 @@ from __future__ import annotations
 import shlex
 from typing import Annotated
 
-import typer
-
 import autorubric
-from autorubric.cli.judges import Seed
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.options import MaxCalls, MaxCost, NoPreflight, NoProgress
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, run_blocks
-from autorubric.cli.panel import (
-    Aggregation,
-    ApiBase,
-    ApiKeyEnv,
-    CacheDir,
-    HowFailuresCount,
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import (
+    JsonFlag,
     JudgeNames,
-    OnFailure,
-    Samples,
-    Temperature,
-    parse_aggregation,
-    parse_judges,
+    MaxCalls,
+    MaxCost,
+    NoPreflight,
+    NoProgress,
+    Panel,
+    RunFolder,
+    Seed,
+    option,
 )
-from autorubric.cli.runs import made_name, report_stop, run_resumable
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.output import print_blocks, print_json, run_blocks
+from autorubric.cli.runs import new_run_name, report_stop, run_resumable
 
 NewName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--name",
-        metavar="NAME",
-        help="Name of the new run, created next to the old run; an existing run with this name is "
-        "resumed.  [default: the old run's name and the time]",
-        show_default=False,
+        "NAME",
+        "Name of the new run, created next to the old run; an existing run with this name is resumed.  "
+        "[default: the old run's name and the time]",
     ),
 ]
 
 
 @guarded
-def rejudge(  # noqa: PLR0913 - one parameter an option
+def rejudge(  # noqa: PLR0913 - one parameter per option
     run: RunFolder,
     judge: JudgeNames,
     name: NewName = None,
@@ -49,13 +42,8 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     max_cost: MaxCost = None,
     no_preflight: NoPreflight = False,
     no_progress: NoProgress = False,
-    api_base: ApiBase = None,
-    api_key_env: ApiKeyEnv = None,
-    cache_dir: CacheDir = None,
-    temperature: Temperature = None,
-    samples: Samples = None,
-    aggregation: Aggregation = None,
-    on_failure: HowFailuresCount = OnFailure.conservative,
+    *,
+    panel: Panel,
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -75,23 +63,12 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     stopped by the user or at --max-calls or --max-cost.
     """
     before = autorubric.EvalResult.from_experiment(run)
-    judges = parse_judges(
-        judge,
-        api_base=api_base,
-        api_key_env=api_key_env,
-        cache_dir=cache_dir,
-        temperature=temperature,
-        samples=samples,
-    )
-    grader = autorubric.CriterionGrader(
-        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
-    )
-    chosen = name or made_name(f"{before.experiment_name}-rejudged", run.parent)
-    how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
+    chosen = name or new_run_name(f"{before.experiment_name}-rejudged", run.parent)
+    resume_command = f"the same command with --name {shlex.quote(chosen)}"
     after = run_resumable(
         before.dataset,
-        grader,
-        how_to_go_on=how_to_go_on,
+        panel.grader(judge),
+        resume_command=resume_command,
         preflight=not no_preflight,
         show_progress=not no_progress,
         experiment_name=chosen,
@@ -103,10 +80,10 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
         notice(text)
     found = autorubric.metrics.run_difference(before, after, rng=seed)
     if as_json:
-        told = {"run": str(run), "rejudged": str(after.experiment_dir), "regressed": found.regressed}
-        print_json({**told, "difference": found.to_dict()})
+        runs = {"run": str(run), "rejudged": str(after.experiment_dir)}
+        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
     else:
         print_blocks([*run_blocks(after), *found.blocks()])
     if after.stopped is not None:
-        return report_stop(after.stopped, how_to_go_on)
+        return report_stop(after.stopped, resume_command)
     return Exit.UNJUDGED if after.failed_items else Exit.DONE

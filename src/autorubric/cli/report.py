@@ -9,46 +9,30 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.command import Exit, guarded
+from autorubric.cli.options import JsonFlag, RunFolder, option
+from autorubric.cli.output import print_json
+from autorubric.cli.runs import open_run
 from autorubric.errors import ArgumentError
 
 Baseline = Annotated[
-    Path | None,
-    typer.Option(
-        "--baseline",
-        metavar="RUN2",
-        help="Folder of another run of the same items to compare with.",
-        show_default=False,
-    ),
+    Path | None, option("--baseline", "RUN2", "Folder of another run of the same items to compare with.")
 ]
 OutFile = Annotated[
     Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="HTML file to write; an existing file is replaced.  [default: report.html]",
-        show_default=False,
-    ),
+    option("--out -o", "FILE", "HTML file to write; an existing file is replaced.  [default: report.html]"),
 ]
 Critique = Annotated[
     Path | None,
-    typer.Option(
-        "--critique",
-        metavar="FILE",
-        help="Critique to include as a section: the output of `critique-text --json`.",
-        show_default=False,
-    ),
+    option("--critique", "FILE", "Critique to include as a section: the output of `critique-text --json`."),
 ]
 MaxChars = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--max-chars",
-        metavar="N",
+        "N",
+        "Maximum number of characters to keep per text; 0 omits the texts.  [default: 20000]",
         min=0,
-        help="Maximum number of characters to keep per text; 0 omits the texts.  [default: 20000]",
-        show_default=False,
     ),
 ]
 
@@ -80,20 +64,17 @@ def report(
     # Imported late, since it loads numpy.
     from autorubric.reports.page import DEFAULT_MAX_CHARS, write_report
 
-    result = autorubric.EvalResult.from_experiment(run)
     before = autorubric.EvalResult.from_experiment(baseline) if baseline is not None else None
-    for text in result.notices:
-        notice(text)
     write_report(
-        result,
+        open_run(run),
         out,
         baseline=before,
         critique=_read_critique(critique) if critique is not None else None,
         max_chars=DEFAULT_MAX_CHARS if max_chars is None else max_chars,
     )
     if as_json:
-        told = None if baseline is None else str(baseline)
-        print_json({"run": str(run), "baseline": told, "report": str(out), "bytes": out.stat().st_size})
+        other = None if baseline is None else str(baseline)
+        print_json({"run": str(run), "baseline": other, "report": str(out), "bytes": out.stat().st_size})
     else:
         typer.echo(str(out))
     return Exit.DONE

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 import autorubric
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import (
-    Exit,
-    JsonFlag,
-    MaxLost,
-    MeanFailUnder,
-    exit_code,
-    guarded,
-    notice,
-    print_json,
-)
+from autorubric.cli.command import Exit, exit_code, guarded, notice
+from autorubric.cli.options import JsonFlag, MaxLost, RunFolder, fail_under_option, option
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.cli.runs import mean_score
-from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
@@ -31,82 +21,83 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 20
 
+FailUnder = Annotated[float | None, fail_under_option("Exit with code 1 if the mean score is below X.")]
 NewRubric = Annotated[
     Path | None,
-    typer.Option(
-        "--rubric",
-        metavar="R",
-        help="Rubric file with different weights, option values, gates, groups or conditions.",
-        show_default=False,
-    ),
-]
-Aggregation = Annotated[
-    str | None,
-    typer.Option(
-        "--aggregation",
-        metavar="HOW",
-        help="Aggregation for binary criteria: majority, weighted, unanimous or any.",
-        show_default=False,
-    ),
-]
-OrdinalAggregation = Annotated[
-    str | None,
-    typer.Option(
-        "--ordinal-aggregation",
-        metavar="HOW",
-        help="Aggregation for ordered scales: mean, median, weighted_mean, mode, min or max.",
-        show_default=False,
-    ),
-]
-NominalAggregation = Annotated[
-    str | None,
-    typer.Option(
-        "--nominal-aggregation",
-        metavar="HOW",
-        help="Aggregation for unordered choices: mode, weighted_mode or unanimous.",
-        show_default=False,
-    ),
-]
-CannotAssess = Annotated[
-    str | None,
-    typer.Option(
-        "--cannot-assess",
-        metavar="HOW",
-        help="How to count criteria that could not be judged: skip, zero, partial or fail.",
-        show_default=False,
-    ),
-]
-Weights = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weight",
-        metavar="JUDGE=W",
-        help="A judge's weight in weighted aggregation. Repeatable.",
-        show_default=False,
+    option(
+        "--rubric", "R", "Rubric file with different weights, option values, gates, groups or conditions."
     ),
 ]
 
-NewOnFailure = Annotated[
-    Literal["conservative", "exclude"] | None,
-    typer.Option(
-        "--on-failure",
-        help="How to count an unreadable reply: as the conservative answer, or not at all.",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """How stored votes are combined and scored; unset options keep the run's policies."""
+
+    aggregation: Annotated[
+        str | None,
+        option(
+            "--aggregation", "HOW", "Aggregation for binary criteria: majority, weighted, unanimous or any."
+        ),
+    ] = None
+    ordinal_aggregation: Annotated[
+        str | None,
+        option(
+            "--ordinal-aggregation",
+            "HOW",
+            "Aggregation for ordered scales: mean, median, weighted_mean, mode, min or max.",
+        ),
+    ] = None
+    nominal_aggregation: Annotated[
+        str | None,
+        option(
+            "--nominal-aggregation",
+            "HOW",
+            "Aggregation for unordered choices: mode, weighted_mode or unanimous.",
+        ),
+    ] = None
+    cannot_assess: Annotated[
+        str | None,
+        option(
+            "--cannot-assess",
+            "HOW",
+            "How to count criteria that could not be judged: skip, zero, partial or fail.",
+        ),
+    ] = None
+    weight: Annotated[
+        list[str] | None,
+        option("--weight", "JUDGE=W", "A judge's weight in weighted aggregation. Repeatable."),
+    ] = None
+    on_failure: Annotated[
+        Literal["conservative", "exclude"] | None,
+        option(
+            "--on-failure",
+            None,
+            "How to count an unreadable reply: as the conservative answer, or not at all.",
+        ),
+    ] = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the policies that are set, as keywords of `EvalResult.rescored`."""
+        strategy = self.cannot_assess
+        policies: dict[str, Any] = {
+            "aggregation": self.aggregation,
+            "ordinal_aggregation": self.ordinal_aggregation,
+            "nominal_aggregation": self.nominal_aggregation,
+            "cannot_assess_config": None if strategy is None else _cannot_assess(strategy),
+            "on_failure": self.on_failure,
+            "judge_weights": _weights(self.weight) if self.weight else None,
+        }
+        return {name: value for name, value in policies.items() if value is not None}
 
 
 @guarded
-def score(  # noqa: PLR0913 - one parameter an option
+def score(
     run: RunFolder,
     rubric: NewRubric = None,
-    aggregation: Aggregation = None,
-    ordinal_aggregation: OrdinalAggregation = None,
-    nominal_aggregation: NominalAggregation = None,
-    cannot_assess: CannotAssess = None,
-    weight: Weights = None,
-    on_failure: NewOnFailure = None,
-    fail_under: MeanFailUnder = None,
+    *,
+    policies: Policies,
+    fail_under: FailUnder = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -126,19 +117,11 @@ def score(  # noqa: PLR0913 - one parameter an option
     score, or more verdicts were lost or assumed than --max-lost allows.
     """
     before = autorubric.EvalResult.from_experiment(run)
-    policies: dict[str, Any] = {
-        "aggregation": aggregation,
-        "ordinal_aggregation": ordinal_aggregation,
-        "nominal_aggregation": nominal_aggregation,
-        "cannot_assess_config": _cannot_assess(cannot_assess) if cannot_assess is not None else None,
-        "on_failure": on_failure,
-        "judge_weights": _weights(weight) if weight else None,
-    }
-    chosen = {name: given for name, given in policies.items() if given is not None}
-    if rubric is None and not chosen:
+    changes = policies.changes()
+    if rubric is None and not changes:
         raise ArgumentError("nothing to change; pass --rubric or a policy option (see --help)")
     new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
-    after = before.rescored(new, **chosen)
+    after = before.rescored(new, **changes)
     for text in after.notices:
         notice(text)
     if as_json:

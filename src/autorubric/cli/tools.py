@@ -7,22 +7,22 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.critique_text import Config
-from autorubric.cli.output import Exit, guarded, notice, print_json
+from autorubric.cli.options import flag, option
+from autorubric.cli.output import print_json
 from autorubric.errors import ArgumentError
 
 Style = Annotated[
     str,
-    typer.Option("--format", metavar="F", help="Format of the function definitions: openai or anthropic."),
+    option("--format", "F", "Format of the function definitions: openai or anthropic.", show_default=True),
 ]
 
 
 Name = Annotated[
     str,
-    typer.Option(
-        "--tool", metavar="T", help="Tool: critique_evaluate, grade, compute_metrics, or all (a list)."
+    option(
+        "--tool", "T", "Tool: critique_evaluate, grade, compute_metrics, or all (a list).", show_default=True
     ),
 ]
 
@@ -54,17 +54,15 @@ def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
 
 TOKEN_VARIABLE = "AUTORUBRIC_MCP_TOKEN"
 
-Http = Annotated[
-    bool, typer.Option("--http", help="Serve over HTTP at /mcp instead of stdio.", show_default=False)
-]
-Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: address to listen on.")]
+Http = Annotated[bool, flag("--http", "Serve over HTTP at /mcp instead of stdio.")]
+Host = Annotated[str, option("--host", "H", "With --http: address to listen on.", show_default=True)]
 Port = Annotated[
-    int, typer.Option("--port", metavar="N", help="With --http: port; 0 for any free port.", min=0, max=65535)
+    int, option("--port", "N", "With --http: port; 0 for any free port.", min=0, max=65535, show_default=True)
 ]
 Root = Annotated[
-    Path, typer.Option("--root", metavar="DIR", help="Folder that must contain every file named by agents.")
+    Path, option("--root", "DIR", "Folder that must contain every file named by agents.", show_default=True)
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit per call, in seconds.")]
+Timeout = Annotated[float, option("--timeout", "S", "Time limit per call, in seconds.", show_default=True)]
 
 
 @guarded

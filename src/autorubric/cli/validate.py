@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 import autorubric
-from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import Columns, JsonFlag, argument, notice_columns, option
+from autorubric.cli.output import print_json
 from autorubric.errors import FileError
 
 if TYPE_CHECKING:
@@ -18,35 +17,28 @@ if TYPE_CHECKING:
     from autorubric.errors import Fault
 
 
-CheckedFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Rubric, dataset or run file to check.", show_default=False)
-]
+CheckedFile = Annotated[Path, argument("FILE", "Rubric, dataset or run file to check.")]
 Kind = Annotated[
     Literal["rubric", "dataset", "run"] | None,
-    typer.Option("--as", help="Kind of file.  [default: detected from its content]", show_default=False),
+    option("--as", None, "Kind of file.  [default: detected from its content]"),
 ]
 DatasetRubric = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--rubric",
-        metavar="R",
-        help="Rubric that the labels of a dataset must match.  [default: the dataset's own rubric]",
-        show_default=False,
+        "R",
+        "Rubric that the labels of a dataset must match.  [default: the dataset's own rubric]",
     ),
 ]
 
 
 @guarded
-def validate(  # noqa: PLR0913
+def validate(
     file: CheckedFile,
     kind: Kind = None,
     rubric: DatasetRubric = None,
-    submission: _datasets.SubmissionColumn = None,
-    prompt: _datasets.PromptColumn = None,
-    reference: _datasets.ReferenceColumn = None,
-    item_id: _datasets.IdColumn = None,
-    truth: _datasets.TruthColumns = None,
-    meta: _datasets.MetaColumns = None,
+    *,
+    columns: Columns,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
@@ -64,8 +56,6 @@ def validate(  # noqa: PLR0913
 
     Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
-    from autorubric.runs.run_setup import load_run
-
     found = kind or _kind_of(file, rubric)
     criteria: int | None = None
     items: int | None = None
@@ -77,11 +67,10 @@ def validate(  # noqa: PLR0913
             criteria, warnings = len(read), _warnings([read])
         else:
             if found == "run":
-                dataset = load_run(file).dataset
-                _datasets.notice_columns(dataset)
+                dataset = autorubric.load_run(file).dataset
+                notice_columns(dataset)
             else:
-                fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-                dataset = _datasets.opened(file, rubric, fields)
+                dataset = columns.open(file, rubric)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)
@@ -169,7 +158,9 @@ def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "r
     return "dataset" if isinstance(first, dict) and "submission" in first else "rubric"
 
 
-OfRunFile = Annotated[bool, typer.Option("--run", help="Print the schema of run files (autorubric.yaml).")]
+OfRunFile = Annotated[
+    bool, option("--run", None, "Print the schema of run files (autorubric.yaml).", show_default=True)
+]
 
 
 @guarded

@@ -7,57 +7,32 @@ from typing import Annotated
 
 import typer
 
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.options import (
-    IdColumn,
-    MetaColumns,
-    PromptColumn,
-    ReferenceColumn,
-    SubmissionColumn,
-    TruthColumns,
-    field_map,
-)
-from autorubric.cli.output import Exit, guarded, notice, open_in_browser
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import Columns, RunFolder, flag, option
+from autorubric.cli.output import open_in_browser
 from autorubric.errors import ArgumentError
 
 SavedDataset = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--dataset",
-        metavar="FILE",
-        help="Dataset that was graded (.csv, .json, .jsonl or .yaml); labels are saved to this file.",
-        show_default=False,
+        "FILE",
+        "Dataset that was graded (.csv, .json, .jsonl or .yaml); labels are saved to this file.",
     ),
 ]
 Rater = Annotated[
-    str, typer.Option("--rater", metavar="NAME", help="Name of the annotator, stored with the labels.")
+    str, option("--rater", "NAME", "Name of the annotator, stored with the labels.", show_default=True)
 ]
-Port = Annotated[
-    int,
-    typer.Option(
-        "--port",
-        metavar="N",
-        min=0,
-        max=65535,
-        help="Port on 127.0.0.1.  [default: any free port]",
-        show_default=False,
-    ),
-]
-NoBrowser = Annotated[
-    bool, typer.Option("--no-browser", help="Print the address; do not open a browser.", show_default=False)
-]
+Port = Annotated[int, option("--port", "N", "Port on 127.0.0.1.  [default: any free port]", min=0, max=65535)]
+NoBrowser = Annotated[bool, flag("--no-browser", "Print the address; do not open a browser.")]
 
 
 @guarded
-def view(  # noqa: PLR0913 - one parameter an option
+def view(
     run: RunFolder,
     dataset: SavedDataset = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    reference: ReferenceColumn = None,
-    item_id: IdColumn = None,
-    truth: TruthColumns = None,
-    meta: MetaColumns = None,
+    *,
+    columns: Columns,
     rater: Rater = "viewer",
     port: Port = 0,
     no_browser: NoBrowser = False,
@@ -81,8 +56,7 @@ def view(  # noqa: PLR0913 - one parameter an option
     # Imported late, since it loads numpy.
     from autorubric.cli.view_server import RunPage, ViewServer
 
-    fields = field_map(submission, prompt, reference, item_id, truth, meta)
-    viewed = RunPage(run, dataset, fields, rater)
+    viewed = RunPage(run, dataset, columns.field_map(), rater)
     try:
         server = ViewServer(viewed, port)
     except OSError as error:
