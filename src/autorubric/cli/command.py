@@ -11,9 +11,9 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import IntEnum
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, TextIO, get_args, get_origin, get_type_hints
 
@@ -35,14 +35,11 @@ class Exit(IntEnum):
     CUT = 141  # The program reading stdout, such as `head`, closed the pipe; shells use the same code.
 
 
-@dataclass(frozen=True)
 class Without:
     """In the `Annotated` type of a group of options: the fields that are not options of the command."""
 
-    names: tuple[str, ...]
-
     def __init__(self, *names: str) -> None:
-        object.__setattr__(self, "names", names)
+        self.names = names
 
 
 def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
@@ -89,26 +86,32 @@ def _expand_groups(
     for parameter in inspect.signature(command).parameters.values():
         hint = hints.get(parameter.name, parameter.annotation)
         group, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        if not (isinstance(group, type) and is_dataclass(group)):
+        if not is_dataclass(group) or not isinstance(group, type):
             parameters.append(parameter.replace(annotation=hint))
             continue
         omitted = {name for one in extras if isinstance(one, Without) for name in one.names}
-        options = [one for one in fields(group) if one.name not in omitted]
+        options = [one for one in _options_of(group) if one.name not in omitted]
         groups[parameter.name] = (group, [one.name for one in options])
-        types = get_type_hints(group, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                one.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if one.default is MISSING else one.default,
-                annotation=types[one.name],
-            )
-            for one in options
-        ]
+        parameters += options
     if groups:
         # Options without a default may follow options that have one.
         parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     return parameters, groups
+
+
+@cache
+def _options_of(group: type) -> list[inspect.Parameter]:
+    """Return the fields of a group as parameters."""
+    types = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+            annotation=types[one.name],
+        )
+        for one in fields(group)
+    ]
 
 
 def _code_of(error: AutorubricError) -> Exit:

@@ -194,7 +194,7 @@ def _critique_code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: f
     """Return BELOW if a verdict fails the gate, UNJUDGED if too many drafts could not be judged."""
     errors = sum(stats["error_counts"].values())
     lost = errors + stats["fault_count"]
-    first_error = next(iter(f"{code}: {told}" for code, told in stats["first_errors"].items()), None)
+    first_error = next(iter(f"{code}: {error}" for code, error in stats["first_errors"].items()), None)
     share = _report_lost(lost, stats["records"] + stats["fault_count"], first_error)
     verdicts = stats["verdict_distribution"]
     failing = {None: (), FailOn.reject: ("reject",), FailOn.revise: ("revise", "reject")}[fail_on]
@@ -232,10 +232,10 @@ class RiskLevel(StrEnum):
     high = "high"
 
 
-def _check_percentage(given: float | None) -> float | None:
-    if given is not None and not 0 <= given <= 100:
-        raise typer.BadParameter(f"{given} is not a success rate; it must be a percentage from 0 to 100")
-    return given
+def _check_percentage(value: float | None) -> float | None:
+    if value is not None and not 0 <= value <= 100:
+        raise typer.BadParameter(f"{value} is not a success rate; it must be a percentage from 0 to 100")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +253,17 @@ class RiskOptions:
     )
 
 
+FailUnder = Annotated[
+    float | None,
+    option(
+        "--fail-under",
+        "P",
+        "Exit with code 1 if fewer than P percent of the drafts were refined.",
+        callback=_check_percentage,
+    ),
+]
+
+
 @guarded
 def refine(  # noqa: PLR0913 - one parameter per option
     critiques: Annotated[Path, argument("CRITIQUES", "Critiques file written by autorubric critique.")],
@@ -261,15 +272,7 @@ def refine(  # noqa: PLR0913 - one parameter per option
     judge: Annotated[str, option("--judge", "J", "Model that rewrites the drafts and critiques them again.")],
     risk: RiskOptions,
     options: PassOptions,
-    fail_under: Annotated[
-        float | None,
-        option(
-            "--fail-under",
-            "P",
-            "Exit with code 1 if fewer than P percent of the drafts were refined.",
-            callback=_check_percentage,
-        ),
-    ] = None,
+    fail_under: FailUnder = None,
     max_lost: MaxLost = None,
     *,
     models: Models,

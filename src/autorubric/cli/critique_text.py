@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-import autorubric
 from autorubric.cli.command import Exit, file_error_text, guarded, notice
 from autorubric.cli.options import JsonFlag, argument, flag, option
-from autorubric.cli.output import print_blocks, print_json, read_input
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
@@ -122,6 +121,9 @@ def critique_text(
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
     judged, 130 interrupted.
     """
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import evaluate_file
+
     root = options.workspace_root
     request = {
         **vars(options),
@@ -129,7 +131,7 @@ def critique_text(
         "workspace_root": None if root is None else str(root),
     }
     try:
-        response, least = _answer(file, request, config, timeout, fail_under)
+        response, least = evaluate_file(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
             text = file_error_text(error) if isinstance(error, OSError) else str(error)
@@ -144,53 +146,24 @@ def critique_text(
     return _report_exit(response, least)
 
 
-def _answer(
-    file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
-) -> tuple[CritiqueResponse, float | None]:
-    """Return the response and the score that it must reach.
-
-    Errors in the command line or its files are reported before any call, with exit code 2.
-    """
-    from autorubric.apps.tool.audit import log_refusal
-    from autorubric.apps.tool.providers import provider_table
-    from autorubric.apps.tool.request import read_request
-    from autorubric.apps.tool.task import rubric_of
-    from autorubric.apps.tool.workspace import Workspace
-
-    table = provider_table(config)
-    request = None
-    try:
-        least = _least(fail_under, arguments["scoring_scale"])
-        if not 0 < timeout < math.inf:
-            raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
-        request = read_request({**arguments, "content": read_input(file)})
-        table.routed(request.provider, "text", ())
-        root = None if request.workspace_root is None else Workspace.at(request.workspace_root)
-        rubric_of(request.criteria, root)
-    except (AutorubricError, OSError):
-        log_refusal(table, request)
-        raise
-    return autorubric.apps.tool.critique_evaluate_sync(request, providers=table, timeout=timeout), least
-
-
-def _least(given: str | None, scale: str) -> float | None:
+def required_score(value: str | None, scale: str) -> float | None:
     """Return the required score, ranked by `_rank`; None if no score is required."""
-    if given is None:
+    if value is None:
         return None
-    if scale == "letter" and given.upper() in _LETTERS:
-        return _rank(given.upper())
-    if scale == "pass-fail" and given.lower() == "pass":
-        return _rank("pass")
+    if scale == "letter" and value.upper() in _LETTERS:
+        return rank(value.upper())
+    if scale == "pass-fail" and value.lower() == "pass":
+        return rank("pass")
     if scale not in ("letter", "pass-fail"):
         with contextlib.suppress(ValueError):
-            if 0 <= (number := float(given)) <= _MOST.get(scale, math.inf):
+            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
                 return number
     numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
     wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
-    raise ArgumentError(f"--fail-under {given!r}: with --scale {scale}, it must be {wanted}")
+    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
 
 
-def _rank(score: float | str) -> float:
+def rank(score: float | str) -> float:
     """Return a score as a number; higher is better."""
     if isinstance(score, str):
         return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
@@ -207,7 +180,7 @@ def _report_exit(response: CritiqueResponse, least: float | None) -> Exit:
     if score is None or any(one.score is None for one in response.criteria_scores):
         notice("Warning: at least one criterion could not be assessed")
         return Exit.UNJUDGED
-    return Exit.BELOW if least is not None and _rank(score) < least else Exit.DONE
+    return Exit.BELOW if least is not None and rank(score) < least else Exit.DONE
 
 
 def _blocks(response: CritiqueResponse) -> list[Block]:

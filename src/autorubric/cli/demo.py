@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import autorubric
 from autorubric.cli.command import Exit, Without, exit_code, guarded, notice
 from autorubric.cli.options import JsonFlag, Models, NoPreflight, RunsDir, flag, option
 from autorubric.cli.output import open_in_browser, print_blocks, print_json
 from autorubric.cli.runs import mean_score, run_resumable
-
-if TYPE_CHECKING:
-    from autorubric.judges.panel import JudgeLike
-
 
 _TRAIN = 40
 Model = Annotated[
@@ -67,17 +63,12 @@ def demo(
 
     Exit codes: 0 success, 2 invalid command line or folder, 3 a reply could not be judged, 130 interrupted.
     """
-    # Late, since they load the metrics and the reports.
+    # Late, since it loads the metrics and the reports.
     from autorubric.cli import demo_figures
-    from autorubric.demo import demo_dataset
 
-    train, test = demo_dataset().split_train_test(_TRAIN, seed=seed)
+    train, test = demo_figures.demo_dataset().split_train_test(_TRAIN, seed=seed)
     notice(f"Grading {len(test)} replies with {model or 'two offline judges'} …")
-    judges: list[JudgeLike] = (
-        [autorubric.LexicalJudge(), autorubric.judges.SupervisedJudge.fit(train)]
-        if model is None
-        else models.judges([model])
-    )
+    judges = demo_figures.offline_judges(train) if model is None else models.judges([model])
     # A rerun reuses stored votes, except those that a newer version of a judge could cast differently.
     result = run_resumable(
         test,

@@ -10,8 +10,11 @@ from typing import Any
 
 from autorubric.cli.runs import mean_score, run_resumable
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.demo import summary_dataset, summary_judges
+from autorubric.demo import demo_dataset as demo_dataset, summary_dataset, summary_judges
 from autorubric.grading.grader import CriterionGrader
+from autorubric.judges.lexical import LexicalJudge
+from autorubric.judges.panel import JudgeLike
+from autorubric.judges.supervised import SupervisedJudge
 from autorubric.metrics.correction.score import CorrectedScore, corrected_score
 from autorubric.metrics.summaries.compute import MetricsResult
 from autorubric.metrics.summaries.results import (
@@ -29,6 +32,11 @@ from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock, as_tex
 
 _SHOWN = 5
 """Number of replies in the table of scores."""
+
+
+def offline_judges(train: RubricDataset) -> list[JudgeLike]:
+    """Return the two judges that need no model."""
+    return [LexicalJudge(), SupervisedJudge.fit(train)]
 
 
 def demo_blocks(
@@ -200,20 +208,12 @@ def _pair(accuracy: float | None, kappa: float | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryFigures:
-    """The run with real judges and its metrics.
-
-    Attributes:
-        result: The run on the 200 summaries.
-        measured: Metrics of the run, including per-judge metrics.
-        comparison: Pairwise comparisons between the judges, and between the panel and its best judge.
-        corrected: The panel's mean coverage, corrected with the labels of some summaries.
-        report: Path of the HTML report; None if none was requested.
-    """
+    """The run on the summaries with the recorded judges, and its metrics."""
 
     result: EvalResult
     measured: MetricsResult
     comparison: RunComparison
-    corrected: CorrectedScore
+    corrected: CorrectedScore  # The panel's mean coverage, corrected with the labels of some summaries.
     report: Path | None
 
     def to_dict(self) -> dict[str, Any]:

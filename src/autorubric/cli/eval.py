@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
@@ -31,22 +30,18 @@ from autorubric.cli.options import (
     notice_columns,
     option,
     parse_aggregation,
-    parse_judges,
 )
 from autorubric.cli.output import print_blocks, print_json, run_blocks
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
-from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import VerdictCounts
     from autorubric.runs.result import EvalResult
-    from autorubric.runs.run_file import RunFile
     from autorubric.runs.run_setup import RunSetup
 
 
 _MOST_ERRORS_SHOWN = 5
 _MOST_LOOKED_AT = 100
-_RUN_FILE = "autorubric.yaml"
 
 
 class OnMismatch(StrEnum):
@@ -163,7 +158,10 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
     130 interrupted or stopped at --max-calls or --max-cost.
     """
-    file = _read_source(dataset, judge)
+    # Late, since they load the judges.
+    from autorubric.cli.run_files import override_setup, read_source
+
+    file = read_source(dataset, judge)
     changes = {
         "rubric": rubric,
         "name": run.name,
@@ -174,7 +172,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
         "data": file.data.replaced(columns.field_map()),
         **parse_aggregation(panel.aggregation),
     }
-    setup = _override(file, judge, changes, panel.settings())
+    setup = override_setup(file, judge, changes, panel.settings())
     notice_columns(setup.dataset)
     stem = file.data.path.stem
     if run.shard and setup.config.experiment_name is None:
@@ -219,56 +217,6 @@ def _run(setup: RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: b
     if gate.fail_under is None and gate.max_lost is None:
         _report_missing(result.verdicts)
     return gate.exit_code(mean, result.verdicts, unjudged=result.failed_items)
-
-
-def _read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
-    """Read a run file, or create run file content that only names a dataset."""
-    from autorubric.runs.run_file import DataSource, RunFile, is_run_file, read_run_file
-
-    if source is None:
-        if not Path(_RUN_FILE).exists():
-            raise ArgumentError(
-                f"no dataset was passed, and this folder has no {_RUN_FILE}; pass a dataset and --judge, or "
-                "create a run file with: autorubric init"
-            )
-        return read_run_file(_RUN_FILE)
-    if is_run_file(source):
-        return read_run_file(source)
-    if not judge:
-        raise ArgumentError(f"no judge for {source}; pass --judge MODEL, or --judge lexical to work offline")
-    return RunFile(data=DataSource(path=source))
-
-
-def _override(
-    file: RunFile, judge: Sequence[str] | None, changes: Mapping[str, Any], settings: Mapping[str, Any]
-) -> RunSetup:
-    """Return the run that a run file describes, with flags overriding its settings."""
-    from autorubric.judges.panel import demand_models
-    from autorubric.llm.names import owner_of
-    from autorubric.runs.run_setup import set_up
-
-    given = {key: value for key, value in changes.items() if value is not None}
-    for key in ("rubric", "runs_dir", "cache_dir"):
-        # Paths of flags start from the working directory, those of the file from its folder.
-        if key in given and file.folder != Path():
-            given[key] = given[key].absolute()
-    if "rubric" in given:
-        given["rubric"] = str(given["rubric"])
-    file = file.model_copy(update=given)
-    chosen = {key: value for key, value in settings.items() if value is not None}
-    if judge:
-        cache = None if file.cache_dir is None else file.folder / file.cache_dir
-        return set_up(file, parse_judges(judge, cache_dir=cache, **chosen))
-    models = [entry.model for entry in file.judges if entry.is_model]
-    demand_models(models, **chosen)
-    variable = chosen.get("api_key_env")
-    bases = {entry.api_base or owner_of(entry.model) for entry in file.judges if entry.is_model}
-    if variable is not None and len(bases) > 1 and "api_base" not in chosen:
-        raise ArgumentError(
-            f"--api-key-env {variable}: the judges use several addresses or providers, and a key is sent to "
-            "only one of them; set api_key_env for each judge in the run file"
-        )
-    return set_up(file.with_model_settings(chosen))
 
 
 def _print_estimate(setup: RunSetup, shard: tuple[int, int] | None, *, as_json: bool) -> Exit:

@@ -11,6 +11,7 @@ from autorubric.cli.options import RunFolder, max_lost_option, option
 from autorubric.cli.runs import open_run
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
+from autorubric.support.write import write_bytes_atomic
 
 Format = Annotated[
     Literal["csv", "parquet", "jsonl", "markdown", "junit"],
@@ -79,9 +80,6 @@ def export(
         else:
             sys.stdout.write(content.decode("utf-8"))
     else:
-        # Imported late, since it loads pydantic.
-        from autorubric.support.write import write_bytes_atomic
-
         write_bytes_atomic(out, content)
         notice(f"Wrote {out}.")
     return Exit.DONE

@@ -13,6 +13,7 @@ from typing import Annotated, Final
 from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.options import argument, flag, option
 from autorubric.errors import ArgumentError
+from autorubric.support.write import write_text_atomic
 
 
 class Template(StrEnum):
@@ -61,8 +62,6 @@ def init(
 
     Exit codes: 0 success, 2 a file already exists, or invalid command line.
     """
-    from autorubric.support.write import write_text_atomic
-
     source = files("autorubric") / "templates"
     submission, prompt = _COLUMNS[template]
     run_file = string.Template((source / "autorubric.yaml").read_text(encoding="utf-8"))

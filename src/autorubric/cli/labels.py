@@ -103,7 +103,7 @@ def export(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    given = (
+    graded = (
         autorubric.EvalResult.from_experiment(source)
         if source.is_dir()
         else autorubric.RubricDataset.from_file(source)
@@ -111,7 +111,7 @@ def export(
     marks = marks_in(where) or None
     if marks and (split != "any" or tolerance):
         raise ArgumentError("--where cannot be combined with --split or --tolerance")
-    found = autorubric.disputed_items(given, split=split, tolerance=tolerance, where=marks)
+    found = autorubric.disputed_items(graded, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
     counts: dict[str, int] = {}
     for item in found:
@@ -120,9 +120,9 @@ def export(
     if as_json:
         print_json({"out": str(out), "items": len(found), "criteria": counts})
     else:
-        told = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        by_name = ", ".join(f"{name}: {count}" for name, count in counts.items())
         chosen = f"marked {' or '.join(marks)}" if marks else "in dispute"
-        notice(f"Wrote {out} with {len(found)} items {chosen}{f' ({told})' if told else ''}.")
+        notice(f"Wrote {out} with {len(found)} items {chosen}{f' ({by_name})' if by_name else ''}.")
     return Exit.DONE
 
 
@@ -166,30 +166,38 @@ def merge(  # noqa: PLR0913 - one parameter an option
         raise ArgumentError(f"{tables[0]}: --decide requires labels saved by annotation pages, not tables")
     if pages and rater:
         raise ArgumentError(f"{pages[0]}: --rater requires a table (.csv, .tsv); merge pages separately")
-    before, people = _ratings(known)
-    for path in tables:
-        known = known.with_ratings(path, raters=rater or None)
-        notice_labels(path, known, rater)
-    after, raters = _ratings(known)
-    merged = autorubric.datasets.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
+    merged = _merge_tables(known, tables, rater)
     if pages:
-        merged = autorubric.merge_labels(known, pages, disputed=handed_out)
-    merged = replace(
-        merged, n_labels=merged.n_labels + after - before, raters=(*sorted(raters - people), *merged.raters)
-    )
+        of_pages = autorubric.merge_labels(merged.dataset, pages, disputed=handed_out)
+        merged = replace(
+            of_pages, n_labels=merged.n_labels + of_pages.n_labels, raters=(*merged.raters, *of_pages.raters)
+        )
     merged.dataset.to_file(out)
     for text in merged.notices:
         notice(text)
     agreement = _agreement(merged.dataset)
     if as_json:
-        told: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
+        content: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
         figures = None if agreement is None else agreement.to_dict()
-        print_json({**told, "notices": list(merged.notices), "agreement": figures})
+        print_json({**content, "notices": list(merged.notices), "agreement": figures})
         return Exit.DONE
     notice(f"Wrote {out} with {merged.n_labels} labels from {', '.join(merged.raters)}.")
     if agreement is not None:
         print_blocks(agreement.blocks())
     return Exit.DONE
+
+
+def _merge_tables(
+    dataset: autorubric.RubricDataset, tables: Sequence[Path], rater: list[str] | None
+) -> autorubric.datasets.MergedLabels:
+    before, people = _ratings(dataset)
+    for path in tables:
+        dataset = dataset.with_ratings(path, raters=rater or None)
+        notice_labels(path, dataset, rater)
+    after, raters = _ratings(dataset)
+    return autorubric.datasets.MergedLabels(
+        dataset=dataset, n_labels=after - before, raters=tuple(sorted(raters - people)), notices=()
+    )
 
 
 def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:

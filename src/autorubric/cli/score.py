@@ -133,17 +133,17 @@ def score(
     )
 
 
-def _cannot_assess(given: str) -> autorubric.CannotAssessConfig:
+def _cannot_assess(strategy: str) -> autorubric.CannotAssessConfig:
     try:
-        return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(given))
+        return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(strategy))
     except ValueError:
         allowed = ", ".join(autorubric.CannotAssessStrategy)
-        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {given!r}") from None
+        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {strategy!r}") from None
 
 
-def _weights(given: list[str]) -> dict[str, float]:
+def _weights(values: list[str]) -> dict[str, float]:
     weights = {}
-    for one in given:
+    for one in values:
         judge, _, weight = one.rpartition("=")
         try:
             weights[judge] = float(weight)

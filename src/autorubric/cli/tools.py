@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Annotated
 
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.command import Exit, guarded
 from autorubric.cli.critique_text import Config
 from autorubric.cli.options import flag, option
 from autorubric.cli.output import print_json
-from autorubric.errors import ArgumentError
 
 Style = Annotated[
     str,
@@ -40,15 +38,11 @@ def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
 
     Exit codes: 0 success, 2 invalid command line.
     """
-    from autorubric.apps.tool.evaluate import anthropic_definition, openai_definition
-    from autorubric.integrations.mcp_tools import TOOLS, tool_named
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import tool_definitions
 
-    definitions = {"openai": openai_definition, "anthropic": anthropic_definition}
-    if style not in definitions:
-        raise ArgumentError(f"--format must be {' or '.join(definitions)}; got {style!r}")
-    chosen = TOOLS if name == "all" else (tool_named(name),)
-    made = [definitions[style](one.name, one.description, one.input_schema) for one in chosen]
-    print_json(made if name == "all" else made[0])
+    definitions = tool_definitions(style, name)
+    print_json(definitions if name == "all" else definitions[0])
     return Exit.DONE
 
 
@@ -86,18 +80,9 @@ def mcp(
 
     Exit codes: 0 success, 2 invalid command line or file, 130 interrupted.
     """
-    if not 0 < timeout < math.inf:
-        raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
-    from autorubric.apps.tool.providers import provider_table
-    from autorubric.apps.tool.workspace import Workspace
-    from autorubric.integrations.mcp_tools import ToolServer
-    from autorubric.integrations.optional import http_address, serve_mcp
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import serve_tools
 
-    folder = Workspace.at(str(root)).root
-    address = http_address(host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
-    providers = provider_table(config)
-    for one in providers.providers:
-        if one.fault:
-            notice(f"Warning: provider {one.name!r} is not available: {one.fault}")
-    serve_mcp(ToolServer(providers=providers, root=folder, timeout=timeout), address)
+    address = (host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
+    serve_tools(config, root, timeout, address)
     return Exit.DONE

@@ -9,12 +9,11 @@ import autorubric
 from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, argument, notice_columns, option
 from autorubric.cli.output import print_json
-from autorubric.errors import FileError
+from autorubric.criteria.values import Submission
+from autorubric.errors import DatasetError, Fault, FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from autorubric.errors import Fault
 
 
 CheckedFile = Annotated[Path, argument("FILE", "Rubric, dataset or run file to check.")]
@@ -80,9 +79,9 @@ def validate(
             raise
         faults = error.faults
     if as_json:
-        told = [{"path": one.path, "line": one.line, "message": one.message} for one in faults]
+        errors = [{"path": one.path, "line": one.line, "message": one.message} for one in faults]
         head = {"file": str(file), "kind": found, "valid": not faults, "criteria": criteria, "items": items}
-        print_json({**head, "faults": told, "warnings": warnings})
+        print_json({**head, "faults": errors, "warnings": warnings})
     else:
         for warning in warnings:
             notice(f"warning: {warning}")
@@ -97,17 +96,14 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     A dataset in which all submissions are null is valid: the texts are stored elsewhere, as for recorded
     votes.
     """
-    from autorubric.criteria.values import Submission
-    from autorubric.errors import DatasetError, Fault
-
     empty, missing = [], []
     for i, item in enumerate(dataset):
         if item.submission is None:
             message = "the submission is missing, although other items have one; add its text"
             missing.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
             continue
-        given = Submission.parse(item.submission)
-        texts = [*given.candidates.values()] if given.candidates else [given.text or ""]
+        submission = Submission.parse(item.submission)
+        texts = [*submission.candidates.values()] if submission.candidates else [submission.text or ""]
         if any(not text.strip() for text in texts):
             message = "the submission is empty; there is nothing to judge"
             empty.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
