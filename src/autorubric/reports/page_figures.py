@@ -46,23 +46,15 @@ CONFUSING: Final = 8
 
 @dataclass(frozen=True)
 class RunFindings:
-    """The metrics of a run.
-
-    Attributes:
-        judges: The judge report.
-        biases: Biases of the judges.
-        items: Item analysis of the criteria in their rubric.
-        pairs: Pairwise comparison of the judges; None without labels or with too many judges.
-    """
+    """The metrics of a run."""
 
     judges: JudgeReport
     biases: BiasReport
     items: ItemAnalysis
-    pairs: RunComparison | None
+    pairs: RunComparison | None  # None without labels or with too many judges.
 
     @classmethod
     def of(cls, run: ReadRun) -> RunFindings:
-        """Compute the metrics of a run."""
         return cls(
             judges=judge_report(run.table),
             biases=bias_report(run.table, run.dataset),
@@ -90,8 +82,8 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     scores = [one.report.score if one.report else None for one in run.item_results]
     panel = found.judges.panel
     usual = panel.macro
-    spread = score_distribution(scores, bins=BINS, scale=_unit(scores))
-    told: dict[str, Any] = {
+    spread = score_distribution(scores, bins=BINS, scale=_unit_interval(scores))
+    content: dict[str, Any] = {
         "mean": number(spread.mean),
         "median": number(spread.median),
         "std": number(spread.std),
@@ -112,13 +104,17 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     if panel.scores is not None:
         truth = run.table.scores[TRUTH]
         graded = [truth[one.item_idx] for one in run.item_results]
-        told["truth_counts"] = list(score_distribution(graded, bins=BINS, scale=_unit(graded)).bin_counts)
-        told["same_edges"] = _unit(graded) == _unit(scores) == Interval(low=0.0, high=1.0)
-        told["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
-    return told
+        content["truth_counts"] = list(
+            score_distribution(graded, bins=BINS, scale=_unit_interval(graded)).bin_counts
+        )
+        content["same_edges"] = (
+            _unit_interval(graded) == _unit_interval(scores) == Interval(low=0.0, high=1.0)
+        )
+        content["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
+    return content
 
 
-def _unit(scores: Any) -> Interval | None:
+def _unit_interval(scores: Any) -> Interval | None:
     """Return the range from 0 to 1 if it contains all scores; None otherwise."""
     there = [one for one in scores if one is not None and not np.isnan(one)]
     return Interval(low=0.0, high=1.0) if all(0 <= one <= 1 for one in there) else None
@@ -126,7 +122,7 @@ def _unit(scores: Any) -> Interval | None:
 
 def criteria(run: ReadRun, cells: CellColumns, found: RunFindings) -> list[dict[str, Any]]:
     """Return the metrics of each criterion, in the order of the table."""
-    facts = _declared(run)
+    facts = _declared_criteria(run)
     analysed = {one.name: one for one in found.items.criteria}
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
     return [
@@ -142,27 +138,27 @@ def _criterion(
     cells: CellColumns,
     found: RunFindings,
     at: int,
-    told: dict[str, Any],
+    content: dict[str, Any],
     analysed: Any,
     places: Mapping[int, int],
 ) -> dict[str, Any]:
     name, measured = run.names[at], run.table.criteria[at]
     mine = np.flatnonzero(cells.criterion == at)
-    told |= {"name": name, "level": measured.level, "cells": len(mine)}
-    told["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
-    told["given"] = _given(run, cells.row[mine], len(measured.answers))
+    content |= {"name": name, "level": measured.level, "cells": len(mine)}
+    content["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
+    content["given"] = _count_answers(run, cells.row[mine], len(measured.answers))
     numbers = run.table.number[cells.row[mine]]
     if measured.level == "interval" and not np.isnan(numbers).all():
         spread = score_distribution(numbers, bins=BINS)
-        told["spread"] = {
+        content["spread"] = {
             "edges": [number(edge) for edge in spread.bin_edges],
             "counts": list(spread.bin_counts),
         }
     truth = cells.truth[mine]
     if (truth >= 0).any():
-        told["labelled"] = _given(run, truth[truth >= 0], len(measured.answers))
+        content["labelled"] = _count_answers(run, truth[truth >= 0], len(measured.answers))
     if analysed is not None:
-        told |= {
+        content |= {
             "mean": figure(analysed.mean),
             "discrimination": figure(analysed.discrimination)
             if len(run.names) > 1
@@ -171,27 +167,27 @@ def _criterion(
         }
     agreed = found.judges.per_criterion.get(name)
     if agreed is not None:
-        told["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
-        told["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
-        told["accuracy"] = figure(agreed.accuracy)
+        content["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
+        content["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
+        content["accuracy"] = figure(agreed.accuracy)
         if measured.level == "binary":
-            told |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
-        told["n"] = agreed.n
+            content |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
+        content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)
             labels = [outcome_words(one) for one in outcomes] if outcomes else list(agreed.labels)
             # Outcomes are numbered as they appear in the run.
             order = sorted(range(len(labels)), key=labels.__getitem__) if outcomes else range(len(labels))
-            told["confusion"] = {
+            content["confusion"] = {
                 "labels": [labels[at] for at in order],
                 "counts": [[agreed.table[row][column] for column in order] for row in order],
             }
     reliable = found.judges.reliability.get(name)
     if reliable is not None:
-        told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
-    told |= _comparisons(found, name)
-    told["confusing"] = _confusing(cells, mine, places)
-    return told
+        content["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
+    content |= _comparisons(found, name)
+    content["confusing"] = _confusing_items(cells, mine, places)
+    return content
 
 
 def _comparisons(found: RunFindings, name: str) -> dict[str, Any]:
@@ -208,7 +204,7 @@ def _comparisons(found: RunFindings, name: str) -> dict[str, Any]:
     return {"comparisons": rows} if rows else {}
 
 
-def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
+def _count_answers(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
     """Count how often each declared answer was given, and the outcomes of the other cells."""
     table = run.table
     status = table.status[rows]
@@ -223,7 +219,7 @@ def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
     }
 
 
-def _confusing(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
+def _confusing_items(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
     """Return the items with the largest errors on the criterion, then those with the least agreement."""
     error = np.nan_to_num(cells.error[mine], nan=0.0)
     flagged = np.flatnonzero((cells.flags[mine] & 15) > 0)
@@ -233,7 +229,7 @@ def _confusing(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list
     return [at for at in found if at >= 0][:CONFUSING]
 
 
-def _declared(run: ReadRun) -> dict[str, dict[str, Any]]:
+def _declared_criteria(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the definitions of criteria by name; the first one is used if several share a name."""
     found: dict[str, dict[str, Any]] = {}
     read: set[int] = set()
@@ -244,17 +240,17 @@ def _declared(run: ReadRun) -> dict[str, dict[str, Any]]:
             continue
         if id(root) not in read:
             read.add(id(root))
-            _declare(root, (), found)
+            _add_declared(root, (), found)
     for one in run.item_results if not found else ():
         for criterion in one.report.report if one.report else ():
             found.setdefault(criterion.name, _facts(criterion.criterion, ()))
     return found
 
 
-def _declare(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[str, Any]]) -> None:
+def _add_declared(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[str, Any]]) -> None:
     for one in group.criteria:
         if isinstance(one, RubricGroup):
-            _declare(one, (*path, one.name), found)
+            _add_declared(one, (*path, one.name), found)
         else:
             found.setdefault(one.name or "", _facts(one, path))
             for part in one.part_fields.values():
@@ -262,7 +258,7 @@ def _declare(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[st
 
 
 def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    told = {
+    content = {
         "requirement": criterion.requirement or None,
         "weight": number(criterion.weight),
         "groups": list(path),
@@ -274,33 +270,33 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
         else f"{criterion.when.criterion} reaches {criterion.when.at_least:g}",
         "bonus": criterion.bonus or None,
     }
-    return {key: value for key, value in told.items() if value not in (None, [])}
+    return {key: value for key, value in content.items() if value not in (None, [])}
 
 
 def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     """Return the metrics of each judge, of pairs of judges, and of the panel."""
     biases = found.biases.per_judge
-    spent, verdicts = _spent(run), run.judge_verdicts()
+    spent, verdicts = _spending(run), run.judge_verdicts()
     rows = []
     for name, one in found.judges.raters().items():
-        told: dict[str, Any] = {"name": name, "kind": one.kind}
-        told |= {key: figure(each) for key, each in one.macro.figures().items()}
-        told["coverage"] = number(one.coverage)
-        told["abstention"] = figure(one.failures.abstention_rate)
+        content: dict[str, Any] = {"name": name, "kind": one.kind}
+        content |= {key: figure(each) for key, each in one.macro.figures().items()}
+        content["coverage"] = number(one.coverage)
+        content["abstention"] = figure(one.failures.abstention_rate)
         counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
-            told["verdicts"] = counts.to_dict()
+            content["verdicts"] = counts.to_dict()
         if one.scores is not None:
-            told["score_bias"] = figure(one.scores.figures().get("mae"))
+            content["score_bias"] = figure(one.scores.figures().get("mae"))
         if one.kind == "judge" and one.rater in biases:
-            told["biases"] = {
+            content["biases"] = {
                 kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
                 for kind in (*BIASES, *SHIFTS)
                 if kind != "own_error_difference"
                 for each in (getattr(biases[one.rater], kind),)
             }
-        told |= spent.get(one.rater, {}) if one.kind == "judge" else {}
-        rows.append(told)
+        content |= spent.get(one.rater, {}) if one.kind == "judge" else {}
+        rows.append(content)
     pairs = found.pairs
     return {
         "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
@@ -400,7 +396,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
     return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
 
 
-def _spent(run: ReadRun) -> dict[str, dict[str, Any]]:
+def _spending(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the number of calls and the cost of each judge."""
     votes: dict[str, list[Any]] = {}
     for one in run.item_results:
@@ -408,15 +404,15 @@ def _spent(run: ReadRun) -> dict[str, dict[str, Any]]:
             for vote in criterion.votes:
                 votes.setdefault(vote.judge_id, []).append(vote)
     found = {}
-    for judge, cast in votes.items():
-        costs = [vote.completion_cost for vote in cast if vote.completion_cost is not None]
-        usages = [vote.token_usage for vote in cast if vote.token_usage is not None]
-        waits = [vote.latency_seconds for vote in cast if vote.latency_seconds is not None]
+    for judge, votes_cast in votes.items():
+        costs = [vote.completion_cost for vote in votes_cast if vote.completion_cost is not None]
+        usages = [vote.token_usage for vote in votes_cast if vote.token_usage is not None]
+        waits = [vote.latency_seconds for vote in votes_cast if vote.latency_seconds is not None]
         found[judge] = {
-            "votes": sum(vote.status != "not_asked" for vote in cast),
+            "votes": sum(vote.status != "not_asked" for vote in votes_cast),
             "cost": sum(costs) if costs else None,
             "tokens": TokenUsage.sum(usages).total_tokens if usages else None,
             "latency": number(score_distribution(waits).median) if waits else None,
-            "models": sorted({vote.model for vote in cast if vote.model}),
+            "models": sorted({vote.model for vote in votes_cast if vote.model}),
         }
     return found
