@@ -1,14 +1,28 @@
-"""The `autorubric metrics` command, with gates on metrics."""
+"""The `autorubric metrics` and `autorubric compare` commands, with gates on metrics."""
 
 from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
+import autorubric
 from autorubric.cli.command import Exit, guarded, notice, too_many_missing
-from autorubric.cli.options import JsonFlag, Labels, MaxLost, RunFolder, Truth, flag, option
+from autorubric.cli.options import (
+    JsonFlag,
+    LabelledFile,
+    Labels,
+    MaxLost,
+    RunFolder,
+    Seed,
+    Truth,
+    argument,
+    flag,
+    option,
+)
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.cli.runs import labelled_verdicts, open_run
 from autorubric.errors import ArgumentError
@@ -226,3 +240,69 @@ def _on_criterion(gate: MetricGate, name: str, found: MetricsResult) -> tuple[fl
         "no_negative_in_truth": "no answered item is labelled UNMET",
     }
     return value, next((words.get(reason, reason) for reason in reasons), "no interval")
+
+
+Baseline = Annotated[Path, argument("RUN1", "Folder of the earlier (baseline) run.")]
+Compared = Annotated[Path, argument("RUN2", "Folder of the later run.")]
+FailOnRegression = Annotated[
+    bool,
+    flag(
+        "--fail-on-regression",
+        "Exit with code 1 if RUN2 has lower scores, that is, if the confidence interval of the mean "
+        "difference is entirely below 0.",
+    ),
+]
+
+
+@guarded
+def compare(
+    baseline: Baseline,
+    run: Compared,
+    dataset: LabelledFile = None,
+    fail_on_regression: FailOnRegression = False,
+    max_lost: MaxLost = None,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Compare a run with an earlier run, item by item.
+
+    Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
+    questions. Differences are RUN2 - RUN1, with paired confidence intervals over items and p-values from a
+    sign-flip test. P-values for criteria are adjusted for multiple comparisons (Holm).
+
+    With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
+    (as in `RunDifference.to_dict`).
+
+    \b
+    Example:
+      autorubric compare experiments/before experiments/after --fail-on-regression
+
+    Exit codes: 0 success, 1 lower scores (--fail-on-regression), 2 invalid command line, file or run folder,
+    3 too few items to decide, or more verdicts lost or assumed in a run than --max-lost allows.
+    """
+    with warnings.catch_warnings():
+        # The notices repeat the warnings and name the run.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
+    for one in (before, after):
+        for text in one.notices:
+            notice(f"{one.experiment_name}: {text}")
+    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
+    if as_json:
+        runs = {"baseline": str(baseline), "run": str(run)}
+        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
+    else:
+        print_blocks(found.blocks())
+    if not fail_on_regression and max_lost is None:
+        return Exit.DONE
+    sides = (("the baseline", before), ("the run", after))
+    missing = [too_many_missing(one.verdicts, max_lost, side) for side, one in sides]
+    if any(missing):
+        return Exit.UNJUDGED
+    if not fail_on_regression:
+        return Exit.DONE
+    if found.regressed is None:
+        notice("Too few items have a score in both runs to decide whether the scores are lower.")
+        return Exit.UNJUDGED
+    return Exit.BELOW if found.regressed else Exit.DONE

@@ -1,7 +1,8 @@
-"""The `autorubric score` command."""
+"""Stored runs scored with other policies, judged again, or merged: `score`, `rejudge` and `merge`."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -9,9 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import autorubric
 from autorubric.cli.command import Exit, exit_code, guarded, notice
-from autorubric.cli.options import JsonFlag, MaxLost, RunFolder, fail_under_option, option
-from autorubric.cli.output import print_blocks, print_json
-from autorubric.cli.runs import mean_score
+from autorubric.cli.options import (
+    JsonFlag,
+    JudgeNames,
+    MaxCalls,
+    MaxCost,
+    MaxLost,
+    NoPreflight,
+    NoProgress,
+    Panel,
+    RunFolder,
+    Seed,
+    argument,
+    fail_under_option,
+    option,
+)
+from autorubric.cli.output import print_blocks, print_json, run_blocks
+from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
@@ -198,3 +213,105 @@ def _json(run: Path, before: EvalResult, after: EvalResult) -> dict[str, Any]:
             for item, old, new in _pairs(before, after)
         ],
     }
+
+
+NewName = Annotated[
+    str | None,
+    option(
+        "--name",
+        "NAME",
+        "Name of the new run, created next to the old run; an existing run with this name is resumed.  "
+        "[default: the old run's name and the time]",
+    ),
+]
+
+
+@guarded
+def rejudge(  # noqa: PLR0913 - one parameter per option
+    run: RunFolder,
+    judge: JudgeNames,
+    name: NewName = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    no_preflight: NoPreflight = False,
+    no_progress: NoProgress = False,
+    *,
+    panel: Panel,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Grade the items of a run again with different judges, and compare the two runs.
+
+    The items, their rubric and their labels are read from the run folder. The new run is created next to it;
+    the old run is not changed.
+
+    With --json, prints an object with the keys run, rejudged (the new run's folder), regressed and
+    difference (as for `compare`).
+
+    \b
+    Example:
+      autorubric rejudge experiments/essays-1 --judge gpt-6-luna --name by-luna
+
+    Exit codes: 0 success, 2 invalid command line, file or run folder, 3 an item was not judged, 130
+    stopped by the user or at --max-calls or --max-cost.
+    """
+    before = autorubric.EvalResult.from_experiment(run)
+    chosen = name or new_run_name(f"{before.experiment_name}-rejudged", run.parent)
+    resume_command = f"the same command with --name {shlex.quote(chosen)}"
+    after = run_resumable(
+        before.dataset,
+        panel.grader(judge),
+        resume_command=resume_command,
+        preflight=not no_preflight,
+        show_progress=not no_progress,
+        experiment_name=chosen,
+        experiments_dir=run.parent,
+        max_calls=max_calls,
+        max_cost=max_cost,
+    )
+    for text in after.notices:
+        notice(text)
+    found = autorubric.metrics.run_difference(before, after, rng=seed)
+    if as_json:
+        runs = {"run": str(run), "rejudged": str(after.experiment_dir)}
+        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
+    else:
+        print_blocks([*run_blocks(after), *found.blocks()])
+    if after.stopped is not None:
+        return report_stop(after.stopped, resume_command)
+    return Exit.UNJUDGED if after.failed_items else Exit.DONE
+
+
+RunFolders = Annotated[list[Path], argument("RUN...", "Folders of the runs to merge.")]
+OutFolder = Annotated[Path, option("--out", "DIR", "Folder for the merged run; must not exist yet.")]
+
+
+@guarded
+def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
+    """Merge several runs into one: the shards of a dataset, or other runs with the same judges.
+
+    Runs with different inputs or contradictory votes are rejected. Missing items are reported.
+
+    With --json, prints an object with the keys experiment_dir, total_items, successful_items,
+    partly_scored_items, failed_items, mean_score, verdicts (as for `eval`) and notices.
+
+    \b
+    Example:
+      autorubric merge experiments/essays-*-of-8 --out experiments/essays
+
+    Exit codes: 0 success, 2 invalid command line or run folder.
+    """
+    result = autorubric.merge_runs(runs, out)
+    for text in result.notices:
+        notice(text)
+    if as_json:
+        print_json(
+            {
+                "experiment_dir": str(result.experiment_dir),
+                **run_counts(result),
+                "notices": list(result.notices),
+            }
+        )
+    else:
+        print_blocks(run_blocks(result))
+    return Exit.DONE

@@ -15,8 +15,8 @@ from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.apps.tool.task import rubric_of
 from autorubric.apps.tool.workspace import Workspace
 from autorubric.cli.command import notice
-from autorubric.cli.critique_text import required_score
 from autorubric.cli.output import read_input
+from autorubric.cli.tools import required_score
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.integrations.mcp_tools import TOOLS, ToolServer, tool_named
 from autorubric.integrations.optional import http_address, serve_mcp

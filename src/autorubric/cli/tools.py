@@ -1,15 +1,241 @@
-"""`autorubric tools` and `autorubric mcp`: print or serve the tools for agents."""
+"""The tools for agents: `autorubric critique-text`, `tools` and `mcp`."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
-from autorubric.cli.command import Exit, guarded
-from autorubric.cli.critique_text import Config
-from autorubric.cli.options import flag, option
-from autorubric.cli.output import print_json
+from autorubric.cli.command import Exit, file_error_text, guarded, notice
+from autorubric.cli.options import JsonFlag, argument, flag, option
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
+
+if TYPE_CHECKING:
+    from autorubric.apps.tool.response import CritiqueResponse
+    from autorubric.reports.critique import CritiqueGroup
+
+
+_LETTERS: Final = ("A", "B", "C", "D", "F")
+_MOST: Final = {"0-10": 10, "0-100": 100}
+"""Highest score of each numeric scale."""
+_BAR: Final = 10
+"""Number of characters of a full bar."""
+
+Content = Annotated[Path, argument("FILE", "File to critique; - reads standard input.")]
+Criteria = Annotated[
+    str,
+    option(
+        "--criteria",
+        "A,B",
+        "Comma-separated criteria: correctness, completeness, quality, security, performance, style, "
+        "safety, or your own names. Alternatively, a rubric file.",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    option("--config", "F", "Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]"),
+]
+FailUnder = Annotated[
+    str | None,
+    option(
+        "--fail-under",
+        "X",
+        "Exit with code 1 if the overall score is below X: a number, letter or pass, by --scale.",
+    ),
+]
+CritiqueTimeout = Annotated[float, option("--timeout", "S", "Time limit in seconds.", show_default=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions:
+    """Arguments of the tool, with their names."""
+
+    provider: Annotated[
+        str,
+        option(
+            "--provider", "P", "Provider: auto, local_fm, gpt4, claude or custom:<id>.", show_default=True
+        ),
+    ] = "auto"
+    scoring_scale: Annotated[
+        str, option("--scale", "S", "Scoring scale: 0-10, 0-100, letter or pass-fail.", show_default=True)
+    ] = "0-10"
+    evaluation_mode: Annotated[
+        str, option("--mode", "M", "Level of detail: detailed, summary or score_only.", show_default=True)
+    ] = "detailed"
+    content_type: Annotated[
+        str,
+        option(
+            "--type",
+            "T",
+            "Type of content: auto, code, text, markdown, tool_result or session_snapshot.",
+            show_default=True,
+        ),
+    ] = "auto"
+    context: Annotated[str | None, option("--context", "TEXT", "Additional context.")] = None
+    workspace_root: Annotated[
+        Path | None,
+        option(
+            "--workspace-root",
+            "DIR",
+            "Workspace folder; the rubric file and all file locations of issues must be inside it.",
+        ),
+    ] = None
+    max_issues: Annotated[
+        int, option("--max-issues", "N", "Maximum number of issues per criterion.", show_default=True)
+    ] = 10
+    dry_run: Annotated[bool, flag("--dry-run", "Show the planned request without sending it.")] = False
+
+
+@guarded
+def critique_text(
+    file: Content,
+    criteria: Criteria,
+    config: Config = None,
+    *,
+    options: RequestOptions,
+    timeout: CritiqueTimeout = 30.0,
+    fail_under: FailUnder = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Critique a file against criteria, with scores, issues and suggestions.
+
+    With --json, prints the result of the `critique.evaluate` tool, an object with the keys ok, provider,
+    overall_score, scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms and, if
+    part of the reply was discarded, notes. After an error or for an invalid request, the object has
+    ok and error. Tables list criteria from lowest to highest score.
+
+    --fail-under takes a value on the scale: 8 with 0-10, 80 with 0-100, B with letter, pass with pass-fail.
+
+    \b
+    Examples:
+      autorubric critique-text fetch.py --criteria correctness,security \\
+          --config providers.yaml --fail-under 8
+      git diff | autorubric critique-text - --criteria style \\
+          --scale pass-fail --fail-under pass
+
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
+    judged, 130 interrupted.
+    """
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import evaluate_file
+
+    root = options.workspace_root
+    request = {
+        **vars(options),
+        "criteria": [name for name in criteria.split(",") if name.strip()],
+        "workspace_root": None if root is None else str(root),
+    }
+    try:
+        response, least = evaluate_file(file, request, config, timeout, fail_under)
+    except (AutorubricError, OSError) as error:
+        if as_json:
+            text = file_error_text(error) if isinstance(error, OSError) else str(error)
+            print_json({"ok": False, "error": text, "provider": None})
+        raise
+    if as_json:
+        print_json(response.to_dict())
+    elif response.ok:
+        print_blocks(_blocks(response))
+    for name, why in response.fallback_from.items():
+        notice(f"Warning: {name} could not evaluate ({why}); {response.provider} was used instead")
+    return _report_exit(response, least)
+
+
+def required_score(value: str | None, scale: str) -> float | None:
+    """Return the required score, ranked by `_rank`; None if no score is required."""
+    if value is None:
+        return None
+    if scale == "letter" and value.upper() in _LETTERS:
+        return rank(value.upper())
+    if scale == "pass-fail" and value.lower() == "pass":
+        return rank("pass")
+    if scale not in ("letter", "pass-fail"):
+        with contextlib.suppress(ValueError):
+            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
+                return number
+    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
+    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
+    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
+
+
+def rank(score: float | str) -> float:
+    """Return a score as a number; higher is better."""
+    if isinstance(score, str):
+        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
+    return float(score)
+
+
+def _report_exit(response: CritiqueResponse, least: float | None) -> Exit:
+    if not response.ok:
+        notice(f"Error: {response.error}")
+        return Exit.UNJUDGED
+    if response.dry_run:
+        return Exit.DONE
+    score = response.overall_score
+    if score is None or any(one.score is None for one in response.criteria_scores):
+        notice("Warning: at least one criterion could not be assessed")
+        return Exit.UNJUDGED
+    return Exit.BELOW if least is not None and rank(score) < least else Exit.DONE
+
+
+def _blocks(response: CritiqueResponse) -> list[Block]:
+    if response.dry_run:
+        figures = (
+            ("provider", response.provider),
+            ("criteria", ", ".join(response.criteria)),
+            ("prompt size in bytes", response.prompt_size),
+        )
+        return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
+    from autorubric.reports.critique import critique_groups
+
+    groups = critique_groups(response)
+    scores = tuple(
+        (one.name, _bar(one.share), one.score or "not assessed", one.label or "") for one in groups
+    )
+    blocks: list[Block] = [
+        TextBlock(text=f"{response.one_line()} · {response.provider}"),
+        TableBlock(columns=("criterion", "", "score", "label"), rows=scores),
+    ]
+    if response.summary:
+        blocks.append(TextBlock(text=response.summary))
+    if reasons := [f"{one.name}: {one.explanation}" for one in groups if one.explanation]:
+        blocks.append(TextBlock(text=_bullets(reasons), title="Reasons"))
+    blocks += [_issues_block(one) for one in groups if one.issues]
+    if response.notes:
+        blocks.append(TextBlock(text=_bullets(response.notes), title="Discarded parts of the reply"))
+    if response.suggestions:
+        blocks.append(TextBlock(text=_bullets(response.suggestions), title="Suggestions"))
+    return blocks
+
+
+def _bullets(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {one}" for one in texts)
+
+
+def _bar(share: float | None) -> str:
+    """Return the score as a bar of ASCII characters; empty if there is no score."""
+    filled = round(_BAR * (share or 0.0))
+    return "" if share is None else "#" * filled + "-" * (_BAR - filled)
+
+
+def _issues_block(group: CritiqueGroup) -> TableBlock:
+    """Return the issues of a criterion, the most severe first.
+
+    Location and suggestion are printed below the description. As separate columns, they would end up in
+    separate tables on a narrow terminal, where it would be unclear which issue a suggestion belongs to.
+    """
+    rows = []
+    for one in group.issues:
+        parts = (one.description, one.location, one.suggestion and f"Suggestion: {one.suggestion}")
+        rows.append((one.severity, "\n".join(filter(None, parts))))
+    return TableBlock(title=f"Issues: {group.name}", columns=("severity", "issue"), rows=tuple(rows))
+
 
 Style = Annotated[
     str,
