@@ -162,14 +162,14 @@ def print_blocks(blocks: Sequence[Block]) -> None:
         for position, block in enumerate(blocks):
             if position:
                 console.print()
-            for part in _rendered(block, console):
+            for part in _render_block(block, console):
                 console.print(part)
     # Tables are padded to the right, which is useless in a pipe.
     for line in captured.get().splitlines():
         typer.echo(line.rstrip(), color=console.is_terminal)
 
 
-def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
+def _render_block(block: Block, console: Console) -> Iterator[RenderableType]:
     from rich.text import Text
 
     if block.title:
@@ -178,17 +178,17 @@ def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
         case TextBlock():
             yield Text(printable(block.text))
         case ScalarBlock():
-            yield _figures(block)
+            yield _scalar_table(block)
         case TableBlock():
-            yield from _tables(block.columns, block.rows, console.width)
+            yield from _table_parts(block.columns, block.rows, console.width)
         case ConfusionBlock() | CurveBlock():
             table = as_table(block)
-            yield from _tables(table.columns, table.rows, console.width)
+            yield from _table_parts(table.columns, table.rows, console.width)
         case _:
             assert_never(block)
 
 
-def _figures(block: ScalarBlock) -> RenderableType:
+def _scalar_table(block: ScalarBlock) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
@@ -198,14 +198,14 @@ def _figures(block: ScalarBlock) -> RenderableType:
     return table
 
 
-def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
+def _table_parts(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
     """Yield the table, or several tables that repeat the first column if its columns do not fit.
 
     Continued tables omit rows that are empty in them.
     """
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
     widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
-    for part, chosen in enumerate(_portions(widths, width)):
+    for part, chosen in enumerate(_column_groups(widths, width)):
         if not part:
             yield _table(columns, rows, texts, chosen)
             continue
@@ -222,7 +222,7 @@ def _width(text: str) -> int:
     return max(map(cell_len, text.splitlines()), default=0)
 
 
-def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+def _column_groups(widths: Sequence[int], width: int) -> Iterator[list[int]]:
     """Yield the positions of the columns of each table; a broad column takes the remaining width."""
     needed = [min(one, _BROAD) + _GAP for one in widths]
     chosen, taken = [0], needed[0]

@@ -15,8 +15,8 @@ from autorubric.metrics.audit.item_analysis import item_analysis
 from autorubric.metrics.audit.item_results import ItemAnalysis
 from autorubric.metrics.audit.leniency import BIASES, SHIFTS, BiasReport
 from autorubric.metrics.core.item_scores import TRUTH
-from autorubric.metrics.core.scales import Interval
-from autorubric.metrics.core.votes_table import ANSWERED, Outcome
+from autorubric.metrics.core.scales import Array, Interval
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.metrics.figures.many_raters import percent_agreement
 from autorubric.metrics.summaries.highlights import PanelAndBest
@@ -24,7 +24,7 @@ from autorubric.metrics.summaries.judge_report import judge_report
 from autorubric.metrics.summaries.reliability import mean_kappa, ordered_values
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
-from autorubric.reports.items import CellColumns
+from autorubric.reports.items import FLAGS, CellColumns
 from autorubric.reports.templates import figure, number
 from autorubric.reports.view import ReadRun
 from autorubric.scoring.policies import RubricGroup
@@ -81,23 +81,17 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     """Return the headline metrics and the distribution of scores."""
     scores = [one.report.score if one.report else None for one in run.item_results]
     panel = found.judges.panel
-    usual = panel.macro
+    means = panel.macro
     spread = score_distribution(scores, bins=BINS, scale=_unit_interval(scores))
     content: dict[str, Any] = {
-        "mean": number(spread.mean),
-        "median": number(spread.median),
-        "std": number(spread.std),
-        "q25": number(spread.q25),
-        "q75": number(spread.q75),
+        **{name: number(getattr(spread, name)) for name in ("mean", "median", "std", "q25", "q75")},
         "n_scored": spread.n_samples,
         "edges": [number(edge) for edge in spread.bin_edges],
         "counts": list(spread.bin_counts),
-        "accuracy": figure(usual.accuracy),
-        "kappa": figure(usual.kappa),
-        "pearson": figure(usual.pearson),
-        "tpr": figure(usual.recall),
-        "tnr": figure(usual.specificity),
-        "n_binary": usual.defined["specificity"][1],
+        **_figures_of(means, "accuracy", "kappa", "pearson"),
+        "tpr": figure(means.recall),
+        "tnr": figure(means.specificity),
+        "n_binary": means.defined["specificity"][1],
         "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
@@ -114,6 +108,11 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     return content
 
 
+def _figures_of(results: Any, *names: str) -> dict[str, Any]:
+    """Return some estimates of a result, by name."""
+    return {name: figure(getattr(results, name)) for name in names}
+
+
 def _unit_interval(scores: Any) -> Interval | None:
     """Return the range from 0 to 1 if it contains all scores; None otherwise."""
     there = [one for one in scores if one is not None and not np.isnan(one)]
@@ -122,29 +121,31 @@ def _unit_interval(scores: Any) -> Interval | None:
 
 def criteria(run: ReadRun, cells: CellColumns, found: RunFindings) -> list[dict[str, Any]]:
     """Return the metrics of each criterion, in the order of the table."""
-    facts = _declared_criteria(run)
+    declared = _declared_criteria(run)
     analysed = {one.name: one for one in found.items.criteria}
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
-    return [
-        _criterion(
-            run, cells, found, at, {**facts.get(run.table.criteria[at].name, {})}, analysed.get(name), places
+    rows = []
+    for at, (name, measured) in enumerate(zip(run.names, run.table.criteria, strict=True)):
+        mine = np.flatnonzero(cells.criterion == at)
+        rows.append(
+            {
+                **declared.get(measured.name, {}),
+                "name": name,
+                "level": measured.level,
+                "cells": len(mine),
+                **_criterion_answers(run, cells, at, mine),
+                **_criterion_figures(run, found, at, analysed.get(name)),
+                **_comparisons(found, name),
+                "confusing": _confusing_items(cells, mine, places),
+            }
         )
-        for at, name in enumerate(run.names)
-    ]
+    return rows
 
 
-def _criterion(
-    run: ReadRun,
-    cells: CellColumns,
-    found: RunFindings,
-    at: int,
-    content: dict[str, Any],
-    analysed: Any,
-    places: Mapping[int, int],
-) -> dict[str, Any]:
-    name, measured = run.names[at], run.table.criteria[at]
-    mine = np.flatnonzero(cells.criterion == at)
-    content |= {"name": name, "level": measured.level, "cells": len(mine)}
+def _criterion_answers(run: ReadRun, cells: CellColumns, at: int, mine: Array) -> dict[str, Any]:
+    """Return how often each answer to a criterion was given and is the label; `mine` are its cells."""
+    content: dict[str, Any] = {}
+    measured = run.table.criteria[at]
     content["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
     content["given"] = _count_answers(run, cells.row[mine], len(measured.answers))
     numbers = run.table.number[cells.row[mine]]
@@ -157,6 +158,13 @@ def _criterion(
     truth = cells.truth[mine]
     if (truth >= 0).any():
         content["labelled"] = _count_answers(run, truth[truth >= 0], len(measured.answers))
+    return content
+
+
+def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any) -> dict[str, Any]:
+    """Return the metrics of a criterion."""
+    content: dict[str, Any] = {}
+    name, measured = run.names[at], run.table.criteria[at]
     if analysed is not None:
         content |= {
             "mean": figure(analysed.mean),
@@ -185,8 +193,6 @@ def _criterion(
     reliable = found.judges.reliability.get(name)
     if reliable is not None:
         content["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
-    content |= _comparisons(found, name)
-    content["confusing"] = _confusing_items(cells, mine, places)
     return content
 
 
@@ -210,19 +216,18 @@ def _count_answers(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
     status = table.status[rows]
     code = table.code[rows]
     counts: list[int] = np.bincount(code[code >= 0], minlength=n_answers).tolist()[:n_answers]
+    statuses = {"answered": ANSWERED, "abstained": ABSTAINED, "failed": FAILED}
+    statuses["not_applicable"] = NOT_APPLICABLE
     return {
         "counts": counts,
-        "answered": int(np.count_nonzero(status == ANSWERED)),
-        "abstained": int(np.count_nonzero(status == 2)),
-        "failed": int(np.count_nonzero(status == 3)),
-        "not_applicable": int(np.count_nonzero(status == 5)),
+        **{name: int(np.count_nonzero(status == one)) for name, one in statuses.items()},
     }
 
 
 def _confusing_items(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
     """Return the items with the largest errors on the criterion, then those with the least agreement."""
     error = np.nan_to_num(cells.error[mine], nan=0.0)
-    flagged = np.flatnonzero((cells.flags[mine] & 15) > 0)
+    flagged = np.flatnonzero((cells.flags[mine] & sum(FLAGS.values())) > 0)
     weight = error[flagged] * 100 + cells.flags[mine][flagged]
     ranked = flagged[np.argsort(-weight, kind="stable")]
     found = [places.get(int(cells.item[mine[at]]), -1) for at in ranked[: 4 * CONFUSING]]
@@ -346,9 +351,7 @@ def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
     return {
         "judge": compared.judge,
         "figure": compared.figure,
-        "panel": figure(compared.panel),
-        "best": figure(compared.best),
-        "difference": figure(compared.difference),
+        **_figures_of(compared, "panel", "best", "difference"),
         "n": compared.n_cells,
         "coverage": number(compared.coverage),
         "ties": compared.n_ties,
