@@ -36,13 +36,9 @@ _INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"
 class Scored(Protocol):
     """An object with scores and reports, such as an `EvalResult`."""
 
-    def get_scores(self) -> list[float | None]:
-        """Return the score of each item."""
-        ...
+    def get_scores(self) -> list[float | None]: ...
 
-    def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
-        """Return the report of each item."""
-        ...
+    def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]: ...
 
 
 def plot_scores(

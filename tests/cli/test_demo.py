@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric import DataItem, RubricDataset
-from autorubric.cli.demo import accuracy_and_kappa, label_score
+from autorubric.cli.demo_figures import accuracy_and_kappa, label_score
 from autorubric.demo import demo_dataset, summary_dataset, summary_judges
 from tests.cli.conftest import Cli, Ran
 from tests.conftest import SHARED_DATA

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge
-from autorubric.cli.panel import parse_aggregation, parse_judges
+from autorubric.cli.options import parse_aggregation, parse_judges
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import SupervisedJudge
 from tests.cli.conftest import Cli

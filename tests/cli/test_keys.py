@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader, LLMConfig
-from autorubric.cli.panel import parse_judges
+from autorubric.cli.options import parse_judges
 from autorubric.errors import ArgumentError
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer

@@ -38,8 +38,8 @@ from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Weights
 from autorubric.plotting import plot_agreement_matrix
 from autorubric.reports import report_html
-from autorubric.reports.item_details import cutter_for
-from autorubric.reports.templates import reason_words, script_json
+from autorubric.reports.item_details import truncation_for
+from autorubric.reports.templates import REASONS, script_json
 from autorubric.reports.view import ReadRun
 from tests.attacks.hostile import TEXTS
 from tests.report.conftest import Reports
@@ -77,7 +77,7 @@ def test_numbers_that_json_has_not_are_refused() -> None:
 @pytest.mark.parametrize("reason", get_args(Reason))
 def test_every_reason_has_words(reason: str) -> None:
     """Whatever may be undefined says why in words."""
-    words = reason_words(reason)
+    words = REASONS[reason]
     assert words and "_" not in words
 
 
@@ -511,8 +511,8 @@ def test_the_length_of_all_texts_is_bounded(reports: Reports, monkeypatch: pytes
     """Where the texts of a run are more than a page should carry, each is cut at less."""
     read = ReadRun.of(reports.run("unlabelled"))
     total = sum(len(item.submission) + len(item.prompt or "") for item in read.dataset.items)
-    assert cutter_for(read, 20_000, most_of_all=total).most == 20_000
-    assert cutter_for(read, 20_000, most_of_all=total - 1).most < 1_000
+    assert truncation_for(read, 20_000, most_of_all=total).most == 20_000
+    assert truncation_for(read, 20_000, most_of_all=total - 1).most < 1_000
 
 
 @pytest.mark.parametrize("given", [-1, 1.5, True])

@@ -8,29 +8,22 @@ import typer
 from typer.core import TyperGroup
 
 from autorubric._version import VERSION
-from autorubric.cli.annotate import annotate
 from autorubric.cli.cache import cache_app
-from autorubric.cli.compare import compare
+from autorubric.cli.command import guarded
 from autorubric.cli.critique import critique, refine
-from autorubric.cli.critique_text import critique_text
 from autorubric.cli.demo import demo
 from autorubric.cli.eval import evaluate
-from autorubric.cli.export import export
+from autorubric.cli.files import init, schema, validate
 from autorubric.cli.grade import grade
-from autorubric.cli.init import init
 from autorubric.cli.judges import judges_app
-from autorubric.cli.labels import labels_app
-from autorubric.cli.merge import merge
-from autorubric.cli.metrics import metrics
-from autorubric.cli.output import report_errors, tolerate_narrow_encodings
+from autorubric.cli.labels import annotate, labels_app
+from autorubric.cli.metrics import compare, metrics
+from autorubric.cli.output import tolerate_narrow_encodings
 from autorubric.cli.redteam import redteam
-from autorubric.cli.rejudge import rejudge
-from autorubric.cli.report import report
-from autorubric.cli.score import score
+from autorubric.cli.report import export, report, view
+from autorubric.cli.score import merge, rejudge, score
 from autorubric.cli.show import show
-from autorubric.cli.tools import mcp, tools
-from autorubric.cli.validate import schema, validate
-from autorubric.cli.view import view
+from autorubric.cli.tools import critique_text, mcp, tools
 from autorubric.support.extensions import extension_names, load_extension
 
 COMMANDS_GROUP: Final = "autorubric.commands"
@@ -56,7 +49,7 @@ class _Commands(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is None and (function := load_extension(COMMANDS_GROUP, cmd_name)):
             extension = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-            extension.command(cmd_name)(report_errors(function))
+            extension.command(cmd_name)(guarded(function))
             return typer.main.get_command(extension)
         return command
 

@@ -7,28 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import JsonFlag, option
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.support.blocks import Cell, ScalarBlock
 
 if TYPE_CHECKING:
     from autorubric.llm.cache import ReplyCache
 
 
-CacheFolder = Annotated[
-    Path,
-    typer.Option(
-        "--cache-dir", metavar="DIR", help="Cache folder.  [default: .autorubric_cache]", show_default=False
-    ),
-]
+CacheFolder = Annotated[Path, option("--cache-dir", "DIR", "Cache folder.  [default: .autorubric_cache]")]
 _DEFAULT = Path(".autorubric_cache")
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @cache_app.command("stats")
-@report_errors
-def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+@guarded
+def show_stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Show the number of cached replies, their total size and the cache folder.
 
     With --json, prints an object with the keys path, entries, size_bytes and max_bytes.
@@ -37,23 +33,23 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     Example:
       autorubric cache stats --cache-dir .autorubric_cache
     """
-    found = _open_existing(cache_dir)
+    found = _existing(cache_dir)
     if found is None:
-        held: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
+        figures: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
     else:
-        told = found.stats()
+        stats = found.stats()
         found.close()
-        held = {"path": told.path, "entries": told.entries}
-        held |= {"size_bytes": told.size_bytes, "max_bytes": told.max_bytes}
+        figures = {"path": stats.path, "entries": stats.entries}
+        figures |= {"size_bytes": stats.size_bytes, "max_bytes": stats.max_bytes}
     if as_json:
-        print_json(held)
+        print_json(figures)
     else:
-        print_blocks([ScalarBlock(title="Cached replies", figures=tuple(held.items()))])
+        print_blocks([ScalarBlock(title="Cached replies", figures=tuple(figures.items()))])
     return Exit.DONE
 
 
 @cache_app.command("clear")
-@report_errors
+@guarded
 def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Remove all cached replies.
 
@@ -63,7 +59,7 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     Example:
       autorubric cache clear --cache-dir .autorubric_cache
     """
-    found = _open_existing(cache_dir)
+    found = _existing(cache_dir)
     removed = 0
     if found is not None:
         removed = found.clear()
@@ -75,7 +71,7 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     return Exit.DONE
 
 
-def _open_existing(folder: Path) -> ReplyCache | None:
+def _existing(folder: Path) -> ReplyCache | None:
     """Return the cache in a folder; None if there is no cache, because opening it would create one."""
     # Imported late, since it loads pydantic.
     from autorubric.llm.cache import ReplyCache

@@ -2,36 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 import autorubric
+from autorubric.cli.command import Exit, exceeds_max_lost, exit_code, guarded, notice, stoppable
 from autorubric.cli.options import (
-    HOW_TO_GO_ON,
-    CritiqueRubric,
-    Limit,
+    JsonFlag,
     MaxCalls,
     MaxCost,
-    MaxLostDrafts,
-    OutDir,
-    Resume,
-    RetryErrors,
-    SchemaFile,
-    TemplateFile,
-    Threshold,
-    are_too_many,
-    demand_resume,
-    report_lost,
-    tell_stopped,
+    Models,
+    argument,
+    flag,
+    max_lost_option,
+    option,
 )
-from autorubric.cli.output import Exit, JsonFlag, exit_code, print_json, report_errors, stoppable
-from autorubric.cli.panel import ApiBase, ApiKeyEnv, CacheDir, parse_judges
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.criteria.values import MAX_LOST
+from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock
+
+if TYPE_CHECKING:
+    from autorubric.judges.panel import JudgeLike
+
+
+_RESUME_COMMAND: Final = "the command again with --resume"
+
+OutDir = Annotated[Path, option("--out-dir", "D", "Folder to write the output files to.", show_default=True)]
+MaxLost = Annotated[
+    float | None,
+    max_lost_option(
+        "Exit with code 3 if more than this fraction of the drafts could not be judged.  "
+        f"[default: {MAX_LOST} with a --fail option, otherwise 0]"
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassOptions:
+    """Options of a pass over drafts, named as the keywords of the functions that run it."""
+
+    schema: Annotated[
+        Path | None,
+        option("--schema", "S", "JSON schema for critiques, used instead of the built-in schema."),
+    ] = None
+    template: Annotated[
+        Path | None, option("--template", "T", "Prompt template to replace the built-in one.")
+    ] = None
+    rubric: Annotated[
+        Path | None,
+        option(
+            "--rubric",
+            "R",
+            "Rubric file; each criterion yields a score, and the rubric score determines the verdict.",
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        option("--threshold", "X", "With --rubric: minimum score for the verdict pass.  [default: 0.7]"),
+    ] = None
+    limit: Annotated[int | None, option("--limit", "N", "Process at most N drafts.")] = None
+    resume: Annotated[bool, flag("--resume", "Resume from the existing records.")] = False
+    retry_errors: Annotated[bool, flag("--retry-errors", "With --resume: retry drafts that failed.")] = False
+    max_calls: MaxCalls = None
+    max_cost: MaxCost = None
+
+    def run(
+        self,
+        function: Callable[..., dict[str, Any]],
+        *inputs: Path,
+        out_dir: Path,
+        done: str,
+        **keywords: Any,
+    ) -> dict[str, Any]:
+        """Run a pass and return its statistics; if it is interrupted, print how to resume it."""
+        with stoppable(out_dir, done=done, command=_RESUME_COMMAND):
+            return function(*inputs, out_dir, **vars(self), **keywords)
+
+    def teacher(self, judge: str, models: Models) -> JudgeLike:
+        """Return the judge of a pass, after checking the options."""
+        if self.retry_errors and not self.resume:
+            raise ArgumentError("--retry-errors requires --resume; otherwise every draft is processed again")
+        return models.judges([judge])[0]
 
 
 class FailOn(StrEnum):
@@ -41,59 +98,35 @@ class FailOn(StrEnum):
     revise = "revise"
 
 
-DraftsFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DRAFTS", help="JSON lines with keys id, prompt, output and contract.", show_default=False
-    ),
-]
-TeacherName = Annotated[
-    str,
-    typer.Option(
-        "--judge",
-        metavar="J",
-        help="Judge that writes the critiques: a model name or, with --rubric, also lexical, "
-        "supervised:TRAIN or recorded:CSV#RATER.",
-        show_default=False,
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Show the planned requests without sending or writing anything.", show_default=False
-    ),
-]
 FailOnVerdict = Annotated[
     FailOn | None,
-    typer.Option(
-        "--fail-on",
-        metavar="V",
-        help="Exit with code 1 if a draft gets this verdict or a worse one: revise or reject.",
-        show_default=False,
+    option(
+        "--fail-on", "V", "Exit with code 1 if a draft gets this verdict or a worse one: revise or reject."
     ),
 ]
 
 
-@report_errors
-def critique(  # noqa: PLR0913
-    drafts: DraftsFile,
+@guarded
+def critique(  # noqa: PLR0913 - one parameter per option
+    drafts: Annotated[Path, argument("DRAFTS", "JSON lines with keys id, prompt, output and contract.")],
     out_dir: OutDir,
-    judge: TeacherName,
-    schema: SchemaFile = None,
-    template: TemplateFile = None,
-    rubric: CritiqueRubric = None,
-    threshold: Threshold = None,
-    limit: Limit = None,
-    resume: Resume = False,
-    retry_errors: RetryErrors = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    dry_run: DryRun = False,
+    judge: Annotated[
+        str,
+        option(
+            "--judge",
+            "J",
+            "Judge that writes the critiques: a model name or, with --rubric, also lexical, "
+            "supervised:TRAIN or recorded:CSV#RATER.",
+        ),
+    ],
+    options: PassOptions,
+    dry_run: Annotated[
+        bool, flag("--dry-run", "Show the planned requests without sending or writing anything.")
+    ] = False,
     fail_on: FailOnVerdict = None,
-    max_lost: MaxLostDrafts = None,
-    api_base: ApiBase = None,
-    api_key_env: ApiKeyEnv = None,
-    cache_dir: CacheDir = None,
+    max_lost: MaxLost = None,
+    *,
+    models: Models,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Critique drafts and write the critiques as JSON lines.
@@ -116,44 +149,58 @@ def critique(  # noqa: PLR0913
     Exit codes: 0 success, 1 a draft fails --fail-on, 2 invalid command line or file, 3 a draft could not be
     judged (with --fail-on: more drafts than --max-lost allows), 130 interrupted or stopped at a limit.
     """
-    demand_resume(resume, retry_errors)
-    teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]
-    with stoppable(out_dir, done="judged", how_to_go_on=HOW_TO_GO_ON):
-        stats = autorubric.generate_critiques(
-            drafts,
-            out_dir,
-            teacher,
-            schema=schema,
-            template=template,
-            rubric=rubric,
-            threshold=threshold,
-            limit=limit,
-            resume=resume,
-            retry_errors=retry_errors,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
+    teacher = options.teacher(judge, models)
+    stats = options.run(
+        autorubric.generate_critiques,
+        drafts,
+        out_dir=out_dir,
+        done="judged",
+        teacher=teacher,
+        dry_run=dry_run,
+    )
+    _print_stats(stats, _critique_blocks, as_json=as_json)
+    if stats["stopped"] is not None:
+        return _report_stop(stats["stopped"])
+    return Exit.DONE if dry_run else _critique_code(stats, fail_on, max_lost)
+
+
+def _print_stats(
+    stats: Mapping[str, Any], blocks: Callable[[Mapping[str, Any]], list[Block]], *, as_json: bool
+) -> None:
     if as_json:
         print_json(stats)
     else:
-        print_blocks(_critique_blocks(stats))
-    if stats["stopped"] is not None:
-        return tell_stopped(stats["stopped"])
-    return Exit.DONE if dry_run else _critique_code(stats, fail_on, max_lost)
+        print_blocks(blocks(stats))
+
+
+def _report_stop(limit: str) -> Exit:
+    if limit == "errors":
+        notice(f"Stopped. To resume, run {_RESUME_COMMAND} --retry-errors.")
+        return Exit.UNJUDGED
+    notice(f"Stopped at --{limit.replace('_', '-')}. To resume, run {_RESUME_COMMAND}.")
+    return Exit.STOPPED
+
+
+def _report_lost(lost: int, total: int, first_error: str | None) -> float:
+    """Print how many drafts could not be judged, with the first error, and return their fraction."""
+    if not lost:
+        return 0.0
+    cause = "" if first_error is None else f"; first error: {first_error}"
+    notice(f"Warning: {lost} of {total} drafts could not be judged{cause}")
+    return lost / total
 
 
 def _critique_code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float | None) -> Exit:
     """Return BELOW if a verdict fails the gate, UNJUDGED if too many drafts could not be judged."""
     errors = sum(stats["error_counts"].values())
     lost = errors + stats["fault_count"]
-    first_error = next(iter(f"{code}: {told}" for code, told in stats["first_errors"].items()), None)
-    share = report_lost(lost, stats["records"] + stats["fault_count"], first_error)
+    first_error = next(iter(f"{code}: {error}" for code, error in stats["first_errors"].items()), None)
+    share = _report_lost(lost, stats["records"] + stats["fault_count"], first_error)
     verdicts = stats["verdict_distribution"]
     failing = {None: (), FailOn.reject: ("reject",), FailOn.revise: ("revise", "reject")}[fail_on]
     if any(verdicts.get(verdict) for verdict in failing):
         return Exit.BELOW
-    is_lost = are_too_many(share, max_lost, is_gate=fail_on is not None)
+    is_lost = exceeds_max_lost(share, max_lost, is_gate=fail_on is not None)
     return Exit.UNJUDGED if is_lost else Exit.DONE
 
 
@@ -185,83 +232,50 @@ class RiskLevel(StrEnum):
     high = "high"
 
 
-CritiquesFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CRITIQUES", help="Critiques file written by autorubric critique.", show_default=False
-    ),
-]
-Drafts = Annotated[
-    Path, typer.Option("--drafts", metavar="F", help="File with the critiqued drafts.", show_default=False)
-]
-Writer = Annotated[
-    str,
-    typer.Option(
-        "--judge",
-        metavar="J",
-        help="Model that rewrites the drafts and critiques them again.",
-        show_default=False,
-    ),
-]
-Rounds = Annotated[
-    int, typer.Option("--max-rounds", metavar="N", help="Rewrite a draft at most N times.", show_default=True)
-]
-MinRisk = Annotated[
-    RiskLevel | None,
-    typer.Option(
-        "--min-risk",
-        metavar="L",
-        help="Skip drafts below this risk level: low, medium or high.",
-        show_default=False,
-    ),
-]
-MaxRisk = Annotated[
-    RiskLevel | None,
-    typer.Option("--max-risk", metavar="L", help="Skip drafts above this risk level.", show_default=False),
-]
+def _check_percentage(value: float | None) -> float | None:
+    if value is not None and not 0 <= value <= 100:
+        raise typer.BadParameter(f"{value} is not a success rate; it must be a percentage from 0 to 100")
+    return value
 
 
-def _percentage(given: float | None) -> float | None:
-    if given is not None and not 0 <= given <= 100:
-        raise typer.BadParameter(f"{given} is not a success rate; it must be a percentage from 0 to 100")
-    return given
+@dataclass(frozen=True, kw_only=True)
+class RiskOptions:
+    """Which drafts to rewrite, and how often."""
+
+    max_rounds: Annotated[
+        int, option("--max-rounds", "N", "Rewrite a draft at most N times.", show_default=True)
+    ] = 3
+    min_risk: Annotated[
+        RiskLevel | None, option("--min-risk", "L", "Skip drafts below this risk level: low, medium or high.")
+    ] = None
+    max_risk: Annotated[RiskLevel | None, option("--max-risk", "L", "Skip drafts above this risk level.")] = (
+        None
+    )
 
 
-SuccessFailUnder = Annotated[
+FailUnder = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--fail-under",
-        metavar="P",
-        help="Exit with code 1 if fewer than P percent of the drafts were refined.",
-        show_default=False,
-        callback=_percentage,
+        "P",
+        "Exit with code 1 if fewer than P percent of the drafts were refined.",
+        callback=_check_percentage,
     ),
 ]
 
 
-@report_errors
-def refine(  # noqa: PLR0913
-    critiques: CritiquesFile,
-    drafts: Drafts,
+@guarded
+def refine(  # noqa: PLR0913 - one parameter per option
+    critiques: Annotated[Path, argument("CRITIQUES", "Critiques file written by autorubric critique.")],
+    drafts: Annotated[Path, option("--drafts", "F", "File with the critiqued drafts.")],
     out_dir: OutDir,
-    judge: Writer,
-    max_rounds: Rounds = 3,
-    min_risk: MinRisk = None,
-    max_risk: MaxRisk = None,
-    schema: SchemaFile = None,
-    template: TemplateFile = None,
-    rubric: CritiqueRubric = None,
-    threshold: Threshold = None,
-    limit: Limit = None,
-    resume: Resume = False,
-    retry_errors: RetryErrors = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    fail_under: SuccessFailUnder = None,
-    max_lost: MaxLostDrafts = None,
-    api_base: ApiBase = None,
-    api_key_env: ApiKeyEnv = None,
-    cache_dir: CacheDir = None,
+    judge: Annotated[str, option("--judge", "J", "Model that rewrites the drafts and critiques them again.")],
+    risk: RiskOptions,
+    options: PassOptions,
+    fail_under: FailUnder = None,
+    max_lost: MaxLost = None,
+    *,
+    models: Models,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Rewrite the drafts whose verdict is revise, and critique them again.
@@ -289,33 +303,21 @@ def refine(  # noqa: PLR0913
     draft could not be refined because of an error (with --fail-under: more than --max-lost allows), 130
     stopped by the user or at a limit.
     """
-    demand_resume(resume, retry_errors)
-    teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]
-    with stoppable(out_dir, done="refined", how_to_go_on=HOW_TO_GO_ON):
-        stats = autorubric.apps.drafts.refine(
-            critiques,
-            drafts,
-            out_dir,
-            teacher,
-            max_rounds=max_rounds,
-            min_risk=min_risk.value if min_risk else None,
-            max_risk=max_risk.value if max_risk else None,
-            schema=schema,
-            template=template,
-            rubric=rubric,
-            threshold=threshold,
-            limit=limit,
-            resume=resume,
-            retry_errors=retry_errors,
-            max_calls=max_calls,
-            max_cost=max_cost,
-        )
-    if as_json:
-        print_json(stats)
-    else:
-        print_blocks(_refine_blocks(stats))
+    teacher = options.teacher(judge, models)
+    stats = options.run(
+        autorubric.apps.drafts.refine,
+        critiques,
+        drafts,
+        out_dir=out_dir,
+        done="refined",
+        teacher=teacher,
+        max_rounds=risk.max_rounds,
+        min_risk=risk.min_risk and risk.min_risk.value,
+        max_risk=risk.max_risk and risk.max_risk.value,
+    )
+    _print_stats(stats, _refine_blocks, as_json=as_json)
     if stats["stopped"] is not None:
-        return tell_stopped(stats["stopped"])
+        return _report_stop(stats["stopped"])
     return _refine_code(stats, fail_under, max_lost)
 
 
@@ -325,10 +327,10 @@ def _refine_code(stats: Mapping[str, Any], fail_under: float | None, max_lost: f
     failed = stats["critiques_failed"] + unread
     refined = sum(stats[name] for name in ("refined", "rejected", "undecided", "errors"))
     share = max(
-        report_lost(failed, stats["critiques"] + unread, stats["first_critique_error"]),
-        report_lost(stats["errors"], refined, stats["first_error"]),
+        _report_lost(failed, stats["critiques"] + unread, stats["first_critique_error"]),
+        _report_lost(stats["errors"], refined, stats["first_error"]),
     )
-    if are_too_many(share, max_lost, is_gate=fail_under is not None):
+    if exceeds_max_lost(share, max_lost, is_gate=fail_under is not None):
         return Exit.UNJUDGED
     if stats["success_rate"] is None:
         # There was nothing to refine, so nothing could have failed.

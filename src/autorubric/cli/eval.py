@@ -2,114 +2,138 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import autorubric
+from autorubric.cli.command import Exit, guarded, in_flags, notice
 from autorubric.cli.options import (
-    DryRun,
-    ExecutorName,
-    FailFast,
-    IdColumn,
+    JUDGE,
+    Columns,
+    Gate,
+    JsonFlag,
     MaxCalls,
     MaxCost,
-    MetaColumns,
-    Mismatch,
     NoPreflight,
     NoProgress,
-    OnMismatch,
-    PromptColumn,
-    ReferenceColumn,
-    RubricFile,
-    RunName,
-    ShardOf,
-    SubmissionColumn,
-    TruthColumns,
-    field_map,
-    notice_columns,
-)
-from autorubric.cli.output import (
-    Exit,
-    FailUnder,
-    JsonFlag,
-    MaxLost,
-    exit_code,
-    in_flags,
-    notice,
-    print_json,
-    report_errors,
-    run_blocks,
-)
-from autorubric.cli.panel import (
-    Aggregation,
-    ApiBase,
-    ApiKeyEnv,
-    CacheDir,
-    FailurePolicy,
     Panel,
-    RunsFolder,
-    Samples,
-    Source,
-    Temperature,
-    override,
+    RubricFile,
+    argument,
+    flag,
+    notice_columns,
+    option,
     parse_aggregation,
-    read_source,
 )
-from autorubric.cli.runs import (
-    default_run_name,
-    mean_score,
-    report_stop,
-    run_counts,
-    run_resumable,
-    shard_options,
-)
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.output import print_blocks, print_json, run_blocks
+from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import VerdictCounts
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.grading.base import Grader
-    from autorubric.runs.config import EvalConfig
     from autorubric.runs.result import EvalResult
+    from autorubric.runs.run_setup import RunSetup
 
 
-_MOST_TOLD = 5
+_MOST_ERRORS_SHOWN = 5
 _MOST_LOOKED_AT = 100
 
 
-@report_errors
-def evaluate(  # noqa: PLR0913
+class OnMismatch(StrEnum):
+    """Action to take if a stored run's inputs have changed."""
+
+    refuse = "refuse"
+    rejudge = "rejudge"
+    fork = "fork"
+
+
+def _read_shard(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if found is None:
+        raise typer.BadParameter(
+            f"{text!r} is not a shard; it must be I/N, such as 0/8 for the first of eight"
+        )
+    return int(found[1]), int(found[2])
+
+
+Source = Annotated[
+    Path | None,
+    argument(
+        "[DATASET]",
+        "Dataset (JSON, JSONL, YAML, CSV, TSV, Parquet) or run file (YAML).  [default: autorubric.yaml]",
+    ),
+]
+Judges = Annotated[list[str] | None, option("--judge", "J", f"{JUDGE} Replaces the run file's judges.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How the run is stored, limited and executed."""
+
+    name: Annotated[
+        str | None,
+        option(
+            "--name",
+            "NAME",
+            "Name of the run; an existing run with this name is resumed.  [default: the dataset's name and "
+            "the time]",
+        ),
+    ] = None
+    runs_dir: Annotated[
+        Path | None, option("--runs-dir", "DIR", "Folder for the runs.  [default: experiments]")
+    ] = None
+    on_mismatch: Annotated[
+        OnMismatch,
+        option(
+            "--on-mismatch",
+            "HOW",
+            "What to do if the existing run has different inputs: refuse (list the differences), rejudge "
+            "(request affected votes again), or fork (continue in a new folder).  [default: refuse]",
+        ),
+    ] = OnMismatch.refuse
+    fail_fast: Annotated[bool, flag("--fail-fast", "Stop at the first item that fails.")] = False
+    max_calls: MaxCalls = None
+    max_cost: MaxCost = None
+    shard: Annotated[
+        Any,
+        option(
+            "--shard",
+            "I/N",
+            "For job schedulers: grade only every N-th item, starting with item I (from 0), as a run named "
+            "NAME-I-of-N. `merge` combines all N runs.",
+            parser=_read_shard,
+        ),
+    ] = None
+    executor: Annotated[
+        str,
+        option(
+            "--executor",
+            "NAME",
+            "Where to grade: local (this process) or ray (a Ray cluster).  [default: local]",
+        ),
+    ] = "local"
+    dry_run: Annotated[
+        bool, flag("--dry-run", "Estimate the run's calls, tokens and cost without sending any request.")
+    ] = False
+    no_preflight: NoPreflight = False
+    no_progress: NoProgress = False
+
+
+@guarded
+def evaluate(  # noqa: PLR0913 - one parameter per group of options
     dataset: Source = None,
-    judge: Panel = None,
+    judge: Judges = None,
     rubric: RubricFile = None,
-    submission: SubmissionColumn = None,
-    prompt: PromptColumn = None,
-    reference: ReferenceColumn = None,
-    item_id: IdColumn = None,
-    truth: TruthColumns = None,
-    meta: MetaColumns = None,
-    name: RunName = None,
-    runs_dir: RunsFolder = None,
-    on_mismatch: Mismatch = OnMismatch.refuse,
-    fail_fast: FailFast = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    shard: ShardOf = None,
-    executor: ExecutorName = "local",
-    dry_run: DryRun = False,
-    no_preflight: NoPreflight = False,
-    no_progress: NoProgress = False,
-    api_base: ApiBase = None,
-    api_key_env: ApiKeyEnv = None,
-    cache_dir: CacheDir = None,
-    temperature: Temperature = None,
-    samples: Samples = None,
-    aggregation: Aggregation = None,
-    on_failure: FailurePolicy = None,
-    fail_under: FailUnder = None,
-    max_lost: MaxLost = None,
+    *,
+    columns: Columns,
+    run: RunOptions,
+    panel: Panel,
+    gate: Gate,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade a dataset and store the results in a run folder.
@@ -134,49 +158,51 @@ def evaluate(  # noqa: PLR0913
     more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
     130 interrupted or stopped at --max-calls or --max-cost.
     """
+    # Late, since they load the judges.
+    from autorubric.cli.run_files import override_setup, read_source
+
     file = read_source(dataset, judge)
     changes = {
         "rubric": rubric,
-        "name": name,
-        "runs_dir": runs_dir,
-        "cache_dir": cache_dir,
-        "on_failure": None if on_failure is None else on_failure.value,
-        "budget": file.budget.replaced(max_calls=max_calls, max_cost=max_cost),
-        "data": file.data.replaced(field_map(submission, prompt, reference, item_id, truth, meta)),
-        **parse_aggregation(aggregation),
+        "name": run.name,
+        "runs_dir": run.runs_dir,
+        "cache_dir": panel.cache_dir,
+        "on_failure": None if panel.on_failure is None else panel.on_failure.value,
+        "budget": file.budget.replaced(max_calls=run.max_calls, max_cost=run.max_cost),
+        "data": file.data.replaced(columns.field_map()),
+        **parse_aggregation(panel.aggregation),
     }
-    settings = {
-        "api_base": api_base,
-        "api_key_env": api_key_env,
-        "temperature": temperature,
-        "samples": samples,
-    }
-    setup = override(file, judge, changes, settings)
+    setup = override_setup(file, judge, changes, panel.settings())
     notice_columns(setup.dataset)
-    config = setup.config
     stem = file.data.path.stem
-    if shard and config.experiment_name is None:
-        config = config.model_copy(update={"experiment_name": stem})
-    if dry_run:
-        return _print_estimate(setup.dataset, setup.grader, config, shard, as_json=as_json)
-    chosen = config.experiment_name or default_run_name(stem, config.experiments_dir)
-    how_to_go_on = "the same command"
-    if name is not None or file.name is None:
-        how_to_go_on += f" with --name {shlex.quote(chosen)}"
+    if run.shard and setup.config.experiment_name is None:
+        setup = replace(setup, config=setup.config.model_copy(update={"experiment_name": stem}))
+    if run.dry_run:
+        return _print_estimate(setup, run.shard, as_json=as_json)
+    return _run(setup, run, gate, stem, is_named=run.name is None and file.name is not None, as_json=as_json)
+
+
+def _run(setup: RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: bool, as_json: bool) -> Exit:
+    """Run the evaluation and print its result; with `is_named`, the run file contains the run's name."""
+    config = setup.config
+    name = config.experiment_name or new_run_name(stem, config.experiments_dir)
+    resume_command = "the same command"
+    if not is_named:
+        resume_command += f" with --name {shlex.quote(name)}"
     options = {
         **config.model_dump(exclude={"shard"}),
-        "fail_fast": fail_fast,
-        "show_progress": not no_progress,
-        "experiment_name": chosen,
-        "on_mismatch": on_mismatch.value,
-        "executor": executor,
+        "fail_fast": run.fail_fast,
+        "show_progress": not run.no_progress,
+        "experiment_name": name,
+        "on_mismatch": run.on_mismatch.value,
+        "executor": run.executor,
     }
     result = run_resumable(
         setup.dataset,
         setup.grader,
-        how_to_go_on=how_to_go_on,
-        preflight=not no_preflight,
-        shard=shard,
+        resume_command=resume_command,
+        preflight=not run.no_preflight,
+        shard=run.shard,
         **options,
     )
     result = replace(result, notices=tuple(map(in_flags, result.notices)))
@@ -185,27 +211,18 @@ def evaluate(  # noqa: PLR0913
         print_json(_json(result))
     else:
         print_blocks(run_blocks(result))
-    _tell(result, as_json=as_json)
+    _print_notices(result, as_json=as_json)
     if result.stopped is not None:
-        return report_stop(result.stopped, how_to_go_on)
-    if fail_under is None and max_lost is None:
+        return report_stop(result.stopped, resume_command)
+    if gate.fail_under is None and gate.max_lost is None:
         _report_missing(result.verdicts)
-    return exit_code(
-        mean, fail_under, unjudged=result.failed_items, verdicts=result.verdicts, max_lost=max_lost
-    )
+    return gate.exit_code(mean, result.verdicts, unjudged=result.failed_items)
 
 
-def _print_estimate(
-    dataset: RubricDataset,
-    grader: Grader,
-    config: EvalConfig,
-    shard: tuple[int, int] | None,
-    *,
-    as_json: bool,
-) -> Exit:
-    dataset, config = shard_options(dataset, config, shard)
+def _print_estimate(setup: RunSetup, shard: tuple[int, int] | None, *, as_json: bool) -> Exit:
+    dataset, config = shard_inputs(setup.dataset, setup.config, shard)
     found = autorubric.estimate(
-        dataset, grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
+        dataset, setup.grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
     )
     if as_json:
         print_json(found.to_dict())
@@ -214,16 +231,16 @@ def _print_estimate(
     return Exit.DONE
 
 
-def _tell(result: EvalResult, *, as_json: bool) -> None:
+def _print_notices(result: EvalResult, *, as_json: bool) -> None:
     if as_json:
         for text in result.notices:
             notice(text)
     # If the run stopped because of a repeated error, its notice contains the error.
-    shown = 0 if result.stopped == "same_error" else _MOST_TOLD
+    shown = 0 if result.stopped == "same_error" else _MOST_ERRORS_SHOWN
     for position, error in result.errors[:shown]:
         notice(f"item {result.dataset.item_id(position)!r}: {error}")
     if len(result.errors) > shown > 0:
-        notice(f"and {len(result.errors) - _MOST_TOLD} more items with errors")
+        notice(f"and {len(result.errors) - _MOST_ERRORS_SHOWN} more items with errors")
     first = islice(result.item_results.positions, _MOST_LOOKED_AT)
     if any(result.dataset.item_truth(position) for position in first):
         notice(f"Compare it with the labels: autorubric metrics {shlex.quote(str(result.experiment_dir))}")

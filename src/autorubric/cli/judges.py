@@ -2,68 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 import autorubric
-from autorubric.cli.audit_parts import Audit, AuditPart, Told
-from autorubric.cli.metrics import LabelledFile, LabelTable, RunFolder, Truth, labelled_dataset
-from autorubric.cli.options import Raters
-from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.audit import Audit, AuditPart, PartResult
+from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.options import JsonFlag, Labels, RunFolder, Seed, Truth, flag, option
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.runs import open_run
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import VerdictCounts
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.datasets.item import TruthRule
-    from autorubric.runs.result import EvalResult
 
 
-Seed = Annotated[
-    int,
-    typer.Option("--seed", metavar="N", min=0, help="Seed for resampling.  [default: 0]", show_default=False),
-]
-Families = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--family",
-        metavar="NAME=FAMILY",
-        help="Model family of a judge or of a model that wrote texts. Repeatable.  [default: its name]",
-        show_default=False,
-    ),
-]
-Only = Annotated[
-    list[AuditPart] | None,
-    typer.Option("--only", metavar="PART", help="Show only this part. Repeatable.", show_default=False),
-]
-Full = Annotated[bool, typer.Option("--full", help="Print all tables, not the summary.", show_default=False)]
-ItemId = Annotated[
-    str | None,
-    typer.Option(
-        "--item",
-        metavar="ID",
-        help="Instead of the audit, decide whether the score of this item passes --threshold.",
-        show_default=False,
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option("--threshold", metavar="X", help="With --item: minimum passing score.", show_default=False),
-]
+Full = Annotated[bool, flag("--full", "Print all tables, not the summary.")]
 Abstain = Annotated[
     Literal["exclude", "as_category"],
-    typer.Option(
+    option(
         "--abstain",
-        metavar="MODE",
-        help="How to treat NA and CANNOT_ASSESS in the report and the alt_test: exclude, or as_category (as "
+        "MODE",
+        "How to treat NA and CANNOT_ASSESS in the report and the alt_test: exclude, or as_category (as "
         "an additional category).  [default: exclude]",
-        show_default=False,
     ),
 ]
 
@@ -74,11 +40,47 @@ _SCREEN = 30
 judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What to audit: some parts, or the decision on one item."""
+
+    only: Annotated[list[AuditPart] | None, option("--only", "PART", "Show only this part. Repeatable.")] = (
+        None
+    )
+    family: Annotated[
+        list[str] | None,
+        option(
+            "--family",
+            "NAME=FAMILY",
+            "Model family of a judge or of a model that wrote texts. Repeatable.  [default: its name]",
+        ),
+    ] = None
+    item: Annotated[
+        str | None,
+        option(
+            "--item", "ID", "Instead of the audit, decide whether the score of this item passes --threshold."
+        ),
+    ] = None
+    threshold: Annotated[float | None, option("--threshold", "X", "With --item: minimum passing score.")] = (
+        None
+    )
+
+    def families(self) -> dict[str, str]:
+        """Return the model family of each judge or model that was named."""
+        families = {}
+        for text in self.family or ():
+            name, equals, family = text.rpartition("=")
+            if not (name and equals and family):
+                raise ArgumentError(f"--family must be NAME=FAMILY, such as gpt-6-luna=openai; got {text!r}")
+            families[name] = family
+        return families
+
+
 @judges_app.command("compare")
-@report_errors
+@guarded
 def compare(
     run: RunFolder,
-    dataset: LabelledFile = None,
+    labels: Annotated[Labels, Without("labels", "rater")],
     truth: Truth = None,
     seed: Seed = 0,
     as_json: JsonFlag = False,
@@ -97,11 +99,8 @@ def compare(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    # Imported late, since it loads numpy.
-    from autorubric.metrics.summaries.run_comparison import compare_run
-
-    result, labelled = _read(run, dataset, truth)
-    found = compare_run(result, labelled, rng=seed)
+    result = open_run(run)
+    found = autorubric.metrics.compare_run(result, labels.labelled(result, truth), rng=seed)
     if not found.n_items:
         notice(f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset")
         found = replace(found, judges=(), panel=None)
@@ -113,16 +112,11 @@ def compare(
 
 
 @judges_app.command("audit")
-@report_errors
-def audit(  # noqa: PLR0913 - one parameter an option
+@guarded
+def audit(  # noqa: PLR0913 - one parameter per option
     run: RunFolder,
-    dataset: LabelledFile = None,
-    labels: LabelTable = None,
-    rater: Raters = None,
-    only: Only = None,
-    family: Families = None,
-    item: ItemId = None,
-    threshold: Threshold = None,
+    labels: Labels,
+    parts: Parts,
     truth: Truth = None,
     abstain: Abstain = "exclude",
     seed: Seed = 0,
@@ -163,27 +157,34 @@ def audit(  # noqa: PLR0913 - one parameter an option
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    families = _families(family or [])
-    if (item is None) != (threshold is None):
+    families = parts.families()
+    if (parts.item is None) != (parts.threshold is None):
         raise ArgumentError("--item and --threshold must be used together")
-    result, labelled = _read(run, dataset, truth, labels, rater)
-    audited = Audit(result, labelled, families, seed, abstain)
-    if item is not None and threshold is not None:
-        from autorubric.runs.reopen import stored_policy
+    result = open_run(run)
+    found = Audit(result, labels.labelled(result, truth), families, seed, abstain)
+    if parts.item is not None and parts.threshold is not None:
+        return _print_decision(run, found, parts.item, parts.threshold, as_json=as_json)
+    return _print_audit(run, found, parts.only, full=full, as_json=as_json)
 
-        return _decide(run, audited.decision(item, threshold, stored_policy(run)), item, as_json=as_json)
-    if not audited.has_labels:
+
+def _print_audit(
+    run: Path, audit: Audit, only: Sequence[AuditPart] | None, *, full: bool, as_json: bool
+) -> Exit:
+    if not audit.has_labels:
         notice(
             f"{run} has no labels, so parts that need labels are omitted. Pass --labels FILE, or a labelled "
             "dataset with --dataset"
         )
-    notice(f"Computing the audit of {len(result.item_results)} items …")
-    told = {name: audited.part(name) for name in AuditPart if only is None or name in only}
-    verdicts = audited.verdicts() if AuditPart.REPORT in told else {}
+    notice(f"Computing the audit of {audit.n_items} items …")
+    parts = {name: audit.part(name) for name in AuditPart if only is None or name in only}
+    verdicts = audit.verdicts() if AuditPart.REPORT in parts else {}
     if as_json:
-        print_json({"run": str(run), **_counts_json(verdicts), **_content(told)})
+        counts = {"verdicts": {who: one.to_dict() for who, one in verdicts.items()}} if verdicts else {}
+        contents = {str(name): one.content for name, one in parts.items()}
+        reasons = {str(name): one.reason for name, one in parts.items() if one.reason}
+        print_json({"run": str(run), **counts, **contents, "not_computed": reasons})
     else:
-        print_blocks((_blocks if full or only is not None else _one_screen)(told, verdicts))
+        print_blocks((_all_blocks if full or only is not None else _summary_blocks)(parts, verdicts))
     return Exit.DONE
 
 
@@ -194,32 +195,25 @@ def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> TableBlock:
     return TableBlock(title="Verdicts on all items and criteria", columns=("rater", *names), rows=rows)
 
 
-def _content(told: dict[AuditPart, Told]) -> dict[str, Any]:
-    content = {str(name): one.content for name, one in told.items()}
-    return content | {"not_computed": {str(name): one.reason for name, one in told.items() if one.reason}}
-
-
-def _counts_json(verdicts: Mapping[str, VerdictCounts]) -> dict[str, Any]:
-    return {"verdicts": {who: counts.to_dict() for who, counts in verdicts.items()}} if verdicts else {}
-
-
-def _blocks(told: Mapping[AuditPart, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
-    blocks = [block for one in told.values() for block in one.blocks]
+def _all_blocks(parts: Mapping[AuditPart, PartResult], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+    blocks = [block for one in parts.values() for block in one.blocks]
     if verdicts:
         blocks.append(_verdicts_block(verdicts))
-    reasons = [f"- {name}: {one.reason}" for name, one in told.items() if one.reason]
+    reasons = [f"- {name}: {one.reason}" for name, one in parts.items() if one.reason]
     return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
 
 
-def _one_screen(told: Mapping[AuditPart, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+def _summary_blocks(
+    parts: Mapping[AuditPart, PartResult], verdicts: Mapping[str, VerdictCounts]
+) -> list[Block]:
     """Return the main findings and figures of the judges, and the verdicts if some are missing."""
-    every = [block for one in told.values() for block in one.blocks if isinstance(block, TableBlock)]
+    every = [block for one in parts.values() for block in one.blocks if isinstance(block, TableBlock)]
     tables = [_main_figures(one) for one in every if one.title.startswith("Judges, mean")] or every[:1]
     if any(one.lost or one.assumed for one in verdicts.values()):
         tables.append(_verdicts_block(verdicts))
     findings = [
         (name in _MAIN_PARTS and block is one.blocks[0], line)
-        for name, one in told.items()
+        for name, one in parts.items()
         for block in one.blocks
         if isinstance(block, TextBlock)
         for line in block.text.splitlines()
@@ -234,7 +228,7 @@ def _one_screen(told: Mapping[AuditPart, Told], verdicts: Mapping[str, VerdictCo
             shown.append(f"- {line.removeprefix('- ')}")
     left = len(findings) - len(shown)
     more = f"All tables{f' and {left} more findings' if left else ''} with --full."
-    missing = ", ".join(name for name, one in told.items() if one.reason)
+    missing = ", ".join(name for name, one in parts.items() if one.reason)
     if missing:
         more = f"Not computed: {missing}; use --full for the reasons.\n{more}"
     looks = TextBlock(title="What to look at first", text="\n".join(shown))
@@ -249,17 +243,11 @@ def _main_figures(table: TableBlock) -> TableBlock:
     return TableBlock(title=table.title, columns=tuple(names[at] for at in kept), rows=rows)
 
 
-def _families(given: list[str]) -> dict[str, str]:
-    families = {}
-    for one in given:
-        name, equals, kin = one.rpartition("=")
-        if not (name and equals and kin):
-            raise ArgumentError(f"--family must be NAME=FAMILY, such as gpt-6-luna=openai; got {one!r}")
-        families[name] = kin
-    return families
+def _print_decision(run: Path, audit: Audit, item: str, threshold: float, *, as_json: bool) -> Exit:
+    # Late, since only this option reads the stored policy.
+    from autorubric.runs.reopen import stored_policy
 
-
-def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exit:
+    made = audit.decision(item, threshold, stored_policy(run))
     if as_json:
         print_json({"run": str(run), "item": item, "decision": made})
         return Exit.DONE
@@ -276,16 +264,3 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
     )
     print_blocks([ScalarBlock(title=f"Decision on {item}", figures=figures)])
     return Exit.DONE
-
-
-def _read(
-    run: Path,
-    dataset: Path | None,
-    truth: TruthRule | None,
-    labels: Path | None = None,
-    rater: list[str] | None = None,
-) -> tuple[EvalResult, RubricDataset | None]:
-    result = autorubric.EvalResult.from_experiment(run)
-    for text in result.notices:
-        notice(text)
-    return result, labelled_dataset(result, dataset, truth, labels, rater)

@@ -1,4 +1,4 @@
-"""The `autorubric labels export` and `autorubric labels merge` commands."""
+"""The `autorubric labels` and `autorubric annotate` commands."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 import autorubric
-from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.options import Columns, JsonFlag, OwnRubric, Raters, argument, notice_labels, option
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from autorubric.runs.review import Mark
 
 
-Source = Annotated[
-    Path, typer.Argument(metavar="SOURCE", help="Run folder or dataset file.", show_default=False)
-]
+Source = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
 Split = Annotated[
-    Literal["any", "people", "judges"], typer.Option("--split", help="Who must disagree on exported items.")
+    Literal["any", "people", "judges"],
+    option("--split", None, "Who must disagree on exported items.", show_default=True),
 ]
 
 
@@ -40,7 +39,7 @@ class Where(StrEnum):
 
 WhereOption = Annotated[
     list[Where] | None,
-    _datasets.option(
+    option(
         "--where",
         "MARK",
         "Which items of a run to select: wrong (a verdict differs from the label), split (votes differ), "
@@ -50,33 +49,22 @@ WhereOption = Annotated[
 ]
 Tolerance = Annotated[
     float,
-    typer.Option(
+    option(
         "--tolerance",
-        metavar="X",
-        help="Maximum difference (from 0 to 1) at which two scale values or numbers count as equal.",
+        "X",
+        "Maximum difference (from 0 to 1) at which two scale values or numbers count as equal.",
+        show_default=True,
     ),
 ]
-ItemsOut = Annotated[Path, _datasets.option("-o --out", "FILE", "Dataset file to write: .jsonl or .json.")]
-LabelledDataset = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="Dataset that was labelled.", show_default=False)
-]
-LabelFiles = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="LABELS...", help="Files saved by annotation pages, or tables.", show_default=False
-    ),
-]
+ItemsOut = Annotated[Path, option("-o --out", "FILE", "Dataset file to write: .jsonl or .json.")]
+LabelledDataset = Annotated[Path, argument("DATASET", "Dataset that was labelled.")]
+LabelFiles = Annotated[list[Path], argument("LABELS...", "Files saved by annotation pages, or tables.")]
 MergedOut = Annotated[
-    Path, _datasets.option("-o --out", "FILE", "Labelled dataset file to write: .jsonl, .json or .yaml.")
-]
-DatasetRubric = Annotated[
-    Path | None, _datasets.option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
+    Path, option("-o --out", "FILE", "Labelled dataset file to write: .jsonl, .json or .yaml.")
 ]
 Decide = Annotated[
     Path | None,
-    _datasets.option(
-        "--decide", "FILE", "Items written by labels export; their labels become the ground truth."
-    ),
+    option("--decide", "FILE", "Items written by labels export; their labels become the ground truth."),
 ]
 
 
@@ -89,7 +77,7 @@ labels_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @labels_app.command("export")
-@report_errors
+@guarded
 def export(
     source: Source,
     out: ItemsOut,
@@ -115,7 +103,7 @@ def export(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    given = (
+    graded = (
         autorubric.EvalResult.from_experiment(source)
         if source.is_dir()
         else autorubric.RubricDataset.from_file(source)
@@ -123,7 +111,7 @@ def export(
     marks = marks_in(where) or None
     if marks and (split != "any" or tolerance):
         raise ArgumentError("--where cannot be combined with --split or --tolerance")
-    found = autorubric.disputed_items(given, split=split, tolerance=tolerance, where=marks)
+    found = autorubric.disputed_items(graded, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
     counts: dict[str, int] = {}
     for item in found:
@@ -132,23 +120,22 @@ def export(
     if as_json:
         print_json({"out": str(out), "items": len(found), "criteria": counts})
     else:
-        told = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        by_name = ", ".join(f"{name}: {count}" for name, count in counts.items())
         chosen = f"marked {' or '.join(marks)}" if marks else "in dispute"
-        notice(f"Wrote {out} with {len(found)} items {chosen}{f' ({told})' if told else ''}.")
+        notice(f"Wrote {out} with {len(found)} items {chosen}{f' ({by_name})' if by_name else ''}.")
     return Exit.DONE
 
 
 @labels_app.command("merge")
-@report_errors
+@guarded
 def merge(  # noqa: PLR0913 - one parameter an option
     dataset: LabelledDataset,
     labels: LabelFiles,
     out: MergedOut,
-    rubric: DatasetRubric = None,
-    submission: _datasets.SubmissionColumn = None,
-    prompt: _datasets.PromptColumn = None,
-    item_id: _datasets.IdColumn = None,
-    rater: _datasets.Raters = None,
+    rubric: OwnRubric = None,
+    *,
+    columns: Annotated[Columns, Without("reference", "truth", "meta")],
+    rater: Raters = None,
     decide: Decide = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -171,7 +158,7 @@ def merge(  # noqa: PLR0913 - one parameter an option
 
     Exit codes: 0 success, 2 invalid command line or file.
     """
-    known = _datasets.open_dataset(dataset, rubric, _datasets.field_map(submission, prompt, item_id=item_id))
+    known = columns.open(dataset, rubric)
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
     pages = [path for path in labels if path.suffix.lower() == ".jsonl"]
     tables = [path for path in labels if path not in pages]
@@ -179,30 +166,38 @@ def merge(  # noqa: PLR0913 - one parameter an option
         raise ArgumentError(f"{tables[0]}: --decide requires labels saved by annotation pages, not tables")
     if pages and rater:
         raise ArgumentError(f"{pages[0]}: --rater requires a table (.csv, .tsv); merge pages separately")
-    before, people = _ratings(known)
-    for path in tables:
-        known = known.with_ratings(path, raters=rater or None)
-        _datasets.notice_labels(path, known, rater)
-    after, raters = _ratings(known)
-    merged = autorubric.datasets.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
+    merged = _merge_tables(known, tables, rater)
     if pages:
-        merged = autorubric.merge_labels(known, pages, disputed=handed_out)
-    merged = replace(
-        merged, n_labels=merged.n_labels + after - before, raters=(*sorted(raters - people), *merged.raters)
-    )
+        of_pages = autorubric.merge_labels(merged.dataset, pages, disputed=handed_out)
+        merged = replace(
+            of_pages, n_labels=merged.n_labels + of_pages.n_labels, raters=(*merged.raters, *of_pages.raters)
+        )
     merged.dataset.to_file(out)
     for text in merged.notices:
         notice(text)
     agreement = _agreement(merged.dataset)
     if as_json:
-        told: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
+        content: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
         figures = None if agreement is None else agreement.to_dict()
-        print_json({**told, "notices": list(merged.notices), "agreement": figures})
+        print_json({**content, "notices": list(merged.notices), "agreement": figures})
         return Exit.DONE
     notice(f"Wrote {out} with {merged.n_labels} labels from {', '.join(merged.raters)}.")
     if agreement is not None:
         print_blocks(agreement.blocks())
     return Exit.DONE
+
+
+def _merge_tables(
+    dataset: autorubric.RubricDataset, tables: Sequence[Path], rater: list[str] | None
+) -> autorubric.datasets.MergedLabels:
+    before, people = _ratings(dataset)
+    for path in tables:
+        dataset = dataset.with_ratings(path, raters=rater or None)
+        notice_labels(path, dataset, rater)
+    after, raters = _ratings(dataset)
+    return autorubric.datasets.MergedLabels(
+        dataset=dataset, n_labels=after - before, raters=tuple(sorted(raters - people)), notices=()
+    )
 
 
 def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
@@ -215,3 +210,69 @@ def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
     """Return the agreement among annotators, or None if there are fewer than two."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
     return autorubric.metrics.human_agreement(dataset) if len(raters) > 1 else None
+
+
+ItemsFile = Annotated[
+    Path, argument("SOURCE", "Items to label: a dataset file or, with --where, the folder of a run.")
+]
+PageFile = Annotated[Path, option("-o --out", "PAGE", "HTML file to write.")]
+Title = Annotated[str | None, option("--title", "TEXT", "Page heading.  [default: the dataset's name]")]
+Seed = Annotated[
+    int, option("--seed", "N", "Seed for the item order; combined with the rater's name.", show_default=True)
+]
+
+
+@guarded
+def annotate(
+    source: ItemsFile,
+    out: PageFile,
+    rubric: OwnRubric = None,
+    *,
+    columns: Columns,
+    title: Title = None,
+    seed: Seed = 0,
+    where: WhereOption = None,
+) -> Exit:
+    """Write an HTML page for labelling items offline.
+
+    The page asks for the rater's name, shows the items in an order specific to the rater, and hides the
+    answers of judges and other raters. It works with the keyboard alone, keeps unfinished work, and saves
+    the labels as JSON lines for `autorubric labels merge`.
+
+    For a run, the page contains the items selected by --where, and asks only about the criteria concerned.
+    To merge these labels with labels merge --decide, also export the items with autorubric labels export.
+
+    \b
+    Examples:
+      autorubric annotate essays.jsonl --rubric rubric.yaml -o label-essays.html
+      autorubric annotate experiments/essays-1 --where wrong -o look-again.html
+
+    Exit codes: 0 success, 2 invalid command line or file.
+    """
+    # Late, since the page's template takes as long to load as everything else that `--help` needs.
+    from autorubric.reports.labelling import write_annotation_page
+
+    items = _items(source, rubric, marks_in(where), columns)
+    write_annotation_page(items, out, seed=seed, title=title)
+    notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it works offline.")
+    return Exit.DONE
+
+
+def _items(
+    source: Path, rubric: Path | None, where: Sequence[Mark], columns: Columns
+) -> autorubric.RubricDataset:
+    """Return the items of a dataset file, or the marked items of a run."""
+    if not source.is_dir():
+        if where:
+            raise ArgumentError(f"--where requires a run folder; {source} is not a run folder")
+        return columns.open(source, rubric)
+    if not where:
+        raise ArgumentError(
+            f"{source} is a folder; to label items of a run, pass --where, such as --where wrong"
+        )
+    if rubric is not None or columns.field_map():
+        raise ArgumentError("--rubric and column options require a dataset file; a run has its own rubric")
+    found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
+    if not len(found):
+        raise ArgumentError(f"no item in {source} is marked {' or '.join(where)}; there is nothing to label")
+    return found

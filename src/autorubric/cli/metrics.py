@@ -1,64 +1,39 @@
-"""The `autorubric metrics` command."""
+"""The `autorubric metrics` and `autorubric compare` commands, with gates on metrics."""
 
 from __future__ import annotations
 
+import math
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import autorubric
-from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, MaxLost, notice, print_json, report_errors, too_many_missing
-from autorubric.cli.runs import check_gates, count_labelled_verdicts, needs_bootstrap, read_gates
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.command import Exit, guarded, notice, too_many_missing
+from autorubric.cli.options import (
+    JsonFlag,
+    LabelledFile,
+    Labels,
+    MaxLost,
+    RunFolder,
+    Seed,
+    Truth,
+    argument,
+    flag,
+    option,
+)
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.runs import labelled_verdicts, open_run
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.datasets.item import TruthRule
-    from autorubric.runs.result import EvalResult
+    from autorubric.metrics.summaries.compute import MetricsResult
 
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
-LabelledFile = Annotated[
-    Path | None,
-    _datasets.option(
-        "--dataset",
-        "D",
-        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
-    ),
-]
-LabelTable = Annotated[
-    Path | None,
-    _datasets.option(
-        "--labels",
-        "FILE",
-        "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
-        "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion and "
-        "names), or the labels.jsonl of `autorubric view`.",
-    ),
-]
-Bootstrap = Annotated[
-    bool, typer.Option("--bootstrap", help="Show bootstrap intervals over items.", show_default=False)
-]
-PerJudge = Annotated[
-    bool,
-    typer.Option("--per-judge", help="Show each judge's metrics next to the panel's.", show_default=False),
-]
-Truth = Annotated[
-    Literal["mode", "majority", "median", "mean"] | None,
-    _datasets.option(
-        "--truth",
-        "RULE",
-        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
-        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
-    ),
-]
-TrustFailUnder = Annotated[
+FailUnder = Annotated[
     list[str] | None,
-    _datasets.option(
+    option(
         "--fail-under",
         "METRIC=X",
         "Exit with code 1 if a panel metric is below X. For several, repeat or separate by commas. "
@@ -71,37 +46,14 @@ TrustFailUnder = Annotated[
 ]
 
 
-def labelled_dataset(
-    result: EvalResult,
-    dataset: Path | None,
-    truth: TruthRule | None,
-    labels: Path | None = None,
-    raters: Sequence[str] | None = None,
-) -> RubricDataset | None:
-    """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
-    if raters and labels is None:
-        raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
-    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
-    if labels is not None:
-        stored = result.dataset if labelled is None else labelled
-        bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
-        labelled = stored.with_items(bare).with_ratings(labels, raters=raters or None)
-        _datasets.notice_labels(labels, labelled, raters)
-    if truth is None:
-        return labelled
-    return (result.dataset if labelled is None else labelled).with_truth(truth)
-
-
-@report_errors
-def metrics(  # noqa: PLR0913 - one parameter an option
+@guarded
+def metrics(  # noqa: PLR0913 - one parameter per option
     run: RunFolder,
-    dataset: LabelledFile = None,
-    labels: LabelTable = None,
-    rater: _datasets.Raters = None,
-    bootstrap: Bootstrap = False,
-    per_judge: PerJudge = False,
+    labels: Labels,
+    bootstrap: Annotated[bool, flag("--bootstrap", "Show bootstrap intervals over items.")] = False,
+    per_judge: Annotated[bool, flag("--per-judge", "Show each judge's metrics next to the panel's.")] = False,
     truth: Truth = None,
-    fail_under: TrustFailUnder = None,
+    fail_under: FailUnder = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -120,17 +72,15 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     --fail-under is undefined, or more of its verdicts were lost or assumed than --max-lost allows.
     """
     gates = read_gates(fail_under or [])
-    result = autorubric.EvalResult.from_experiment(run)
-    labelled = labelled_dataset(result, dataset, truth, labels, rater)
+    result = open_run(run)
+    labelled = labels.labelled(result, truth)
     found = result.compute_metrics(
         labelled, bootstrap=bootstrap or needs_bootstrap(gates), per_judge=per_judge
     )
     if not found.na_stats.n_cells:
         raise ArgumentError(f"{run} has no labels; pass --labels FILE, or a labelled dataset with --dataset")
-    for text in result.notices:
-        notice(text)
     if as_json:
-        verdicts = count_labelled_verdicts(result, labelled).to_dict()
+        verdicts = labelled_verdicts(result, labelled).to_dict()
         print_json({"run": str(run), "verdicts": verdicts, "metrics": found.to_dict()})
     else:
         print_blocks(found.blocks())
@@ -138,8 +88,221 @@ def metrics(  # noqa: PLR0913 - one parameter an option
         return Exit.DONE
     criteria = dict.fromkeys(gate.criterion for gate in gates) or (None,)
     missing = [
-        too_many_missing(count_labelled_verdicts(result, labelled, name), max_lost, name or "")
-        for name in criteria
+        too_many_missing(labelled_verdicts(result, labelled, name), max_lost, name or "") for name in criteria
     ]
     code = check_gates(gates, found)
     return Exit.UNJUDGED if any(missing) else code
+
+
+_MEANS: Final = {
+    "accuracy": "criterion_accuracy",
+    "balanced_accuracy": "criterion_balanced_accuracy",
+    "precision": "criterion_precision",
+    "recall": "criterion_recall",
+    "sensitivity": "criterion_sensitivity",
+    "specificity": "criterion_specificity",
+    "f1": "criterion_f1",
+    "kappa": "mean_kappa",
+}
+_OF_SCORES: Final = {name: f"score_{name}" for name in ("spearman", "kendall", "pearson")}
+_ALIASES: Final = {"tpr": "sensitivity", "tnr": "specificity"}
+_LOW: Final = ".low"
+_WITH_ENDS: Final = ("sensitivity", "specificity", *_OF_SCORES)
+_BOOTSTRAPPED: Final = ("accuracy", "kappa")
+"""Metrics whose mean over criteria has a bootstrap interval."""
+_NAMES: Final = "|".join(map(re.escape, [*_ALIASES, *_MEANS, *_OF_SCORES]))
+# Names of criteria may hold commas: one that separates gates is followed by the name of a figure.
+_BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
+
+
+class MetricGate(NamedTuple):
+    """A minimum for a metric, over all criteria or for one criterion.
+
+    Attributes:
+        text: Left side of the gate as entered, such as `tnr.low@apology`.
+        figure: Name of the metric, with aliases resolved.
+        criterion: Name of the criterion; None for all.
+        low: Whether the gate applies to the lower bound of the interval instead of the metric.
+        least: Smallest value that passes.
+    """
+
+    text: str
+    figure: str
+    criterion: str | None
+    low: bool
+    least: float
+
+
+def read_gates(values: Sequence[str]) -> list[MetricGate]:
+    """Parse `--fail-under` values into gates."""
+    return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
+
+
+def _gate(value: str) -> MetricGate:
+    text, equals, bound = value.rpartition("=")
+    figure, at, criterion = text.partition("@")
+    low = figure.endswith(_LOW)
+    name = figure.removesuffix(_LOW)
+    try:
+        least = float(bound)
+    except ValueError:
+        least = math.nan
+    if not equals or not math.isfinite(least) or (at and not criterion):
+        raise ArgumentError(
+            f"--fail-under must be METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8; got {value!r}"
+        )
+    known = _ALIASES.get(name, name)
+    if known not in _MEANS and (at or known not in _OF_SCORES):
+        allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
+        raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; available: {allowed}")
+    # Recall is sensitivity, which has an interval.
+    known = "sensitivity" if low and known == "recall" else known
+    ends = _WITH_ENDS if at else (*_WITH_ENDS, *_BOOTSTRAPPED)
+    if low and known not in ends:
+        where = f"{name} of one criterion" if known in _BOOTSTRAPPED else name
+        raise ArgumentError(
+            f"--fail-under {value!r}: .low is not available for {where}, but for: tpr, tnr, recall, "
+            f"{', '.join(ends)}"
+        )
+    if least > 1:
+        raise ArgumentError(f"--fail-under {value!r}: metrics are at most 1, so {least:g} always fails")
+    return MetricGate(text, known, criterion or None, low, least)
+
+
+def needs_bootstrap(gates: Sequence[MetricGate]) -> bool:
+    """Return whether a gate applies to a bootstrap interval."""
+    return any(gate.low and gate.figure in _BOOTSTRAPPED for gate in gates)
+
+
+def check_gates(gates: Sequence[MetricGate], found: MetricsResult) -> Exit:
+    """Print each failed gate and return the exit code; a gate fails if its metric is undefined."""
+    worst = Exit.DONE
+    for gate in gates:
+        value, reason = _value(gate, found)
+        if value is None:
+            notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
+            worst = Exit.UNJUDGED
+        elif value < gate.least:
+            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
+            worst = worst or Exit.BELOW
+        if value is not None and gate.criterion is None and gate.figure in _MEANS:
+            done, of = found.defined[_MEANS[gate.figure]]
+            if done < of:
+                notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
+    return worst
+
+
+def _value(gate: MetricGate, found: MetricsResult) -> tuple[float | None, str]:
+    """Return the gate's metric, or None and the reason."""
+    if gate.criterion is not None:
+        return _on_criterion(gate, gate.criterion, found)
+    if gate.figure in _OF_SCORES:
+        scored = getattr(found, _OF_SCORES[gate.figure])
+        ends = scored.ci.lower if scored.ci else None
+        return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
+    name = _MEANS[gate.figure]
+    if gate.low and getattr(found, name) is not None:
+        if gate.figure in _BOOTSTRAPPED:
+            ends = getattr(found.bootstrap, f"{gate.figure}_ci")
+        else:
+            ends = getattr(found, f"{name}_ci")
+        return (ends.lower if ends else None), "too few items for an interval"
+    return getattr(found, name), _why_no_mean(gate.figure, found)
+
+
+def _why_no_mean(figure: str, found: MetricsResult) -> str:
+    of = found.defined[_MEANS[figure]][1]
+    if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
+        return "no criterion is binary"
+    label = {"sensitivity": "MET", "recall": "MET", "specificity": "UNMET"}.get(figure)
+    return f"no criterion has an answered item labelled {label}" if label else "no criterion has this metric"
+
+
+def _on_criterion(gate: MetricGate, name: str, found: MetricsResult) -> tuple[float | None, str]:
+    own = next((one for one in found.per_criterion if one.name == name), None)
+    if own is None:
+        names = ", ".join(one.name for one in found.per_criterion)
+        raise ArgumentError(f"criterion {name!r} has no metrics. Criteria: {names}")
+    # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
+    fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
+    names_of = fields.get(gate.figure, (gate.figure,))
+    if not any(hasattr(own, field) for field in names_of):
+        return None, f"not computed for {own.criterion_type} criteria"
+    if gate.low:
+        ends = getattr(own, f"{gate.figure}_ci")
+        value = ends.lower if ends else None
+    else:
+        values = [getattr(own, field, None) for field in names_of]
+        value = next((one for one in values if one is not None), None)
+    reasons = [own.reasons[field] for field in names_of if field in own.reasons]
+    words = {
+        "no_positive_in_truth": "no answered item is labelled MET",
+        "no_negative_in_truth": "no answered item is labelled UNMET",
+    }
+    return value, next((words.get(reason, reason) for reason in reasons), "no interval")
+
+
+Baseline = Annotated[Path, argument("RUN1", "Folder of the earlier (baseline) run.")]
+Compared = Annotated[Path, argument("RUN2", "Folder of the later run.")]
+FailOnRegression = Annotated[
+    bool,
+    flag(
+        "--fail-on-regression",
+        "Exit with code 1 if RUN2 has lower scores, that is, if the confidence interval of the mean "
+        "difference is entirely below 0.",
+    ),
+]
+
+
+@guarded
+def compare(
+    baseline: Baseline,
+    run: Compared,
+    dataset: LabelledFile = None,
+    fail_on_regression: FailOnRegression = False,
+    max_lost: MaxLost = None,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Compare a run with an earlier run, item by item.
+
+    Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
+    questions. Differences are RUN2 - RUN1, with paired confidence intervals over items and p-values from a
+    sign-flip test. P-values for criteria are adjusted for multiple comparisons (Holm).
+
+    With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
+    (as in `RunDifference.to_dict`).
+
+    \b
+    Example:
+      autorubric compare experiments/before experiments/after --fail-on-regression
+
+    Exit codes: 0 success, 1 lower scores (--fail-on-regression), 2 invalid command line, file or run folder,
+    3 too few items to decide, or more verdicts lost or assumed in a run than --max-lost allows.
+    """
+    with warnings.catch_warnings():
+        # The notices repeat the warnings and name the run.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
+    for one in (before, after):
+        for text in one.notices:
+            notice(f"{one.experiment_name}: {text}")
+    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
+    if as_json:
+        runs = {"baseline": str(baseline), "run": str(run)}
+        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
+    else:
+        print_blocks(found.blocks())
+    if not fail_on_regression and max_lost is None:
+        return Exit.DONE
+    sides = (("the baseline", before), ("the run", after))
+    missing = [too_many_missing(one.verdicts, max_lost, side) for side, one in sides]
+    if any(missing):
+        return Exit.UNJUDGED
+    if not fail_on_regression:
+        return Exit.DONE
+    if found.regressed is None:
+        notice("Too few items have a score in both runs to decide whether the scores are lower.")
+        return Exit.UNJUDGED
+    return Exit.BELOW if found.regressed else Exit.DONE

@@ -1,293 +1,253 @@
-"""Options that several commands share."""
+"""Options that several commands share; a dataclass is a group that commands take as one parameter."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
 
 import autorubric
-from autorubric.cli.output import Exit, max_lost_option, notice
-from autorubric.criteria.values import MAX_LOST
+from autorubric.cli.command import Exit, exit_code, notice
+from autorubric.criteria.values import MAX_LOST, VerdictCounts
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
     from autorubric.datasets.dataset import RubricDataset
     from autorubric.datasets.fields import FieldMap
+    from autorubric.grading.grader import CriterionGrader
+    from autorubric.judges.panel import JudgeLike
 
 
-_SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
+def option(names: str, metavar: str | None, help: str, **settings: Any) -> Any:
+    """Return an option without a printed default; `names` are separated by blanks."""
+    settings.setdefault("show_default", False)
+    return typer.Option(*names.split(), metavar=metavar, help=help, **settings)
 
 
-def _shard(given: str) -> tuple[int, int]:
-    found = _SHARD.fullmatch(given)
-    if found is None:
-        raise typer.BadParameter(
-            f"{given!r} is not a shard; it must be I/N, such as 0/8 for the first of eight"
-        )
-    return int(found[1]), int(found[2])
+def flag(name: str, help: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, help=help, show_default=False)
 
 
-def _positive(given: float | None) -> float | None:
-    if given is not None and not 0 < given < float("inf"):
-        raise typer.BadParameter(f"{given} is not an amount; it must be a positive number of US dollars")
-    return given
+def argument(metavar: str, help: str) -> Any:
+    """Return a positional argument without a printed default."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
 
 
-class OnMismatch(StrEnum):
-    """Action to take if a stored run's inputs have changed."""
-
-    refuse = "refuse"
-    rejudge = "rejudge"
-    fork = "fork"
+def _check_amount(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{value} is not an amount; it must be a positive number of US dollars")
+    return value
 
 
-DatasetFile = Annotated[
-    Path,
-    typer.Argument(metavar="DATASET", help="JSON, JSONL, YAML, CSV, TSV or Parquet.", show_default=False),
-]
-RubricFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--rubric", metavar="R", help="Rubric file that replaces the dataset's rubric.", show_default=False
-    ),
-]
-NoPreflight = Annotated[
-    bool, typer.Option("--no-preflight", help="Skip the test request to each model before the run.")
-]
-RunName = Annotated[
-    str | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        help="Name of the run; an existing run with this name is resumed.  [default: the dataset's "
-        "name and the time]",
-        show_default=False,
-    ),
-]
-RunsDir = Annotated[
-    Path,
-    typer.Option(
-        "--runs-dir", metavar="DIR", help="Folder for the runs.  [default: experiments]", show_default=False
-    ),
-]
-Mismatch = Annotated[
-    OnMismatch,
-    typer.Option(
-        "--on-mismatch",
-        metavar="HOW",
-        help="What to do if the existing run has different inputs: refuse (list the differences), rejudge "
-        "(request affected votes again), or fork (continue in a new folder).  [default: refuse]",
-        show_default=False,
-    ),
-]
-FailFast = Annotated[
-    bool, typer.Option("--fail-fast", help="Stop at the first item that fails.", show_default=False)
-]
+def _check_score(value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a score; it must be a finite number")
+    return value
+
+
+# Runs and their output.
+
+RunFolder = Annotated[Path, argument("RUN", "Folder of the run.")]
+JsonFlag = Annotated[bool, flag("--json", "Print one JSON object on stdout instead of tables.")]
+Seed = Annotated[int, option("--seed", "N", "Seed for resampling.  [default: 0]", min=0)]
+RunsDir = Annotated[Path, option("--runs-dir", "DIR", "Folder for the runs.  [default: experiments]")]
+NoPreflight = Annotated[bool, flag("--no-preflight", "Skip the test request to each model before the run.")]
+
+
+NoProgress = Annotated[bool, flag("--no-progress", "Do not show progress on stderr.")]
 MaxCalls = Annotated[
-    int | None,
-    typer.Option(
-        "--max-calls",
-        metavar="N",
-        min=1,
-        help="Stop after N requests to models; the run can be resumed.",
-        show_default=False,
-    ),
+    int | None, option("--max-calls", "N", "Stop after N requests to models; the run can be resumed.", min=1)
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--max-cost",
-        metavar="USD",
-        help="Stop before the run costs more than this; the price of every model must be known.",
-        show_default=False,
-        callback=_positive,
+        "USD",
+        "Stop before the run costs more than this; the price of every model must be known.",
+        callback=_check_amount,
     ),
-]
-ShardOf = Annotated[
-    Any,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="For job schedulers: grade only every N-th item, starting with item I (from 0), as a run named "
-        "NAME-I-of-N. `merge` combines all N runs.",
-        show_default=False,
-        parser=_shard,
-    ),
-]
-ExecutorName = Annotated[
-    str,
-    typer.Option(
-        "--executor",
-        metavar="NAME",
-        help="Where to grade: local (this process) or ray (a Ray cluster).  [default: local]",
-        show_default=False,
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Estimate the run's calls, tokens and cost without sending any request.",
-        show_default=False,
-    ),
-]
-NoProgress = Annotated[
-    bool, typer.Option("--no-progress", help="Do not show progress on stderr.", show_default=False)
 ]
 
-
-HOW_TO_GO_ON: Final = "the command again with --resume"
-OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Folder to write the output files to.")]
-SchemaFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--schema",
-        metavar="S",
-        help="JSON schema for critiques, used instead of the built-in schema.",
-        show_default=False,
-    ),
-]
-TemplateFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--template", metavar="T", help="Prompt template to replace the built-in one.", show_default=False
-    ),
-]
-CritiqueRubric = Annotated[
-    Path | None,
-    typer.Option(
-        "--rubric",
-        metavar="R",
-        help="Rubric file; each criterion yields a score, and the rubric score determines the verdict.",
-        show_default=False,
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        "--threshold",
-        metavar="X",
-        help="With --rubric: minimum score for the verdict pass.  [default: 0.7]",
-        show_default=False,
-    ),
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Process at most N drafts.", show_default=False)
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Resume from the existing records.", show_default=False)
-]
-RetryErrors = Annotated[
-    bool, typer.Option("--retry-errors", help="With --resume: retry drafts that failed.", show_default=False)
-]
+# Gates.
 
 
-MaxLostDrafts = Annotated[
+def max_lost_option(help: str) -> Any:
+    """Return the `--max-lost` option, which takes a fraction in [0, 1]."""
+    return option("--max-lost", "SHARE", help, min=0, max=1)
+
+
+MaxLost = Annotated[
     float | None,
     max_lost_option(
-        "Exit with code 3 if more than this fraction of the drafts could not be judged.  "
-        f"[default: {MAX_LOST} with a --fail option, otherwise 0]"
+        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
+        f"[default: {MAX_LOST} with a --fail option]"
     ),
 ]
 
 
-def are_too_many(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
-    """Return whether `share` exceeds `max_lost`, which defaults to `MAX_LOST` with a gate, otherwise 0."""
-    allowed = MAX_LOST if is_gate else 0.0
-    return share > (allowed if max_lost is None else max_lost)
+def fail_under_option(help: str, **settings: Any) -> Any:
+    """Return a `--fail-under` option that takes a score."""
+    return option("--fail-under", "X", help, callback=_check_score, **settings)
 
 
-def report_lost(lost: int, total: int, first_error: str | None) -> float:
-    """Print how many drafts could not be judged, with the first error, and return their fraction."""
-    if not lost:
-        return 0.0
-    cause = "" if first_error is None else f"; first error: {first_error}"
-    notice(f"Warning: {lost} of {total} drafts could not be judged{cause}")
-    return lost / total
+FailUnder = Annotated[
+    float | None,
+    fail_under_option(
+        "Exit with code 1 if the score, or the mean score of the items, is below X (0 to 1).", min=0, max=1
+    ),
+]
 
 
-def demand_resume(resume: bool, retry_errors: bool) -> None:
-    """Reject flags that require --resume."""
-    if retry_errors and not resume:
-        raise ArgumentError("--retry-errors requires --resume; otherwise every draft is processed again")
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """The gates on scores and on lost verdicts."""
+
+    fail_under: FailUnder = None
+    max_lost: MaxLost = None
+
+    def exit_code(self, score: float | None, verdicts: VerdictCounts, *, unjudged: int = 0) -> Exit:
+        """Return the exit code for a score, and print a notice if a gate fails."""
+        return exit_code(score, self.fail_under, unjudged=unjudged, verdicts=verdicts, max_lost=self.max_lost)
 
 
-def tell_stopped(limit: str) -> Exit:
-    """Print how to resume a pass that a limit or an error stopped, and return the exit code."""
-    if limit == "errors":
-        notice(f"Stopped. To resume, run {HOW_TO_GO_ON} --retry-errors.")
-        return Exit.UNJUDGED
-    notice(f"Stopped at --{limit.replace('_', '-')}. To resume, run {HOW_TO_GO_ON}.")
-    return Exit.STOPPED
+# Datasets and their columns.
+
+DatasetFile = Annotated[Path, argument("DATASET", "JSON, JSONL, YAML, CSV, TSV or Parquet.")]
+RubricFile = Annotated[
+    Path | None, option("--rubric", "R", "Rubric file that replaces the dataset's rubric.")
+]
+OwnRubric = Annotated[
+    Path | None, option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
+]
+Raters = Annotated[
+    list[str] | None,
+    option(
+        "--rater",
+        "NAME",
+        "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]",
+    ),
+]
 
 
-def option(names: str, metavar: str, what: str) -> typer.models.OptionInfo:
-    """Return an option with a value and without a printed default; `names` are separated by blanks."""
-    found: typer.models.OptionInfo = typer.Option(
-        *names.split(), metavar=metavar, help=what, show_default=False
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a table."""
+
+    submission: Annotated[str | None, option("--submission", "COL", "Column with the texts to grade.")] = None
+    prompt: Annotated[str | None, option("--prompt", "COL", "Column with the prompts.")] = None
+    reference: Annotated[str | None, option("--reference", "COL", "Column with the reference answers.")] = (
+        None
     )
-    return found
+    id_column: Annotated[str | None, option("--id", "COL", "Column with the unique ids.")] = None
+    truth: Annotated[
+        list[str] | None,
+        option("--truth", "CRITERION=COL", "Column with the labels of a criterion. Repeatable."),
+    ] = None
+    meta: Annotated[
+        list[str] | None,
+        option("--meta", "COL", "Column to keep as metadata. Repeatable.  [default: every other column]"),
+    ] = None
 
+    def field_map(self) -> FieldMap:
+        """Return the column mapping that the options specify."""
+        columns = {
+            "submission": self.submission,
+            "prompt": self.prompt,
+            "reference": self.reference,
+            "id": self.id_column,
+        }
+        found = cast("FieldMap", {field: column for field, column in columns.items() if column is not None})
+        labels = {}
+        for text in self.truth or ():
+            criterion, equals, column = text.rpartition("=")
+            if not (criterion and equals and column):
+                raise ArgumentError(
+                    f"--truth must be CRITERION=COL, such as polite=human_polite; got {text!r}"
+                )
+            if criterion in labels:
+                raise ArgumentError(
+                    f"--truth names {criterion} twice. To use several annotators' labels, pass --labels FILE "
+                    "to autorubric metrics, or add them to the dataset with: autorubric labels merge"
+                )
+            labels[criterion] = column
+        if labels:
+            found["truth"] = labels
+        if self.meta:
+            found["metadata"] = list(self.meta)
+        return found
 
-_RATER = "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]"
-_META = "Column to keep as metadata. Repeatable.  [default: every other column]"
-_TRUTH = "Column with the labels of a criterion. Repeatable."
-
-SubmissionColumn = Annotated[str | None, option("--submission", "COL", "Column with the texts to grade.")]
-PromptColumn = Annotated[str | None, option("--prompt", "COL", "Column with the prompts.")]
-ReferenceColumn = Annotated[str | None, option("--reference", "COL", "Column with the reference answers.")]
-IdColumn = Annotated[str | None, option("--id", "COL", "Column with the unique ids.")]
-TruthColumns = Annotated[list[str] | None, option("--truth", "CRITERION=COL", _TRUTH)]
-MetaColumns = Annotated[list[str] | None, option("--meta", "COL", _META)]
-Raters = Annotated[list[str] | None, option("--rater", "NAME", _RATER)]
-
-
-def field_map(
-    submission: str | None = None,
-    prompt: str | None = None,
-    reference: str | None = None,
-    item_id: str | None = None,
-    truth: Sequence[str] | None = None,
-    meta: Sequence[str] | None = None,
-) -> FieldMap:
-    """Return the column mapping that the options specify."""
-    columns = {"submission": submission, "prompt": prompt, "reference": reference, "id": item_id}
-    found = cast("FieldMap", {field: column for field, column in columns.items() if column is not None})
-    labels = {}
-    for text in truth or ():
-        criterion, equals, column = text.rpartition("=")
-        if not (criterion and equals and column):
-            raise ArgumentError(f"--truth must be CRITERION=COL, such as polite=human_polite; got {text!r}")
-        if criterion in labels:
-            raise ArgumentError(
-                f"--truth names {criterion} twice. To use several annotators' labels, pass --labels FILE to "
-                "autorubric metrics, or add them to the dataset with: autorubric labels merge"
-            )
-        labels[criterion] = column
-    if labels:
-        found["truth"] = labels
-    if meta:
-        found["metadata"] = list(meta)
-    return found
-
-
-def open_dataset(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
-    """Open a dataset file, and print which columns were used if it is a table."""
-    dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
-    notice_columns(dataset)
-    return dataset
+    def open(self, path: Path, rubric: Path | None) -> RubricDataset:
+        """Open a dataset file, and print which columns were used if it is a table."""
+        dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **self.field_map())
+        notice_columns(dataset)
+        return dataset
 
 
 def notice_columns(dataset: RubricDataset) -> None:
     """Print which columns were used, if the dataset was read from a table."""
-    chosen = dataset.columns_line()
-    if chosen is not None:
-        notice(f"columns: {chosen}")
+    columns = dataset.columns_line()
+    if columns is not None:
+        notice(f"columns: {columns}")
+
+
+# Human labels.
+
+TruthRuleName: TypeAlias = Literal["mode", "majority", "median", "mean"]
+LabelledFile = Annotated[
+    Path | None,
+    option(
+        "--dataset",
+        "D",
+        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
+    ),
+]
+Truth = Annotated[
+    TruthRuleName | None,
+    option(
+        "--truth",
+        "RULE",
+        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
+        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The human labels that a run's verdicts are compared with."""
+
+    dataset: LabelledFile = None
+    labels: Annotated[
+        Path | None,
+        option(
+            "--labels",
+            "FILE",
+            "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
+            "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
+            "and names), or the labels.jsonl of `autorubric view`.",
+        ),
+    ] = None
+    rater: Raters = None
+
+    def labelled(self, result: autorubric.EvalResult, truth: TruthRuleName | None) -> RubricDataset | None:
+        """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
+        if self.rater and self.labels is None:
+            raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
+        labelled = autorubric.RubricDataset.from_file(self.dataset) if self.dataset is not None else None
+        if self.labels is not None:
+            stored = result.dataset if labelled is None else labelled
+            bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
+            labelled = stored.with_items(bare).with_ratings(self.labels, raters=self.rater or None)
+            notice_labels(self.labels, labelled, self.rater)
+        if truth is None:
+            return labelled
+        return (result.dataset if labelled is None else labelled).with_truth(truth)
 
 
 def notice_labels(path: Path, labelled: RubricDataset, raters: Sequence[str] | None = None) -> None:
@@ -302,3 +262,156 @@ def notice_labels(path: Path, labelled: RubricDataset, raters: Sequence[str] | N
     others = sum(row.item_id not in known for row in rows)
     if others:
         notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")
+
+
+# Judges.
+
+JUDGE = (
+    "Judge to grade with; repeat for a panel. Use a model name, lexical, supervised:TRAIN (trained on a "
+    "labelled dataset), or recorded:CSV#RATER (votes from a table; omit #RATER if the table has one rater). "
+    "Write NAME=J to name the judge in votes and reports."
+)
+JudgeNames = Annotated[list[str], option("--judge", "J", JUDGE)]
+
+
+class OnFailure(StrEnum):
+    """Policy for unreadable replies."""
+
+    conservative = "conservative"
+    exclude = "exclude"
+    raise_ = "raise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """How to reach the judges that are models."""
+
+    api_base: Annotated[
+        str | None,
+        option(
+            "--api-base",
+            "URL",
+            "Base URL of an OpenAI-compatible server, used for all judges that are models.",
+        ),
+    ] = None
+    api_key_env: Annotated[
+        str | None,
+        option(
+            "--api-key-env",
+            "NAME",
+            "Environment variable that holds the API key of the models.  [default: the provider's "
+            "variable; with --api-base, AUTORUBRIC_API_KEY]",
+        ),
+    ] = None
+    cache_dir: Annotated[
+        Path | None,
+        option(
+            "--cache-dir",
+            "DIR",
+            "Cache model responses in this folder, and reuse them for identical requests.",
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of models, other than the cache folder."""
+        return {"api_base": self.api_base, "api_key_env": self.api_key_env}
+
+    def judges(self, names: Sequence[str]) -> list[JudgeLike]:
+        """Return the judges that the `--judge` values describe, in order."""
+        return parse_judges(names, cache_dir=self.cache_dir, **self.settings())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(Models):
+    """How the judges of a panel vote, and how their votes are combined."""
+
+    temperature: Annotated[
+        float | None,
+        option(
+            "--temperature",
+            "T",
+            "Sampling temperature of the models, from 0 to 2.  [default: set by the provider]",
+            min=0,
+            max=2,
+        ),
+    ] = None
+    samples: Annotated[
+        int | None,
+        option("--samples", "N", "Number of votes that each model casts per criterion.  [default: 1]", min=1),
+    ] = None
+    aggregation: Annotated[
+        list[str] | None,
+        option(
+            "--aggregation",
+            "[LEVEL=]METHOD",
+            "How to combine votes. For binary criteria: majority, weighted, unanimous or any. For other "
+            "levels: ordinal=METHOD (mean, median, weighted_mean, mode, min, max), nominal=METHOD (mode, "
+            "weighted_mode, unanimous), ranking=METHOD (borda, bradley_terry). Repeat for several levels.  "
+            "[default: majority, mean, mode, borda]",
+        ),
+    ] = None
+    on_failure: Annotated[
+        OnFailure | None,
+        option(
+            "--on-failure",
+            "HOW",
+            "How to count an unreadable reply: conservative (as UNMET, or MET for a penalty), exclude "
+            "(ignore it), or raise (leave the item without a score).  [default: conservative]",
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of models, other than the cache folder."""
+        return {**super().settings(), "temperature": self.temperature, "samples": self.samples}
+
+    def grader(self, names: Sequence[str]) -> CriterionGrader:
+        """Return the grader with these judges."""
+        return autorubric.CriterionGrader(**self._policies(names))
+
+    def checked_grader(self, names: Sequence[str], *, preflight: bool) -> CriterionGrader:
+        """Return the grader with these judges; with `preflight`, models get a test request first."""
+        # Late, since it loads the judges.
+        from autorubric.runs.preflight import CheckedGrader
+
+        return CheckedGrader(preflight=preflight, **self._policies(names))
+
+    def _policies(self, names: Sequence[str]) -> dict[str, Any]:
+        policy = self.on_failure or OnFailure.conservative
+        return {
+            "judges": self.judges(names),
+            "on_failure": policy.value,
+            **parse_aggregation(self.aggregation),
+        }
+
+
+def parse_judges(names: Sequence[str], **settings: Any) -> list[JudgeLike]:
+    """Return the judges that the `--judge` values describe, in order; see `named_judges`."""
+    from autorubric.judges.panel import named_judges
+
+    return named_judges(names, **settings)
+
+
+def parse_aggregation(values: Sequence[str] | None) -> dict[str, Any]:
+    """Convert `--aggregation` values to arguments of `CriterionGrader`."""
+    from autorubric.scoring.aggregation import AGGREGATORS
+
+    known: dict[str, Collection[str]] = {
+        level: AGGREGATORS[level] for level in ("binary", "ordinal", "nominal", "ranking")
+    }
+    found: dict[str, Any] = {}
+    for text in values or ():
+        level, _, method = text.rpartition("=")
+        methods = known.get(level or "binary")
+        if methods is None:
+            raise ArgumentError(
+                f"--aggregation {text!r}: unknown level {level!r}; available: {', '.join(known)}"
+            )
+        if method not in methods:
+            others = [f"{one}={method}" for one in known if method in known[one]]
+            hint = f"; did you mean {' or '.join(others)}?" if others and not level else ""
+            raise ArgumentError(
+                f"--aggregation {text!r}: unknown method {method!r} for {level or 'binary'} criteria; "
+                f"available: {', '.join(methods)}{hint}"
+            )
+        found["aggregation" if level in ("", "binary") else f"{level}_aggregation"] = method
+    return found

@@ -1,258 +1,39 @@
-"""Output of commands: streams, exit codes, blocks and reports."""
+"""Output of commands: JSON, blocks as terminal tables, reports and runs; and texts from standard input."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import shlex
-import shutil
 import sys
-import textwrap
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import IntEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Any, assert_never
 
 import typer
 
-from autorubric.criteria.values import MAX_LOST
-from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError, RunWriteError
-from autorubric.support.blocks import Block, ScalarBlock, printable
+from autorubric.errors import Fault, FileError
+from autorubric.support.blocks import (
+    Block,
+    Cell,
+    ConfusionBlock,
+    CurveBlock,
+    ScalarBlock,
+    TableBlock,
+    TextBlock,
+    as_table,
+    as_text,
+    printable,
+)
 
 if TYPE_CHECKING:
-    from autorubric.criteria.values import VerdictCounts
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
     from autorubric.runs.result import EvalResult
     from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote
-
-
-P = ParamSpec("P")
-
-JsonFlag = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object on stdout instead of tables.", show_default=False),
-]
-
-
-def _finite_score(given: float | None) -> float | None:
-    if given is not None and not math.isfinite(given):
-        raise typer.BadParameter(f"{given} is not a score; it must be a finite number")
-    return given
-
-
-FailUnder = Annotated[
-    float | None,
-    typer.Option(
-        "--fail-under",
-        metavar="X",
-        min=0,
-        max=1,
-        help="Exit with code 1 if the score, or the mean score of the items, is below X (0 to 1).",
-        show_default=False,
-        callback=_finite_score,
-    ),
-]
-MeanFailUnder = Annotated[
-    float | None,
-    typer.Option(
-        "--fail-under",
-        metavar="X",
-        help="Exit with code 1 if the mean score is below X.",
-        show_default=False,
-        callback=_finite_score,
-    ),
-]
-
-
-def max_lost_option(help: str) -> Any:
-    """Return the `--max-lost` option, which takes a fraction in [0, 1]."""
-    return typer.Option("--max-lost", metavar="SHARE", min=0, max=1, help=help, show_default=False)
-
-
-MaxLost = Annotated[
-    float | None,
-    max_lost_option(
-        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
-        f"[default: {MAX_LOST} with a --fail option]"
-    ),
-]
-
-_FLAGS = {"experiment_name": "--name", "on_mismatch": "--on-mismatch"}
-
-
-class Exit(IntEnum):
-    """Exit codes of commands.
-
-    Attributes:
-        DONE: The command succeeded.
-        BELOW: The command succeeded, but the score is below `--fail-under`.
-        USAGE: The command line or a file is invalid; nothing was judged.
-        UNJUDGED: Something could not be judged, or more verdicts were lost or assumed than allowed.
-        STOPPED: The user stopped the command.
-        CUT: The program reading stdout, such as `head`, closed the pipe; shells use the same code.
-    """
-
-    DONE = 0
-    BELOW = 1
-    USAGE = 2
-    UNJUDGED = 3
-    STOPPED = 130
-    CUT = 141
-
-
-def exit_code(
-    score: float | None,
-    fail_under: float | None,
-    *,
-    unjudged: int = 0,
-    verdicts: VerdictCounts | None = None,
-    max_lost: float | None = None,
-) -> Exit:
-    """Return the exit code for a score, and print a notice if too many of its verdicts are missing.
-
-    Args:
-        max_lost: Maximum fraction of verdicts that may be lost or assumed, in [0, 1]. If None, the limit is
-            `MAX_LOST` if `fail_under` is set; otherwise there is no limit.
-    """
-    is_gate = fail_under is not None or max_lost is not None
-    if verdicts is not None and is_gate and too_many_missing(verdicts, max_lost):
-        return Exit.UNJUDGED
-    if score is None or unjudged:
-        return Exit.UNJUDGED
-    if fail_under is None or score >= fail_under:
-        return Exit.DONE
-    notice(f"score {score:.3f} is below --fail-under {fail_under:g}")
-    return Exit.BELOW
-
-
-def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:
-    """Return whether too many verdicts were lost or assumed, and print a notice if so.
-
-    Args:
-        max_lost: Maximum fraction of verdicts that may be lost or assumed, in [0, 1]; None for `MAX_LOST`.
-    """
-    most = MAX_LOST if max_lost is None else max_lost
-    if not verdicts.exceeds(most):
-        return False
-    notice(
-        f"{of}{': ' if of else ''}{verdicts.lost + verdicts.assumed:,} of {verdicts.asked:,} verdicts "
-        f"({verdicts.missing_share:.1%}) were lost or assumed, more than --max-lost {most:g}"
-    )
-    return True
-
-
-def report_errors(command: Callable[P, Exit]) -> Callable[P, None]:
-    """Wrap a command so that it prints errors as messages and exits with the code that it returns."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        with _plain_warnings():
-            try:
-                code = command(*args, **kwargs)
-            except AutorubricError as error:
-                notice(f"Error: {in_flags(str(error)) if isinstance(error, RunError) else error}")
-                code = _code_of(error)
-            except BrokenPipeError:
-                _let_go_of_stdout()
-                code = Exit.CUT
-            except OSError as error:
-                notice(f"Error: {format_os_error(error)}")
-                code = Exit.USAGE
-            except KeyboardInterrupt as stop:
-                notice(" ".join(["Stopped.", *map(str, stop.args)]))
-                code = Exit.STOPPED
-        raise typer.Exit(code)
-
-    return run
-
-
-@contextmanager
-def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
-    """Add a message to an interrupt in the block: where finished work is stored and how to resume."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = f"{done.capitalize()} items are in {shlex.quote(str(folder))}"
-        told = f"{kept}. To resume, run {how_to_go_on}."
-        raise KeyboardInterrupt(told) from None
-
-
-def format_os_error(error: OSError) -> str:
-    """Format an operating system error as one line, with its file name if there is one."""
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-
-
-def _let_go_of_stdout() -> None:
-    """Discard output that is still buffered for stdout, so that the process ends quietly."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def in_flags(text: str) -> str:
-    """Replace parameter names in a library message with the matching command-line flags."""
-    for parameter, flag in _FLAGS.items():
-        text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
-    return text
-
-
-def _code_of(error: AutorubricError) -> Exit:
-    unjudged = isinstance(error, JudgeError | ItemFailedError)
-    if unjudged or (isinstance(error, RunWriteError) and error.begun):
-        return Exit.UNJUDGED
-    return Exit.USAGE
-
-
-_shown: set[str] = set()
-"""Warnings that the command has already shown."""
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Show warnings as notices, without their location in the code."""
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if str(message) not in _shown:
-            notice(f"Warning: {message}")
-            _shown.add(str(message))
-
-    _shown.clear()
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
-def open_in_browser(url: str) -> None:
-    """Open a page in the browser if stdout is a terminal and a display is available."""
-    # Without a display, `webbrowser` would take over the terminal with a text browser.
-    graphical = (
-        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
-    if sys.stdout.isatty() and graphical:
-        import webbrowser
-
-        webbrowser.open(url)
-
-
-def notice(text: str) -> None:
-    """Print a message on stderr, unless it was already shown as a warning."""
-    if text not in _shown:
-        lines, width = printable(text).splitlines(), shutil.get_terminal_size().columns
-        # From 80 columns on, lines stay whole, so that they can be searched and copied.
-        if width < 80:
-            shaped = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
-            lines = [shaped.fill(line) for line in lines]
-        typer.echo("\n".join(lines), err=True)
 
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -341,3 +122,164 @@ def _why_no_cost(result: EvalResult) -> str:
     if result.total_token_usage is None:
         return "unknown (no reply reported a token count)"
     return f"unknown (no price for {', '.join(dict.fromkeys(models))})"
+
+
+def open_in_browser(url: str) -> None:
+    """Open a page in the browser if stdout is a terminal and a display is available."""
+    # Without a display, `webbrowser` would take over the terminal with a text browser.
+    graphical = (
+        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if sys.stdout.isatty() and graphical:
+        import webbrowser
+
+        webbrowser.open(url)
+
+
+_BROAD = 20
+"""Width in characters from which the cells of a column may be wrapped."""
+_GAP = 2
+_COLOURS = {
+    **dict.fromkeys(("MET", "PASS"), "green"),
+    # Of a penalty UNMET is good, so it is not red.
+    "UNMET": "magenta",
+    **dict.fromkeys(("FAIL", "failed", "lost"), "red"),
+    **dict.fromkeys(("CANNOT_ASSESS", "UNDECIDED", "abstained", "undecided", "not asked"), "yellow"),
+}
+"""Colours of verdicts and statuses; the words say the same without them."""
+_BOX = "    \n    \n -- \n" + "    \n" * 5
+"""A rule under the header, made of hyphens, which every encoding has."""
+
+
+def print_blocks(blocks: Sequence[Block]) -> None:
+    """Print blocks on stdout, separated by blank lines; colors are used only on a capable terminal."""
+    # Late, since rich takes as long to load as everything else that `--help` needs.
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = console.width or 80  # COLUMNS=0
+    with console.capture() as captured:
+        for position, block in enumerate(blocks):
+            if position:
+                console.print()
+            for part in _render_block(block, console):
+                console.print(part)
+    # Tables are padded to the right, which is useless in a pipe.
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip(), color=console.is_terminal)
+
+
+def _render_block(block: Block, console: Console) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    if block.title:
+        yield Text(printable(block.title), style="bold")
+    match block:
+        case TextBlock():
+            yield Text(printable(block.text))
+        case ScalarBlock():
+            yield _scalar_table(block)
+        case TableBlock():
+            yield from _table_parts(block.columns, block.rows, console.width)
+        case ConfusionBlock() | CurveBlock():
+            table = as_table(block)
+            yield from _table_parts(table.columns, table.rows, console.width)
+        case _:
+            assert_never(block)
+
+
+def _scalar_table(block: ScalarBlock) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
+    for name, value in block.figures:
+        table.add_row(Text(printable(name), style="dim"), Text(printable(as_text(value)), overflow="fold"))
+    return table
+
+
+def _table_parts(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int
+) -> Iterator[RenderableType]:
+    """Yield the table, or several tables that repeat the first column if its columns do not fit.
+
+    Continued tables omit rows that are empty in them.
+    """
+    texts = [[printable(as_text(cell)) for cell in row] for row in rows]
+    widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
+    for part, chosen in enumerate(_column_groups(widths, width)):
+        if not part:
+            yield _table(columns, rows, texts, chosen)
+            continue
+        kept = [at for at, row in enumerate(texts) if any(row[column] for column in chosen[1:])]
+        if kept:
+            yield ""
+            yield _table(columns, [rows[at] for at in kept], [texts[at] for at in kept], chosen)
+
+
+def _width(text: str) -> int:
+    """Return the number of terminal columns of the text's longest line."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.splitlines()), default=0)
+
+
+def _column_groups(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the positions of the columns of each table; a broad column takes the remaining width."""
+    needed = [min(one, _BROAD) + _GAP for one in widths]
+    chosen, taken = [0], needed[0]
+    for at in range(1, len(widths)):
+        if taken + needed[at] > width and len(chosen) > 1:
+            yield chosen
+            chosen, taken = [0], needed[0]
+        chosen.append(at)
+        taken += needed[at]
+    yield chosen
+
+
+def _style(text: str) -> str:
+    """Return the colour of a cell that begins with a verdict or a status; empty for other cells."""
+    return _COLOURS.get(text.split("\n")[0].split(" (")[0].strip(), "")
+
+
+def _table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    texts: Sequence[Sequence[str]],
+    chosen: Sequence[int],
+) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    # The box puts a blank between columns itself.
+    table = Table(box=box.Box(_BOX, ascii=True), pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
+    for at in chosen:
+        numeric = all(not row[at] or not isinstance(row[at], str) for row in rows)
+        narrow = max(map(_width, [columns[at], *(row[at] for row in texts)])) <= _BROAD
+        table.add_column(
+            Text(printable(columns[at])),
+            justify="right" if numeric else "left",
+            no_wrap=narrow,
+            overflow="fold",
+        )
+    for row in texts:
+        table.add_row(*(Text(row[at], style=_style(row[at])) for at in chosen))
+    return table
+
+
+def read_input(file: Path | None) -> str:
+    """Read text from a file, or from standard input if `file` is None or `-`."""
+    from autorubric.support.read import MAX_LINE_BYTES, read_bounded
+
+    if file is not None and str(file) != "-":
+        source = str(file)
+        with file.open("rb") as opened:
+            raw = read_bounded(opened, source, most=MAX_LINE_BYTES)
+    else:
+        source = "standard input"
+        raw = read_bounded(sys.stdin.buffer, source, most=MAX_LINE_BYTES)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(source, [Fault(path="", message=f"the input is not UTF-8 text: {error}")]) from None

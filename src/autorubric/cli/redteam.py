@@ -2,63 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from autorubric.cli import options as _datasets
-from autorubric.cli.options import DatasetFile, NoPreflight, RubricFile, are_too_many
-from autorubric.cli.output import Exit, JsonFlag, max_lost_option, notice, print_json, report_errors
-from autorubric.cli.panel import (
-    Aggregation,
-    ApiBase,
-    ApiKeyEnv,
-    CacheDir,
-    HowFailuresCount,
+import autorubric
+from autorubric.cli.command import Exit, exceeds_max_lost, guarded, notice
+from autorubric.cli.options import (
+    Columns,
+    DatasetFile,
+    JsonFlag,
     JudgeNames,
-    OnFailure,
-    Samples,
-    Temperature,
-    parse_aggregation,
-    parse_judges,
+    NoPreflight,
+    Panel,
+    RubricFile,
+    max_lost_option,
+    option,
 )
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.runs import run_and_close
 from autorubric.criteria.values import MAX_LOST
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from autorubric.apps.redteam.attacks import Attack
-    from autorubric.apps.redteam.report import RedteamReport
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.grading.base import Grader
-
 
 Attacks = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--attacks",
-        metavar="A,B",
-        help="Comma-separated attack families or ids; controls are always included.  [default: all]",
-        show_default=False,
+        "A,B",
+        "Comma-separated attack families or ids; controls are always included.  [default: all]",
     ),
 ]
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", metavar="N", min=1, help="Attack only the first N items.", show_default=False),
-]
+Limit = Annotated[int | None, option("--limit", "N", "Attack only the first N items.", min=1)]
 FailOver = Annotated[
     float | None,
-    typer.Option(
-        "--fail-over",
-        metavar="X",
-        min=0,
-        max=1,
-        help="Exit with code 1 if the overall flip rate exceeds X.",
-        show_default=False,
-    ),
+    option("--fail-over", "X", "Exit with code 1 if the overall flip rate exceeds X.", min=0, max=1),
 ]
-MaxLostVerdicts = Annotated[
+MaxLost = Annotated[
     float | None,
     max_lost_option(
         "Exit with code 3 if more than this fraction of verdicts could not be obtained.  "
@@ -67,29 +43,19 @@ MaxLostVerdicts = Annotated[
 ]
 
 
-@report_errors
-def redteam(  # noqa: PLR0913 - one parameter an option
+@guarded
+def redteam(  # noqa: PLR0913 - one parameter per option
     dataset: DatasetFile,
     judge: JudgeNames,
     rubric: RubricFile = None,
-    submission: _datasets.SubmissionColumn = None,
-    prompt: _datasets.PromptColumn = None,
-    reference: _datasets.ReferenceColumn = None,
-    item_id: _datasets.IdColumn = None,
-    truth: _datasets.TruthColumns = None,
-    meta: _datasets.MetaColumns = None,
+    *,
+    columns: Columns,
     attacks: Attacks = None,
     limit: Limit = None,
     no_preflight: NoPreflight = False,
-    api_base: ApiBase = None,
-    api_key_env: ApiKeyEnv = None,
-    cache_dir: CacheDir = None,
-    temperature: Temperature = None,
-    samples: Samples = None,
-    aggregation: Aggregation = None,
-    on_failure: HowFailuresCount = OnFailure.conservative,
+    panel: Panel,
     fail_over: FailOver = None,
-    max_lost: MaxLostVerdicts = None,
+    max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Attack your own judges with prompt injections, and measure how often verdicts flip.
@@ -111,60 +77,20 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     Exit codes: 0 success, 1 above --fail-over, 2 invalid command line or file, 3 a verdict could not be
     obtained (with --fail-over: more verdicts than --max-lost allows), 130 interrupted.
     """
-    # Imported late, since they load numpy.
-    from autorubric.apps.redteam.attacks import builtin_attacks, choose_attacks
-    from autorubric.runs.preflight import CheckedGrader
-
-    chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
-    fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-    items = _datasets.open_dataset(dataset, rubric, fields)
-    judges = parse_judges(
-        judge,
-        api_base=api_base,
-        api_key_env=api_key_env,
-        cache_dir=cache_dir,
-        temperature=temperature,
-        samples=samples,
-    )
-    grader = CheckedGrader(
-        judges=judges,
-        on_failure=on_failure.value,
-        preflight=not no_preflight,
-        **parse_aggregation(aggregation),
-    )
-    report = _run(items, grader, chosen, limit)
+    tested = autorubric.apps.redteam
+    names = [] if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
+    chosen = tested.builtin_attacks() if attacks is None else tested.choose_attacks(names)
+    items = columns.open(dataset, rubric)
+    grader = panel.checked_grader(judge, preflight=not no_preflight)
+    report = run_and_close(grader, tested.red_team(items, grader, attacks=chosen, limit=limit))
     if as_json:
         print_json(report.to_dict())
         for text in report.notices():
             notice(text)
     else:
         print_blocks(report.blocks())
-    return _code(report, fail_over, max_lost)
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _run(
-    dataset: RubricDataset, grader: Grader, attacks: Sequence[Attack], limit: int | None
-) -> RedteamReport:
-    import asyncio
-
-    from autorubric.apps.redteam.run import red_team
-
-    async def work() -> RedteamReport:
-        try:
-            return await red_team(dataset, grader, attacks=attacks, limit=limit)
-        finally:
-            await grader.aclose()
-
-    return asyncio.run(work())
-
-
-def _code(report: RedteamReport, fail_over: float | None, max_lost: float | None) -> Exit:
     rate = report.overall.rate.value
     share = report.n_failed / max(1, report.n_verdicts)
-    if rate is None or are_too_many(share, max_lost, is_gate=fail_over is not None):
+    if rate is None or exceeds_max_lost(share, max_lost, is_gate=fail_over is not None):
         return Exit.UNJUDGED
     return Exit.BELOW if fail_over is not None and rate > fail_over else Exit.DONE

@@ -1,27 +1,32 @@
-"""The `autorubric score` command."""
+"""Stored runs scored with other policies, judged again, or merged: `score`, `rejudge` and `merge`."""
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 import autorubric
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import (
-    Exit,
+from autorubric.cli.command import Exit, exit_code, guarded, notice
+from autorubric.cli.options import (
     JsonFlag,
+    JudgeNames,
+    MaxCalls,
+    MaxCost,
     MaxLost,
-    MeanFailUnder,
-    exit_code,
-    notice,
-    print_json,
-    report_errors,
+    NoPreflight,
+    NoProgress,
+    Panel,
+    RunFolder,
+    Seed,
+    argument,
+    fail_under_option,
+    option,
 )
-from autorubric.cli.runs import mean_score
-from autorubric.cli.tables import print_blocks
+from autorubric.cli.output import print_blocks, print_json, run_blocks
+from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
@@ -31,82 +36,83 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 20
 
+FailUnder = Annotated[float | None, fail_under_option("Exit with code 1 if the mean score is below X.")]
 NewRubric = Annotated[
     Path | None,
-    typer.Option(
-        "--rubric",
-        metavar="R",
-        help="Rubric file with different weights, option values, gates, groups or conditions.",
-        show_default=False,
-    ),
-]
-Aggregation = Annotated[
-    str | None,
-    typer.Option(
-        "--aggregation",
-        metavar="HOW",
-        help="Aggregation for binary criteria: majority, weighted, unanimous or any.",
-        show_default=False,
-    ),
-]
-OrdinalAggregation = Annotated[
-    str | None,
-    typer.Option(
-        "--ordinal-aggregation",
-        metavar="HOW",
-        help="Aggregation for ordered scales: mean, median, weighted_mean, mode, min or max.",
-        show_default=False,
-    ),
-]
-NominalAggregation = Annotated[
-    str | None,
-    typer.Option(
-        "--nominal-aggregation",
-        metavar="HOW",
-        help="Aggregation for unordered choices: mode, weighted_mode or unanimous.",
-        show_default=False,
-    ),
-]
-CannotAssess = Annotated[
-    str | None,
-    typer.Option(
-        "--cannot-assess",
-        metavar="HOW",
-        help="How to count criteria that could not be judged: skip, zero, partial or fail.",
-        show_default=False,
-    ),
-]
-Weights = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weight",
-        metavar="JUDGE=W",
-        help="A judge's weight in weighted aggregation. Repeatable.",
-        show_default=False,
-    ),
-]
-
-NewOnFailure = Annotated[
-    Literal["conservative", "exclude"] | None,
-    typer.Option(
-        "--on-failure",
-        help="How to count an unreadable reply: as the conservative answer, or not at all.",
-        show_default=False,
+    option(
+        "--rubric", "R", "Rubric file with different weights, option values, gates, groups or conditions."
     ),
 ]
 
 
-@report_errors
-def score(  # noqa: PLR0913 - one parameter an option
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """How stored votes are combined and scored; unset options keep the run's policies."""
+
+    aggregation: Annotated[
+        str | None,
+        option(
+            "--aggregation", "HOW", "Aggregation for binary criteria: majority, weighted, unanimous or any."
+        ),
+    ] = None
+    ordinal_aggregation: Annotated[
+        str | None,
+        option(
+            "--ordinal-aggregation",
+            "HOW",
+            "Aggregation for ordered scales: mean, median, weighted_mean, mode, min or max.",
+        ),
+    ] = None
+    nominal_aggregation: Annotated[
+        str | None,
+        option(
+            "--nominal-aggregation",
+            "HOW",
+            "Aggregation for unordered choices: mode, weighted_mode or unanimous.",
+        ),
+    ] = None
+    cannot_assess: Annotated[
+        str | None,
+        option(
+            "--cannot-assess",
+            "HOW",
+            "How to count criteria that could not be judged: skip, zero, partial or fail.",
+        ),
+    ] = None
+    weight: Annotated[
+        list[str] | None,
+        option("--weight", "JUDGE=W", "A judge's weight in weighted aggregation. Repeatable."),
+    ] = None
+    on_failure: Annotated[
+        Literal["conservative", "exclude"] | None,
+        option(
+            "--on-failure",
+            None,
+            "How to count an unreadable reply: as the conservative answer, or not at all.",
+        ),
+    ] = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the policies that are set, as keywords of `EvalResult.rescored`."""
+        strategy = self.cannot_assess
+        policies: dict[str, Any] = {
+            "aggregation": self.aggregation,
+            "ordinal_aggregation": self.ordinal_aggregation,
+            "nominal_aggregation": self.nominal_aggregation,
+            "cannot_assess_config": None if strategy is None else _cannot_assess(strategy),
+            "on_failure": self.on_failure,
+            "judge_weights": _weights(self.weight) if self.weight else None,
+        }
+        return {name: value for name, value in policies.items() if value is not None}
+
+
+@guarded
+def score(
     run: RunFolder,
     rubric: NewRubric = None,
-    aggregation: Aggregation = None,
-    ordinal_aggregation: OrdinalAggregation = None,
-    nominal_aggregation: NominalAggregation = None,
-    cannot_assess: CannotAssess = None,
-    weight: Weights = None,
-    on_failure: NewOnFailure = None,
-    fail_under: MeanFailUnder = None,
+    *,
+    policies: Policies,
+    fail_under: FailUnder = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -126,19 +132,11 @@ def score(  # noqa: PLR0913 - one parameter an option
     score, or more verdicts were lost or assumed than --max-lost allows.
     """
     before = autorubric.EvalResult.from_experiment(run)
-    policies: dict[str, Any] = {
-        "aggregation": aggregation,
-        "ordinal_aggregation": ordinal_aggregation,
-        "nominal_aggregation": nominal_aggregation,
-        "cannot_assess_config": _cannot_assess(cannot_assess) if cannot_assess is not None else None,
-        "on_failure": on_failure,
-        "judge_weights": _weights(weight) if weight else None,
-    }
-    chosen = {name: given for name, given in policies.items() if given is not None}
-    if rubric is None and not chosen:
+    changes = policies.changes()
+    if rubric is None and not changes:
         raise ArgumentError("nothing to change; pass --rubric or a policy option (see --help)")
     new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
-    after = before.rescored(new, **chosen)
+    after = before.rescored(new, **changes)
     for text in after.notices:
         notice(text)
     if as_json:
@@ -150,17 +148,17 @@ def score(  # noqa: PLR0913 - one parameter an option
     )
 
 
-def _cannot_assess(given: str) -> autorubric.CannotAssessConfig:
+def _cannot_assess(strategy: str) -> autorubric.CannotAssessConfig:
     try:
-        return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(given))
+        return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(strategy))
     except ValueError:
         allowed = ", ".join(autorubric.CannotAssessStrategy)
-        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {given!r}") from None
+        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {strategy!r}") from None
 
 
-def _weights(given: list[str]) -> dict[str, float]:
+def _weights(values: list[str]) -> dict[str, float]:
     weights = {}
-    for one in given:
+    for one in values:
         judge, _, weight = one.rpartition("=")
         try:
             weights[judge] = float(weight)
@@ -215,3 +213,105 @@ def _json(run: Path, before: EvalResult, after: EvalResult) -> dict[str, Any]:
             for item, old, new in _pairs(before, after)
         ],
     }
+
+
+NewName = Annotated[
+    str | None,
+    option(
+        "--name",
+        "NAME",
+        "Name of the new run, created next to the old run; an existing run with this name is resumed.  "
+        "[default: the old run's name and the time]",
+    ),
+]
+
+
+@guarded
+def rejudge(  # noqa: PLR0913 - one parameter per option
+    run: RunFolder,
+    judge: JudgeNames,
+    name: NewName = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    no_preflight: NoPreflight = False,
+    no_progress: NoProgress = False,
+    *,
+    panel: Panel,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Grade the items of a run again with different judges, and compare the two runs.
+
+    The items, their rubric and their labels are read from the run folder. The new run is created next to it;
+    the old run is not changed.
+
+    With --json, prints an object with the keys run, rejudged (the new run's folder), regressed and
+    difference (as for `compare`).
+
+    \b
+    Example:
+      autorubric rejudge experiments/essays-1 --judge gpt-6-luna --name by-luna
+
+    Exit codes: 0 success, 2 invalid command line, file or run folder, 3 an item was not judged, 130
+    stopped by the user or at --max-calls or --max-cost.
+    """
+    before = autorubric.EvalResult.from_experiment(run)
+    chosen = name or new_run_name(f"{before.experiment_name}-rejudged", run.parent)
+    resume_command = f"the same command with --name {shlex.quote(chosen)}"
+    after = run_resumable(
+        before.dataset,
+        panel.grader(judge),
+        resume_command=resume_command,
+        preflight=not no_preflight,
+        show_progress=not no_progress,
+        experiment_name=chosen,
+        experiments_dir=run.parent,
+        max_calls=max_calls,
+        max_cost=max_cost,
+    )
+    for text in after.notices:
+        notice(text)
+    found = autorubric.metrics.run_difference(before, after, rng=seed)
+    if as_json:
+        runs = {"run": str(run), "rejudged": str(after.experiment_dir)}
+        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
+    else:
+        print_blocks([*run_blocks(after), *found.blocks()])
+    if after.stopped is not None:
+        return report_stop(after.stopped, resume_command)
+    return Exit.UNJUDGED if after.failed_items else Exit.DONE
+
+
+RunFolders = Annotated[list[Path], argument("RUN...", "Folders of the runs to merge.")]
+OutFolder = Annotated[Path, option("--out", "DIR", "Folder for the merged run; must not exist yet.")]
+
+
+@guarded
+def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
+    """Merge several runs into one: the shards of a dataset, or other runs with the same judges.
+
+    Runs with different inputs or contradictory votes are rejected. Missing items are reported.
+
+    With --json, prints an object with the keys experiment_dir, total_items, successful_items,
+    partly_scored_items, failed_items, mean_score, verdicts (as for `eval`) and notices.
+
+    \b
+    Example:
+      autorubric merge experiments/essays-*-of-8 --out experiments/essays
+
+    Exit codes: 0 success, 2 invalid command line or run folder.
+    """
+    result = autorubric.merge_runs(runs, out)
+    for text in result.notices:
+        notice(text)
+    if as_json:
+        print_json(
+            {
+                "experiment_dir": str(result.experiment_dir),
+                **run_counts(result),
+                "notices": list(result.notices),
+            }
+        )
+    else:
+        print_blocks(run_blocks(result))
+    return Exit.DONE

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import autorubric
-from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors, report_json, run_blocks
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import JsonFlag, RunFolder, flag, option
+from autorubric.cli.output import print_blocks, print_json, report_json, run_blocks
 from autorubric.cli.runs import run_counts
-from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 
@@ -45,47 +44,30 @@ class Order(StrEnum):
     SCORE = "score"
 
 
-ShownItem = Annotated[
-    str | None,
-    typer.Option(
-        "--item", metavar="ID", help="Show only this item: its text, votes and reasons.", show_default=False
-    ),
-]
-Prompts = Annotated[
-    bool,
-    typer.Option(
-        "--prompts", help="With --item: also show the prompts and model replies.", show_default=False
-    ),
-]
+ShownItem = Annotated[str | None, option("--item", "ID", "Show only this item: its text, votes and reasons.")]
+Prompts = Annotated[bool, flag("--prompts", "With --item: also show the prompts and model replies.")]
 Only = Annotated[
     Which,
-    typer.Option(
+    option(
         "--only",
-        metavar="WHICH",
-        help="Which items to list: failed (a vote failed or the item has no score), split (votes "
+        "WHICH",
+        "Which items to list: failed (a vote failed or the item has no score), split (votes "
         "differ), abstained (a vote abstains), wrong (a verdict differs from the label), or all.  "
         "[default: all]",
-        show_default=False,
     ),
 ]
 SortBy = Annotated[
     Order,
-    typer.Option(
+    option(
         "--sort",
-        metavar="BY",
-        help="Order: dataset, or score (lowest first, items without a score last).  [default: dataset]",
-        show_default=False,
+        "BY",
+        "Order: dataset, or score (lowest first, items without a score last).  [default: dataset]",
     ),
 ]
-Limit = Annotated[
-    int,
-    typer.Option(
-        "--limit", metavar="N", min=1, help="List at most N items.  [default: 20]", show_default=False
-    ),
-]
+Limit = Annotated[int, option("--limit", "N", "List at most N items.  [default: 20]", min=1)]
 
 
-@report_errors
+@guarded
 def show(
     run: RunFolder,
     item: ShownItem = None,
@@ -110,14 +92,14 @@ def show(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    from autorubric.reports.items import marks_of
-
     result = autorubric.EvalResult.from_experiment(run)
     if item is not None:
         return _show_item(run, result, item, prompts=prompts, as_json=as_json)
     if prompts:
         raise ArgumentError("--prompts needs --item ID")
-    # The table and --only use the same marks as a report.
+    # Late, since reports load numpy. The table and --only use the same marks as a report.
+    from autorubric.reports.items import marks_of
+
     marks = None if only is Which.ALL and as_json else marks_of(result)
     chosen = [
         one
@@ -186,7 +168,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
     if prompts and not exchanges:
         notice("No prompts are stored for this item: no model was called, or the run did not store them")
     if as_json:
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "run": str(run),
             "id": item,
             "submission": found.item.submission,
@@ -194,7 +176,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
             "report": report_json(found.report) if found.report else None,
             "labels": dict(labels),
         }
-        print_json(told | ({} if exchanges is None else {"exchanges": exchanges}))
+        print_json(content | ({} if exchanges is None else {"exchanges": exchanges}))
         return Exit.DONE
     text = found.item.submission
     shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
@@ -213,14 +195,11 @@ def _find_item(result: EvalResult, item: str) -> ItemResult:
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
     ids = [result.dataset.item_id(position) for position in result.item_results.positions]
-    raise ArgumentError(f"item {item!r} is not in the run; {_near(item, ids)}")
+    raise ArgumentError(f"item {item!r} is not in the run; {_similar_ids(item, ids)}")
 
 
-def _near(item: str, ids: Sequence[str]) -> str:
+def _similar_ids(item: str, ids: Sequence[str]) -> str:
     """Suggest the ids most similar to an unknown id, or the command that lists all ids."""
-    # Imported late, since only an unknown id needs it.
-    from difflib import get_close_matches
-
     near = [one for one in ids if item and item.lower() in one.lower()][:3]
     near = near or get_close_matches(item, ids, n=3)
     if near:
@@ -235,15 +214,15 @@ def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> Tab
     for report in reports:
         label = labels.get(report.name)
         if label is not None:
-            rows.append((report.name, "label", "", _answer_text(label), ""))
+            rows.append((report.name, "label", "", _answer_words(label), ""))
         for vote in report.votes:
-            said = _answer_text(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
-            rows.append((report.name, vote.judge_id, vote.sample, said, vote.reason or vote.error or ""))
+            answer = _answer_words(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
+            rows.append((report.name, vote.judge_id, vote.sample, answer, vote.reason or vote.error or ""))
     columns = ("criterion", "by", "sample", "answer", "reason")
     return TableBlock(title="Votes", columns=columns, rows=tuple(rows))
 
 
-def _answer_text(answer: Any) -> str:
+def _answer_words(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 

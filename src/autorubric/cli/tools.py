@@ -1,33 +1,257 @@
-"""`autorubric tools` and `autorubric mcp`: print or serve the tools for agents."""
+"""The tools for agents: `autorubric critique-text`, `tools` and `mcp`."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from autorubric.cli.command import Exit, file_error_text, guarded, notice
+from autorubric.cli.options import JsonFlag, argument, flag, option
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
-from autorubric.cli.critique_text import Config
-from autorubric.cli.output import Exit, notice, print_json, report_errors
-from autorubric.errors import ArgumentError
+if TYPE_CHECKING:
+    from autorubric.apps.tool.response import CritiqueResponse
+    from autorubric.reports.critique import CritiqueGroup
+
+
+_LETTERS: Final = ("A", "B", "C", "D", "F")
+_MOST: Final = {"0-10": 10, "0-100": 100}
+"""Highest score of each numeric scale."""
+_BAR: Final = 10
+"""Number of characters of a full bar."""
+
+Content = Annotated[Path, argument("FILE", "File to critique; - reads standard input.")]
+Criteria = Annotated[
+    str,
+    option(
+        "--criteria",
+        "A,B",
+        "Comma-separated criteria: correctness, completeness, quality, security, performance, style, "
+        "safety, or your own names. Alternatively, a rubric file.",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    option("--config", "F", "Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]"),
+]
+FailUnder = Annotated[
+    str | None,
+    option(
+        "--fail-under",
+        "X",
+        "Exit with code 1 if the overall score is below X: a number, letter or pass, by --scale.",
+    ),
+]
+CritiqueTimeout = Annotated[float, option("--timeout", "S", "Time limit in seconds.", show_default=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions:
+    """Arguments of the tool, with their names."""
+
+    provider: Annotated[
+        str,
+        option(
+            "--provider", "P", "Provider: auto, local_fm, gpt4, claude or custom:<id>.", show_default=True
+        ),
+    ] = "auto"
+    scoring_scale: Annotated[
+        str, option("--scale", "S", "Scoring scale: 0-10, 0-100, letter or pass-fail.", show_default=True)
+    ] = "0-10"
+    evaluation_mode: Annotated[
+        str, option("--mode", "M", "Level of detail: detailed, summary or score_only.", show_default=True)
+    ] = "detailed"
+    content_type: Annotated[
+        str,
+        option(
+            "--type",
+            "T",
+            "Type of content: auto, code, text, markdown, tool_result or session_snapshot.",
+            show_default=True,
+        ),
+    ] = "auto"
+    context: Annotated[str | None, option("--context", "TEXT", "Additional context.")] = None
+    workspace_root: Annotated[
+        Path | None,
+        option(
+            "--workspace-root",
+            "DIR",
+            "Workspace folder; the rubric file and all file locations of issues must be inside it.",
+        ),
+    ] = None
+    max_issues: Annotated[
+        int, option("--max-issues", "N", "Maximum number of issues per criterion.", show_default=True)
+    ] = 10
+    dry_run: Annotated[bool, flag("--dry-run", "Show the planned request without sending it.")] = False
+
+
+@guarded
+def critique_text(
+    file: Content,
+    criteria: Criteria,
+    config: Config = None,
+    *,
+    options: RequestOptions,
+    timeout: CritiqueTimeout = 30.0,
+    fail_under: FailUnder = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Critique a file against criteria, with scores, issues and suggestions.
+
+    With --json, prints the result of the `critique.evaluate` tool, an object with the keys ok, provider,
+    overall_score, scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms and, if
+    part of the reply was discarded, notes. After an error or for an invalid request, the object has
+    ok and error. Tables list criteria from lowest to highest score.
+
+    --fail-under takes a value on the scale: 8 with 0-10, 80 with 0-100, B with letter, pass with pass-fail.
+
+    \b
+    Examples:
+      autorubric critique-text fetch.py --criteria correctness,security \\
+          --config providers.yaml --fail-under 8
+      git diff | autorubric critique-text - --criteria style \\
+          --scale pass-fail --fail-under pass
+
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
+    judged, 130 interrupted.
+    """
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import evaluate_file
+
+    root = options.workspace_root
+    request = {
+        **vars(options),
+        "criteria": [name for name in criteria.split(",") if name.strip()],
+        "workspace_root": None if root is None else str(root),
+    }
+    try:
+        response, least = evaluate_file(file, request, config, timeout, fail_under)
+    except (AutorubricError, OSError) as error:
+        if as_json:
+            text = file_error_text(error) if isinstance(error, OSError) else str(error)
+            print_json({"ok": False, "error": text, "provider": None})
+        raise
+    if as_json:
+        print_json(response.to_dict())
+    elif response.ok:
+        print_blocks(_blocks(response))
+    for name, why in response.fallback_from.items():
+        notice(f"Warning: {name} could not evaluate ({why}); {response.provider} was used instead")
+    return _report_exit(response, least)
+
+
+def required_score(value: str | None, scale: str) -> float | None:
+    """Return the required score, ranked by `_rank`; None if no score is required."""
+    if value is None:
+        return None
+    if scale == "letter" and value.upper() in _LETTERS:
+        return rank(value.upper())
+    if scale == "pass-fail" and value.lower() == "pass":
+        return rank("pass")
+    if scale not in ("letter", "pass-fail"):
+        with contextlib.suppress(ValueError):
+            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
+                return number
+    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
+    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
+    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
+
+
+def rank(score: float | str) -> float:
+    """Return a score as a number; higher is better."""
+    if isinstance(score, str):
+        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
+    return float(score)
+
+
+def _report_exit(response: CritiqueResponse, least: float | None) -> Exit:
+    if not response.ok:
+        notice(f"Error: {response.error}")
+        return Exit.UNJUDGED
+    if response.dry_run:
+        return Exit.DONE
+    score = response.overall_score
+    if score is None or any(one.score is None for one in response.criteria_scores):
+        notice("Warning: at least one criterion could not be assessed")
+        return Exit.UNJUDGED
+    return Exit.BELOW if least is not None and rank(score) < least else Exit.DONE
+
+
+def _blocks(response: CritiqueResponse) -> list[Block]:
+    if response.dry_run:
+        figures = (
+            ("provider", response.provider),
+            ("criteria", ", ".join(response.criteria)),
+            ("prompt size in bytes", response.prompt_size),
+        )
+        return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
+    from autorubric.reports.critique import critique_groups
+
+    groups = critique_groups(response)
+    scores = tuple(
+        (one.name, _bar(one.share), one.score or "not assessed", one.label or "") for one in groups
+    )
+    blocks: list[Block] = [
+        TextBlock(text=f"{response.one_line()} · {response.provider}"),
+        TableBlock(columns=("criterion", "", "score", "label"), rows=scores),
+    ]
+    if response.summary:
+        blocks.append(TextBlock(text=response.summary))
+    if reasons := [f"{one.name}: {one.explanation}" for one in groups if one.explanation]:
+        blocks.append(TextBlock(text=_bullets(reasons), title="Reasons"))
+    blocks += [_issues_block(one) for one in groups if one.issues]
+    if response.notes:
+        blocks.append(TextBlock(text=_bullets(response.notes), title="Discarded parts of the reply"))
+    if response.suggestions:
+        blocks.append(TextBlock(text=_bullets(response.suggestions), title="Suggestions"))
+    return blocks
+
+
+def _bullets(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {one}" for one in texts)
+
+
+def _bar(share: float | None) -> str:
+    """Return the score as a bar of ASCII characters; empty if there is no score."""
+    filled = round(_BAR * (share or 0.0))
+    return "" if share is None else "#" * filled + "-" * (_BAR - filled)
+
+
+def _issues_block(group: CritiqueGroup) -> TableBlock:
+    """Return the issues of a criterion, the most severe first.
+
+    Location and suggestion are printed below the description. As separate columns, they would end up in
+    separate tables on a narrow terminal, where it would be unclear which issue a suggestion belongs to.
+    """
+    rows = []
+    for one in group.issues:
+        parts = (one.description, one.location, one.suggestion and f"Suggestion: {one.suggestion}")
+        rows.append((one.severity, "\n".join(filter(None, parts))))
+    return TableBlock(title=f"Issues: {group.name}", columns=("severity", "issue"), rows=tuple(rows))
+
 
 Style = Annotated[
     str,
-    typer.Option("--format", metavar="F", help="Format of the function definitions: openai or anthropic."),
+    option("--format", "F", "Format of the function definitions: openai or anthropic.", show_default=True),
 ]
 
 
 Name = Annotated[
     str,
-    typer.Option(
-        "--tool", metavar="T", help="Tool: critique_evaluate, grade, compute_metrics, or all (a list)."
+    option(
+        "--tool", "T", "Tool: critique_evaluate, grade, compute_metrics, or all (a list).", show_default=True
     ),
 ]
 
 
-@report_errors
+@guarded
 def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
     """Print the function definition of a tool that models can call.
 
@@ -40,34 +264,28 @@ def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
 
     Exit codes: 0 success, 2 invalid command line.
     """
-    from autorubric.apps.tool.evaluate import anthropic_definition, openai_definition
-    from autorubric.integrations.mcp_tools import TOOLS, tool_named
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import tool_definitions
 
-    definitions = {"openai": openai_definition, "anthropic": anthropic_definition}
-    if style not in definitions:
-        raise ArgumentError(f"--format must be {' or '.join(definitions)}; got {style!r}")
-    chosen = TOOLS if name == "all" else (tool_named(name),)
-    made = [definitions[style](one.name, one.description, one.input_schema) for one in chosen]
-    print_json(made if name == "all" else made[0])
+    definitions = tool_definitions(style, name)
+    print_json(definitions if name == "all" else definitions[0])
     return Exit.DONE
 
 
 TOKEN_VARIABLE = "AUTORUBRIC_MCP_TOKEN"
 
-Http = Annotated[
-    bool, typer.Option("--http", help="Serve over HTTP at /mcp instead of stdio.", show_default=False)
-]
-Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: address to listen on.")]
+Http = Annotated[bool, flag("--http", "Serve over HTTP at /mcp instead of stdio.")]
+Host = Annotated[str, option("--host", "H", "With --http: address to listen on.", show_default=True)]
 Port = Annotated[
-    int, typer.Option("--port", metavar="N", help="With --http: port; 0 for any free port.", min=0, max=65535)
+    int, option("--port", "N", "With --http: port; 0 for any free port.", min=0, max=65535, show_default=True)
 ]
 Root = Annotated[
-    Path, typer.Option("--root", metavar="DIR", help="Folder that must contain every file named by agents.")
+    Path, option("--root", "DIR", "Folder that must contain every file named by agents.", show_default=True)
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit per call, in seconds.")]
+Timeout = Annotated[float, option("--timeout", "S", "Time limit per call, in seconds.", show_default=True)]
 
 
-@report_errors
+@guarded
 def mcp(
     config: Config = None,
     http: Http = False,
@@ -88,18 +306,9 @@ def mcp(
 
     Exit codes: 0 success, 2 invalid command line or file, 130 interrupted.
     """
-    if not 0 < timeout < math.inf:
-        raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
-    from autorubric.apps.tool.providers import provider_table
-    from autorubric.apps.tool.workspace import Workspace
-    from autorubric.integrations.mcp_tools import ToolServer
-    from autorubric.integrations.optional import http_address, serve_mcp
+    # Late, since it loads the judges.
+    from autorubric.cli.tool_calls import serve_tools
 
-    folder = Workspace.at(str(root)).root
-    address = http_address(host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
-    providers = provider_table(config)
-    for one in providers.providers:
-        if one.fault:
-            notice(f"Warning: provider {one.name!r} is not available: {one.fault}")
-    serve_mcp(ToolServer(providers=providers, root=folder, timeout=timeout), address)
+    address = (host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
+    serve_tools(config, root, timeout, address)
     return Exit.DONE

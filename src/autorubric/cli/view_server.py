@@ -46,7 +46,7 @@ class RunPage:
         self._read_at = self._took = 0.0
         self.n_saved = 0
         self._result = self._read()
-        self._given = self._result.dataset
+        self._dataset = self._result.dataset
         self._fields: FieldMap = {}
         self._content = b""
         if file is not None:
@@ -56,7 +56,7 @@ class RunPage:
         self._page: str | None = None
 
     @property
-    def save_target(self) -> str:
+    def saved_to(self) -> str:
         """Description of the files that labels are saved to."""
         own = str(self._run / LABELS)
         return own if self._file is None else f"{self._file} and {own}"
@@ -69,7 +69,7 @@ class RunPage:
                 started = time.monotonic()
                 # A dataset file has the labels; those of a run alone are in its folder.
                 labelled = (
-                    self._given if self._file is not None else self._with_labels(self._criteria_by_item())
+                    self._dataset if self._file is not None else self._with_labels(self._labelled_criteria())
                 )
                 result = replace(self._result, dataset=labelled)
                 self._page = report_html(result, live={"version": self._version, "saved": self.n_saved})
@@ -94,7 +94,7 @@ class RunPage:
         """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`."""
         with self._lock:
             item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
-            data = self._given
+            data = self._dataset
             place = next((at for at, known in enumerate(data.item_ids()) if known == item_id), None)
             if place is None:
                 raise ArgumentError(f"the dataset has no item {item_id!r}")
@@ -102,7 +102,7 @@ class RunPage:
             if name not in rubric.names:
                 raise ArgumentError(f"unknown criterion {name!r}; available: {', '.join(rubric.names)}")
             criterion = rubric.by_name(name).facing(Submission.parse(data[place].submission))
-            _check_label(criterion, value)
+            _demand_label(criterion, value)
             self._append(
                 {
                     "item_id": item_id,
@@ -118,7 +118,7 @@ class RunPage:
                 self._check_unchanged(self._file)
                 labelled = self._with_labels({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
-                self._given, self._content = labelled, self._file.read_bytes()
+                self._dataset, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
             return {"saved": self.n_saved, "label": value}
 
@@ -145,7 +145,7 @@ class RunPage:
         if grown and time.monotonic() - self._read_at >= _BUSY * self._took:
             self._result = self._read()
             if self._file is None:
-                self._given = self._result.dataset
+                self._dataset = self._result.dataset
             self._version += 1
             self._page = None
 
@@ -178,9 +178,9 @@ class RunPage:
             labels = ({"ground_truth": one.ground_truth} if one.ground_truth else {} for one in found)
             items = [item.model_copy(update=own) for item, own in zip(graded, labels, strict=True)]
             found = graded.with_items(items)
-        self._given = found
+        self._dataset = found
 
-    def _criteria_by_item(self) -> dict[str, set[str]]:
+    def _labelled_criteria(self) -> dict[str, set[str]]:
         """Return the criteria with labels in the run's folder, by item id."""
         path = self._run / LABELS
         named: dict[str, set[str]] = {}
@@ -190,16 +190,16 @@ class RunPage:
 
     def _with_labels(self, named: Mapping[str, set[str]]) -> RubricDataset:
         """Return the dataset with the last label entered on the page for each of these criteria."""
-        places = [at for at, item_id in enumerate(self._given.item_ids()) if item_id in named]
+        places = [at for at, item_id in enumerate(self._dataset.item_ids()) if item_id in named]
         if not places:
-            return self._given
-        part = self._given.subset(places)
+            return self._dataset
+        part = self._dataset.subset(places)
         decided = [
             item.model_copy(update={"metadata": {DISPUTED: self._answers(place, named[part.item_id(at)])}})
             for at, (place, item) in enumerate(zip(places, part, strict=True))
         ]
         path, disputed = self._run / LABELS, part.with_items(decided)
-        return merge_labels(self._given, [path], disputed=disputed, latest=True).dataset
+        return merge_labels(self._dataset, [path], disputed=disputed, latest=True).dataset
 
     def _answers(self, place: int, names: set[str]) -> dict[str, Any]:
         """Return the panel's answers on some criteria of an item."""
@@ -210,7 +210,7 @@ class RunPage:
         return {name: {"panel": found.get(name)} for name in sorted(names)}
 
 
-def _check_label(criterion: BaseCriterion, value: Json) -> None:
+def _demand_label(criterion: BaseCriterion, value: Json) -> None:
     """Raise an error unless the value is a label in text or of the type that the page saves.
 
     Other values that a criterion reads, such as `true` for MET, would be saved as they are.
@@ -278,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        match self._checked_path():
+        match self._read_path():
             case "":
                 self._answer(self.server.viewed.html)
             case "state":
@@ -287,17 +287,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refuse(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
-        asked = self._checked_path()
-        if asked is None:
+        path = self._read_path()
+        if path is None:
             return
         if self.headers.get("Origin") not in self.server.origins:
             self._refuse(HTTPStatus.FORBIDDEN)
-        elif asked != "labels":
+        elif path != "labels":
             self._refuse(HTTPStatus.NOT_FOUND)
         elif (body := self._body()) is not None:
             self._answer(lambda: self.server.viewed.label(body))
 
-    def _checked_path(self) -> str | None:
+    def _read_path(self) -> str | None:
         """Return the path behind the token; None if the request was refused."""
         if self.headers.get("Host") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)

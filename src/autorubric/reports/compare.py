@@ -15,11 +15,11 @@ from autorubric.metrics.core.votes_table import ANSWERED
 from autorubric.metrics.figures.bias import BiasResult, bias
 from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.reports.items import CellColumns
-from autorubric.reports.templates import Strings, bias_figure, figure, number
+from autorubric.reports.templates import StringTable, bias_figure, figure, number
 from autorubric.reports.view import ReadRun
 
 
-def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: Strings) -> dict[str, Any]:
+def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringTable) -> dict[str, Any]:
     """Compute the differences between a run and a baseline (run minus baseline), item by item.
 
     Items are matched by id. Scores and values are compared by their mean difference (paired t), correct
@@ -35,7 +35,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: Strings
     for place, one in enumerate(run.item_results):
         for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1])):
             row = answers[at]
-            labels.append(-1 if row < 0 else strings.place(base.words(row)))
+            labels.append(-1 if row < 0 else strings.index_of(base.words(row)))
             if row >= 0 and base.table.label[row] != run.table.label[cells.row[at]]:
                 changed[place] += 1
     found = bias(theirs, mine)
@@ -114,22 +114,24 @@ def _headline(
     truth = run.table.scores.get(TRUTH)
     if truth is None or not (cells.truth >= 0).any():
         return []
-    labels, own, others = _codes(run, cells, base, answers)
+    labels, own, others = _answer_codes(run, cells, base, answers)
     there = np.where(labels >= 0, 1.0, np.nan)
     rights = [np.where(side >= 0, (side == labels).astype(float), np.nan) for side in (own, others)]
     right = compare_judges(there, rights[0], rights[1], stat="accuracy", scale=Binary(), cluster=cells.item)
     graded = [truth[one.item_idx] for one in run.item_results]
     error = compare_judges(graded, mine, theirs, stat="mae")
     return [
-        {"name": "proportion of correct answers", "better": 1, **_pair_row(right)},
-        {"name": "mean error of scores", "better": -1, **_pair_row(error)},
+        {"name": "proportion of correct answers", "better": 1, **_comparison_json(right)},
+        {"name": "mean error of scores", "better": -1, **_comparison_json(error)},
     ]
 
 
-def _codes(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Array) -> tuple[Array, Array, Array]:
+def _answer_codes(
+    run: ReadRun, cells: CellColumns, base: ReadRun, answers: Array
+) -> tuple[Array, Array, Array]:
     """Return the codes of label, run and baseline by cell; -1 where there is no answer."""
 
-    def coded(table: Any, rows: Array) -> Array:
+    def codes_of(table: Any, rows: Array) -> Array:
         there = rows >= 0
         found = np.full(len(rows), -1, dtype=np.int64)
         answered = table.status[rows[there]] == ANSWERED
@@ -138,13 +140,13 @@ def _codes(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Array) -> t
 
     # Outcomes of comparisons are numbered in each table on its own.
     listed = np.array([one.level != "ranking" for one in run.table.criteria], dtype=bool)[cells.criterion]
-    sides = (coded(run.table, cells.truth), coded(run.table, cells.row), coded(base.table, answers))
+    sides = (codes_of(run.table, cells.truth), codes_of(run.table, cells.row), codes_of(base.table, answers))
     labels, own, others = (np.where(listed, side, -1) for side in sides)
     return labels, own, others
 
 
 def _by_criterion(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Array) -> list[dict[str, Any]]:
-    labels, own, others = _codes(run, cells, base, answers)
+    labels, own, others = _answer_codes(run, cells, base, answers)
     rows: list[tuple[int, BiasResult, JudgeComparison | None]] = []
     for at in range(len(run.table.criteria)):
         mine = np.flatnonzero(cells.criterion == at)
@@ -165,7 +167,7 @@ def _by_criterion(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Arra
             "at": at,
             "value": bias_figure(values),
             "p": number(p),
-            "accuracy": None if right is None else {**_pair_row(right), "p": number(q)},
+            "accuracy": None if right is None else {**_comparison_json(right), "p": number(q)},
         }
         for (at, values, right), p, q in zip(rows, adjusted, of_right, strict=True)
     ]
@@ -177,7 +179,7 @@ def _answered_values(run: ReadRun, rows: Array) -> Array:
     return np.where(answered, run.table.value[rows], np.nan)
 
 
-def _pair_row(found: JudgeComparison) -> dict[str, Any]:
+def _comparison_json(found: JudgeComparison) -> dict[str, Any]:
     return {
         "run": figure(found.a),
         "base": figure(found.b),

@@ -11,91 +11,67 @@ from markupsafe import Markup
 from autorubric.reports.templates import environment, page
 
 _MOST: Final[dict[str, float]] = {"0-10": 10.0, "0-100": 100.0}
-_SHARES: Final[dict[str, float]] = {
-    "A": 1.0,
-    "B": 0.8,
-    "C": 0.6,
-    "D": 0.4,
-    "F": 0.1,
-    "pass": 1.0,
-    "fail": 0.1,
-}
+_SHARES: Final = {"A": 1.0, "B": 0.8, "C": 0.6, "D": 0.4, "F": 0.1, "pass": 1.0, "fail": 0.1}
 _SEVERITIES: Final = ("critical", "high", "medium", "low")
 
 
 class CritiqueView(Protocol):
-    """Interface for a critique that can be rendered, such as a `CritiqueResponse`."""
+    """Interface for a critique that can be rendered, such as a `CritiqueResponse`.
+
+    Attributes:
+        ok: Whether the critique has the requested content.
+        provider: Name of the evaluator.
+        overall_score: Overall score on the scale.
+        scoring_scale: The scoring scale.
+        criteria_scores: Score of each criterion, with `criterion`, `score`, `label` and `explanation`.
+        issues: Issues, each with `criterion`, `severity`, `location`, `description` and `suggestion`.
+        summary: Summary of the critique in one or two sentences.
+        suggestions: Suggested next steps.
+        notes: Parts of the critic's reply that were discarded, with reasons.
+        error: Error message; None if there was no error.
+    """
 
     @property
-    def ok(self) -> bool:
-        """Whether the critique has the requested content."""
-        ...
+    def ok(self) -> bool: ...
 
     @property
-    def provider(self) -> str | None:
-        """Name of the evaluator."""
-        ...
+    def provider(self) -> str | None: ...
 
     @property
-    def overall_score(self) -> Any:
-        """Overall score on the scale."""
-        ...
+    def overall_score(self) -> Any: ...
 
     @property
-    def scoring_scale(self) -> str:
-        """The scoring scale."""
-        ...
+    def scoring_scale(self) -> str: ...
 
     @property
-    def criteria_scores(self) -> Sequence[Any]:
-        """Score of each criterion, with `criterion`, `score`, `label` and `explanation`."""
-        ...
+    def criteria_scores(self) -> Sequence[Any]: ...
 
     @property
-    def issues(self) -> Sequence[Any]:
-        """Issues, each with `criterion`, `severity`, `location`, `description` and `suggestion`."""
-        ...
+    def issues(self) -> Sequence[Any]: ...
 
     @property
-    def summary(self) -> str:
-        """Summary of the critique in one or two sentences."""
-        ...
+    def summary(self) -> str: ...
 
     @property
-    def suggestions(self) -> Sequence[str]:
-        """Suggested next steps."""
-        ...
+    def suggestions(self) -> Sequence[str]: ...
 
     @property
-    def notes(self) -> Sequence[str]:
-        """Parts of the critic's reply that were discarded, with reasons."""
-        ...
+    def notes(self) -> Sequence[str]: ...
 
     @property
-    def error(self) -> str | None:
-        """Error message; None if there was no error."""
-        ...
+    def error(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CritiqueGroup:
-    """One criterion of a critique.
-
-    Attributes:
-        name: Name of the criterion.
-        score: Score in words, such as `8 / 10`; None if it could not be assessed.
-        label: Score as a single word; None if the criterion could not be assessed.
-        share: Filled fraction of the bar, in [0, 1]; None if the criterion could not be assessed.
-        explanation: Reason for the score or for its absence; None if the critic gave no reason.
-        issues: Issues of the criterion, the most severe first.
-    """
+    """One criterion of a critique; score, label and share are None if it could not be assessed."""
 
     name: str
-    score: str | None
-    label: str | None
-    share: float | None
+    score: str | None  # In words, such as `8 / 10`.
+    label: str | None  # The score as a single word.
+    share: float | None  # Filled fraction of the bar, in [0, 1].
     explanation: str | None
-    issues: tuple[Any, ...]
+    issues: tuple[Any, ...]  # The most severe first.
 
 
 def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:

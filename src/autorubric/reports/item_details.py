@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
-from autorubric.reports.items import CastVotes
-from autorubric.reports.templates import Strings, answer_words, number
+from autorubric.reports.items import VoteColumns
+from autorubric.reports.templates import StringTable, answer_words, number
 from autorubric.reports.view import ReadRun, ReportedItem
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision, JudgeVote
@@ -26,20 +26,18 @@ MOST_CHARS_OF_A_REASON: Final = 8_000
 
 
 @dataclass
-class Cutter:
-    """A helper that truncates texts and counts how many it truncated.
+class Truncation:
+    """Truncates texts and counts how many it truncated."""
 
-    Attributes:
-        most: Number of characters to keep of a submission, prompt or reference; 0 omits them.
-        n_cut: Number of texts that were truncated or omitted.
-    """
-
-    most: int
+    most: int  # Number of characters to keep of a submission, prompt or reference; 0 omits them.
     n_cut: int = 0
 
-    def text(self, text: str) -> list[Any]:
+    def text(self, text: str) -> tuple[str, int]:
         """Return the kept part of a text, and the full length if the text was truncated (0 otherwise)."""
-        return self._shorten(text, self.most)
+        if len(text) <= self.most:
+            return text, 0
+        self.n_cut += 1
+        return text[: self.most], len(text)
 
     def reason(self, text: str) -> str:
         """Return a reason or an error, truncated if it is extremely long."""
@@ -48,35 +46,29 @@ class Cutter:
         self.n_cut += 1
         return f"{text[:MOST_CHARS_OF_A_REASON]} … [truncated; {len(text):,} characters]"
 
-    def _shorten(self, text: str, most: int) -> list[Any]:
-        if len(text) <= most:
-            return [text, 0]
-        self.n_cut += 1
-        return [text[:most], len(text)]
 
-
-def cutter_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS) -> Cutter:
-    """Return a cutter at `max_chars`, or at a lower limit if all texts together are too long for a page."""
+def truncation_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS) -> Truncation:
+    """Return a truncation at `max_chars`, or lower if all texts together are too long for a page."""
     lengths = [
         len(text) for at in range(len(run.item_results)) for _, text in _texts(run, run.item_results[at])
     ]
     most = max_chars
     while most and sum(min(length, most) for length in lengths) > most_of_all:
         most //= 2
-    return Cutter(most)
+    return Truncation(most)
 
 
 def detail_chunks(
-    run: ReadRun, criteria_of: Sequence[dict[str, int]], judges: Sequence[str], cutter: Cutter
+    run: ReadRun, criteria_of: Sequence[dict[str, int]], judges: Sequence[str], truncation: Truncation
 ) -> Iterator[dict[str, Any]]:
     """Yield the details of all items in chunks of `CHUNK`; each chunk includes the strings it refers to."""
     judge_places = {judge: at for at, judge in enumerate(judges)}
-    cast = CastVotes.of(run)
+    votes_by_cell = VoteColumns.of(run)
     for first in range(0, len(run.item_results), CHUNK):
-        strings = Strings()
-        said = _Said(run, cast, judge_places, strings, cutter)
+        strings = StringTable()
+        builder = _DetailBuilder(run, votes_by_cell, judge_places, strings, truncation)
         items = [
-            said.item(run.item_results[at], criteria_of[at])
+            builder.item(run.item_results[at], criteria_of[at])
             for at in range(first, min(first + CHUNK, len(run.item_results)))
         ]
         yield {"strings": strings.texts, "items": items}
@@ -86,30 +78,27 @@ def _texts(run: ReadRun, result: ReportedItem) -> list[tuple[str, str]]:
     """Return the texts of an item, each with its type."""
     at = result.item_idx
     submission = Submission.parse(result.item.submission)
-    given: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
+    texts: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
     if submission.thinking is not None:
-        given.append(("Thinking", submission.thinking))
+        texts.append(("Thinking", submission.thinking))
     if submission.candidates:
-        given += [(f"Candidate {name}", text) for name, text in submission.candidates.items()]
+        texts += [(f"Candidate {name}", text) for name, text in submission.candidates.items()]
     else:
-        given.append(("Submission", submission.text))
-    given.append(("Reference", run.dataset.get_item_reference_submission(at)))
-    return [(what, text) for what, text in given if text is not None]
+        texts.append(("Submission", submission.text))
+    texts.append(("Reference", run.dataset.get_item_reference_submission(at)))
+    return [(what, text) for what, text in texts if text is not None]
 
 
-def _metadata(item: Any, cutter: Cutter) -> str:
+def _metadata(item: Any, truncation: Truncation) -> str:
     metadata = getattr(item, "metadata", None)
-    return cutter.reason(json.dumps(metadata, ensure_ascii=False)) if metadata else ""
+    return truncation.reason(json.dumps(metadata, ensure_ascii=False)) if metadata else ""
 
 
 @dataclass(frozen=True)
-class _Labels:
-    """The labels of one item, their reasons, and people's ratings, to compare answers with.
+class _ItemLabels:
+    """The labels of one item, their reasons, and people's ratings, to compare answers with."""
 
-    `first_key` is the number of its first cell; see `ReadRun.keys`.
-    """
-
-    first_key: int
+    first_key: int  # Number of the item's first cell; see `ReadRun.keys`.
     submission: Submission
     truth: Mapping[str, Json]
     reasons: Mapping[str, str]
@@ -117,36 +106,36 @@ class _Labels:
 
 
 @dataclass
-class _Said:
+class _DetailBuilder:
     """Collects the decisions, votes and labels of items for the page."""
 
     run: ReadRun
-    cast: CastVotes
+    votes_by_cell: VoteColumns
     judges: Mapping[str, int]
-    strings: Strings
-    cutter: Cutter
+    strings: StringTable
+    truncation: Truncation
 
     def item(self, result: ReportedItem, places: Mapping[str, int]) -> dict[str, Any]:
         """Return one item's texts, and the decisions, votes and labels on its criteria."""
         texts = []
         for what, text in _texts(self.run, result):
-            kept, length = self.cutter.text(text)
-            texts.append([what, self.strings.place(kept), length])
+            kept, length = self.truncation.text(text)
+            texts.append([what, self.strings.index_of(kept), length])
         found: dict[str, Any] = {"texts": texts}
         item: Any = result.item
         for key, words in (
             ("about", getattr(item, "description", "")),
-            ("meta", _metadata(item, self.cutter)),
+            ("meta", _metadata(item, self.truncation)),
         ):
             if words:
-                found[key] = self.strings.place(words)
+                found[key] = self.strings.index_of(words)
         report = result.report
         error = result.error or (report.error if report is not None else None)
         if error:
-            found["error"] = self.strings.place(self.cutter.reason(error))
+            found["error"] = self.strings.index_of(self.truncation.reason(error))
         if report is None:
             return found
-        labels = _Labels(
+        labels = _ItemLabels(
             result.item_idx * max(len(self.run.table.criteria), 1),
             Submission.parse(item.submission),
             self.run.dataset.item_truth(result.item_idx) or {},
@@ -167,22 +156,24 @@ class _Said:
             ]
         return found
 
-    def criterion(self, report: EnsembleCriterionReport, place: int, labels: _Labels) -> dict[str, Any]:
+    def criterion(self, report: EnsembleCriterionReport, place: int, labels: _ItemLabels) -> dict[str, Any]:
         """Return one criterion's decision, votes and labels, without empty fields."""
-        asked = report.criterion.facing(labels.submission) if place >= 0 else None
-        words, wrong = self.cast.on(labels.first_key + place if asked else -1, len(report.votes))
+        bound = report.criterion.facing(labels.submission) if place >= 0 else None
+        words, wrong = self.votes_by_cell.of_cell(
+            labels.first_key + place if bound else -1, len(report.votes)
+        )
         votes = zip(report.votes, words, wrong, strict=True)
         decision = report.decision
         samples = len(report.votes) > len({vote.judge_id for vote in report.votes})
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "at": place,
-            "name": self._place(report.name) if place < 0 else -1,
+            "name": self._index(report.name) if place < 0 else -1,
             "status": report.status if report.status != "answered" else None,
-            "answer": self._place(_decision_words(decision)),
+            "answer": self._index(_decision_words(decision)),
             "value": number(report.score_value),
             "agreement": number(report.agreement),
             "error": self._text(report.error),
-            "truth": self._place(_read(asked, labels.truth.get(report.name))),
+            "truth": self._index(_label_words(bound, labels.truth.get(report.name))),
             "why": self._text(labels.reasons.get(report.name)),
             "confidence": number(report.confidence),
             "marks": [
@@ -196,55 +187,55 @@ class _Said:
                 if so
             ],
             "ratings": [
-                [self._place(str(rater)), self._place(_read(asked, rated[report.name]))]
+                [self._index(str(rater)), self._index(_label_words(bound, rated[report.name]))]
                 for rater, rated in labels.ratings.items()
                 if rated.get(report.name) is not None
             ],
             "judges": [
-                [self.judges.get(judge, -1), made.status, self._place(_decision_words(made))]
+                [self.judges.get(judge, -1), made.status, self._index(_decision_words(made))]
                 for judge, made in report.judge_decisions.items()
             ]
             if samples
             else [],
             "votes": [
-                self._vote(vote, said if report.criterion.level == "ranking" else None, is_wrong)
-                for vote, said, is_wrong in votes
+                self._vote(vote, answer if report.criterion.level == "ranking" else None, is_wrong)
+                for vote, answer, is_wrong in votes
             ],
         }
-        return {key: value for key, value in told.items() if value not in (None, -1, []) or key == "at"}
+        return {key: value for key, value in content.items() if value not in (None, -1, []) or key == "at"}
 
-    def _vote(self, vote: JudgeVote, said: str | None, is_wrong: bool) -> dict[str, Any]:
-        answer = said or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
+    def _vote(self, vote: JudgeVote, answer: str | None, is_wrong: bool) -> dict[str, Any]:
+        answer = answer or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
         answer = answer or answer_words(vote.answer)
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "j": self.judges.get(vote.judge_id, -1),
             "s": vote.sample or None,
             "st": vote.status if vote.status != "answered" else None,
-            "a": self._place(answer),
+            "a": self._index(answer),
             "v": number(vote.value),
             "r": self._text(vote.reason),
             "e": self._text(vote.error),
             "c": number(vote.confidence),
-            "o": self._place(" → ".join(vote.order)) if vote.order else -1,
-            "m": self._place(vote.model),
+            "o": self._index(" → ".join(vote.order)) if vote.order else -1,
+            "m": self._index(vote.model),
             "x": 1 if vote.truncated else None,
             "k": 1 if vote.skipped else None,
             "w": 1 if is_wrong else None,
         }
-        return {key: value for key, value in told.items() if value not in (None, -1) or key == "j"}
+        return {key: value for key, value in content.items() if value not in (None, -1) or key == "j"}
 
-    def _place(self, text: str | None) -> int:
-        return self.strings.place(text)
+    def _index(self, text: str | None) -> int:
+        return self.strings.index_of(text)
 
     def _text(self, text: str | None) -> int:
-        return self.strings.place(self.cutter.reason(text)) if text else -1
+        return self.strings.index_of(self.truncation.reason(text)) if text else -1
 
 
 def _decision_words(decision: Decision) -> str | None:
     return None if decision.answer is None else _words(decision.answer)
 
 
-def _read(criterion: BaseCriterion | None, label: Json) -> str | None:
+def _label_words(criterion: BaseCriterion | None, label: Json) -> str | None:
     """Return a label in its parsed form, independent of its spelling in the file."""
     answer = criterion.parse_truth(label) if criterion is not None else None
     return answer_words(label) if answer is None else _words(answer)

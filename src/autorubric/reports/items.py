@@ -11,8 +11,8 @@ import numpy as np
 from autorubric.criteria.values import Submission
 from autorubric.metrics.core.item_scores import PANEL, TRUTH
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, STATUSES, MeasuredCriterion
-from autorubric.reports.templates import Strings, number
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, STATUSES
+from autorubric.reports.templates import StringTable, number
 from autorubric.reports.view import ReadRun, ReportedItem, RunView
 
 WRONG, SPLIT, ABSTENTION, FAILURE = 1, 2, 4, 8
@@ -31,36 +31,25 @@ _STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
 
 @dataclass(frozen=True)
 class CellColumns:
-    """The panel's decisions, sorted by item and criterion, with their labels and marks.
+    """The panel's decisions, sorted by item and criterion, with their labels and marks; all `(n_cells,)`."""
 
-    Attributes:
-        item: Position of the item in the dataset, of shape `(n_cells,)` like all other attributes.
-        criterion: Position of the criterion in the table.
-        row: Row of the panel's decision in the table.
-        truth: Row of the label; -1 if there is no label.
-        flags: Marks; see `WRONG`.
-        error: Distance between the answer and the label, in [0, 1]: 0 if the answer is correct, 1 for another
-            category, NaN if unknown.
-    """
-
-    item: Array
-    criterion: Array
-    row: Array
-    truth: Array
-    flags: Array
-    error: Array
+    item: Array  # Position in the dataset.
+    criterion: Array  # Position in the table.
+    row: Array  # Row of the panel's decision in the table.
+    truth: Array  # Row of the label; -1 if there is no label.
+    flags: Array  # Marks; see `WRONG`.
+    error: Array  # Distance from the label in [0, 1], 1 for another category, NaN if unknown.
 
     @classmethod
     def of(cls, run: ReadRun) -> CellColumns:
-        """Compute the cells of a run."""
         table = run.table
         rows = run.rows_of(PANEL)
         rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
         keys = run.keys(rows)
         labels = run.by_cell(TRUTH)
         truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
-        error = _errors(run, rows, truth)
-        flags = np.where(_wrong(run, rows, error), WRONG, 0)
+        error = _label_distances(run, rows, truth)
+        flags = np.where(_are_wrong(run, rows, error), WRONG, 0)
         flags |= _vote_flags(run, keys)
         flags |= np.where(table.status[rows] == ABSTAINED, ABSTENTION, 0)
         flags |= np.where(table.status[rows] == FAILED, FAILURE, 0)
@@ -71,11 +60,13 @@ class CellColumns:
         return np.searchsorted(self.item, np.arange(n_items + 1))
 
 
-def _is_number(criterion: MeasuredCriterion) -> bool:
-    return criterion.level == "interval"
+def _on_numbers(run: ReadRun, rows: Array) -> Array:
+    """Return whether each row of the table is about a criterion whose answers are numbers."""
+    levels = [one.level == "interval" for one in run.table.criteria]
+    return np.array(levels or [False])[run.table.criterion[rows]]
 
 
-def _errors(run: ReadRun, rows: Array, truth: Array) -> Array:
+def _label_distances(run: ReadRun, rows: Array, truth: Array) -> Array:
     """Return the distance of each decision from its label; NaN if either has no answer."""
     table = run.table
     found = np.full(len(rows), np.nan)
@@ -84,50 +75,44 @@ def _errors(run: ReadRun, rows: Array, truth: Array) -> Array:
     mine, labels = rows[there], truth[there]
     by_value = np.abs(table.value[mine] - table.value[labels])
     same = table.code[mine] == table.code[labels]
-    coded = (table.code[mine] >= 0) & (table.code[labels] >= 0)
+    has_codes = (table.code[mine] >= 0) & (table.code[labels] >= 0)
     levels = np.array([one.level for one in table.criteria], dtype=object)[table.criterion[mine]]
-    placed = np.isin(levels, ("ordinal", "interval"))
-    distance = np.where(placed & ~np.isnan(by_value), by_value, np.where(coded, 1.0, np.nan))
+    has_distance = np.isin(levels, ("ordinal", "interval"))
+    distance = np.where(has_distance & ~np.isnan(by_value), by_value, np.where(has_codes, 1.0, np.nan))
     # Different options count as wrong even if they have the same value.
-    distance = np.where(coded & ~same & (distance == 0), 1e-6, distance)
-    found[there] = np.where(coded & same, 0.0, distance)
+    distance = np.where(has_codes & ~same & (distance == 0), 1e-6, distance)
+    found[there] = np.where(has_codes & same, 0.0, distance)
     return found
 
 
-def _wrong(run: ReadRun, rows: Array, error: Array) -> Array:
-    numbers = np.array([_is_number(one) for one in run.table.criteria] or [False])[run.table.criterion[rows]]
+def _are_wrong(run: ReadRun, rows: Array, error: Array) -> Array:
+    numbers = _on_numbers(run, rows)
     with np.errstate(invalid="ignore"):
         return np.where(numbers, error > NEAR, error > 0)
 
 
 @dataclass(frozen=True)
-class CastVotes:
-    """The individual votes of a run, as shown on an item's page.
+class VoteColumns:
+    """The individual votes of a run, by cell and in the order of the report."""
 
-    Attributes:
-        label: The answer of each vote in words, by cell and in the order of the report.
-        wrong: Whether the answer of each vote differs from the label, as for `Cells`.
-    """
-
-    label: dict[int, list[str | None]]
-    wrong: dict[int, list[bool]]
+    label: dict[int, list[str | None]]  # The answer of each vote in words.
+    wrong: dict[int, list[bool]]  # Whether the answer of each vote differs from the label.
 
     @classmethod
-    def of(cls, run: ReadRun) -> CastVotes:
-        """Collect the votes of a run."""
+    def of(cls, run: ReadRun) -> VoteColumns:
         table = run.table
         rows = np.flatnonzero(table.sample >= 0)
         keys = run.keys(rows)
         labels = run.by_cell(TRUTH)
         truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
-        wrong = _wrong(run, rows, _errors(run, rows, truth))
+        wrong = _are_wrong(run, rows, _label_distances(run, rows, truth))
         found = cls({}, {})
         for key, words, is_wrong in zip(keys.tolist(), table.label[rows], wrong.tolist(), strict=True):
             found.label.setdefault(key, []).append(words)
             found.wrong.setdefault(key, []).append(is_wrong)
         return found
 
-    def on(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
+    def of_cell(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
         """Return the answers and marks of a cell's `n` votes; blank if other criteria share the cell."""
         label = self.label.get(key, [])
         return (label, self.wrong[key]) if label and len(label) == n else ([None] * n, [False] * n)
@@ -149,9 +134,9 @@ def _vote_flags(run: ReadRun, keys: Array) -> Array:
     wordless = np.array([one.level != "text" for one in table.criteria] or [False])[table.criterion[votes]]
     answered = (table.status[votes] == ANSWERED) & wordless
     votes, place = votes[answered], place[answered]
-    numbers = np.array([_is_number(one) for one in table.criteria] or [False])[table.criterion[votes]]
-    said = _answer_numbers(table.code[votes], table.label[votes])
-    for chosen, measure, least in ((~numbers, said, 0.0), (numbers, table.value[votes], NEAR)):
+    numbers = _on_numbers(run, votes)
+    answers = _answer_numbers(table.code[votes], table.label[votes])
+    for chosen, measure, least in ((~numbers, answers, 0.0), (numbers, table.value[votes], NEAR)):
         low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
         np.fmin.at(low, place[chosen], measure[chosen])
         np.fmax.at(high, place[chosen], measure[chosen])
@@ -166,7 +151,7 @@ def _answer_numbers(code: Array, label: Array) -> Array:
     return np.where(code >= 0, code, [known[word] for word in words.tolist()]).astype(float)
 
 
-def item_columns(run: ReadRun, cells: CellColumns, strings: Strings, max_chars: int) -> dict[str, Any]:
+def item_columns(run: ReadRun, cells: CellColumns, strings: StringTable, max_chars: int) -> dict[str, Any]:
     """Return the columns of the item list; excerpts of texts have at most `max_chars` characters."""
     results, scores = run.item_results, run.table.scores
     truth = scores.get(TRUTH)
@@ -182,7 +167,7 @@ def item_columns(run: ReadRun, cells: CellColumns, strings: Strings, max_chars: 
         columns["cost"].append(number(report.completion_cost) if report else None)
         columns["seconds"].append(number(round(one.duration_seconds, 3)))
         error = one.error or (report.error if report else None)
-        columns["error"].append(strings.place(error[:300] if error else None))
+        columns["error"].append(strings.index_of(error[:300] if error else None))
         columns["excerpt"].append(excerpt_of(one)[:max_chars])
         at = tuple(cells.criterion[spans[one.item_idx] : spans[one.item_idx + 1]].tolist())
         columns["rubric"].append(rubrics.setdefault(at, len(rubrics)))
@@ -199,18 +184,16 @@ def excerpt_of(result: ReportedItem) -> str:
     return " ".join(" · ".join(text[: 2 * _EXCERPT] for text in texts).split())[:_EXCERPT]
 
 
-def cell_columns(run: ReadRun, cells: CellColumns, strings: Strings) -> dict[str, Any]:
+def cell_columns(run: ReadRun, cells: CellColumns, strings: StringTable) -> dict[str, Any]:
     """Return the columns of the cells, in the order of the run's item results."""
     table, spans = run.table, cells.spans(run.table.n_items)
-    order = [
-        at for one in run.item_results for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1]))
-    ]
+    order = [at for one in run.item_results for at in range(*spans[one.item_idx : one.item_idx + 2].tolist())]
     row, truth = cells.row[order], cells.truth[order]
     return {
         "status": "".join(_STATUS_CHARS[STATUSES[status]] for status in table.status[row].tolist()),
-        "label": [strings.place(run.words(at)) for at in row.tolist()],
+        "label": [strings.index_of(run.words(at)) for at in row.tolist()],
         "value": [number(value) for value in table.value[row].tolist()],
-        "truth": [-1 if at < 0 else strings.place(run.words(at)) for at in truth.tolist()],
+        "truth": [-1 if at < 0 else strings.index_of(run.words(at)) for at in truth.tolist()],
         "flags": cells.flags[order].tolist(),
     }
 
@@ -221,16 +204,10 @@ FLAGS: Final = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed
 
 @dataclass(frozen=True)
 class Marks:
-    """A run's items and cells by mark (see `FLAGS`), where a cell is one criterion of one item.
+    """A run's items and cells by mark (see `FLAGS`), where a cell is one criterion of one item."""
 
-    Attributes:
-        items: By mark, the dataset positions of items with a marked cell; items that have no score also
-            count as failed.
-        cells: By mark, the position of the item and the name of the criterion (or its part) of each cell.
-    """
-
-    items: Mapping[str, frozenset[int]]
-    cells: Mapping[str, frozenset[tuple[int, str]]]
+    items: Mapping[str, frozenset[int]]  # Positions in the dataset; items without a score count as failed.
+    cells: Mapping[str, frozenset[tuple[int, str]]]  # Position of the item, name of the criterion or part.
 
 
 def marks_of(run: RunView) -> Marks:
@@ -255,34 +232,33 @@ def items_marked(run: ReadRun, cells: CellColumns) -> dict[str, frozenset[int]]:
     return {kind: frozenset(items) for kind, items in found.items()}
 
 
-_EACH: Final = 3
+_MOST_PER_KIND: Final = 3
 
 
-def first_looks(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
-    """Rank the items to inspect: failures, wrong answers, split votes, abstentions, lowest scores.
+def highlights(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
+    """Rank the items to inspect; each item appears once, under its first kind.
 
-    Each kind lists at most `_EACH` items, and each item appears once, under its first kind. `item` is a
-    position in the run's results, `criterion` a position in the table.
+    `item` is a position in the run's results, `criterion` a position in the table.
     """
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
     found: list[dict[str, Any]] = []
-    told: set[int] = set()
+    listed: set[int] = set()
 
     def add(kind: str, candidates: Iterable[tuple[int, int | None, str]]) -> None:
-        left = _EACH
+        left = _MOST_PER_KIND
         for item, criterion, why in candidates:
             if not left:
                 return
-            if item in places and item not in told:
-                told.add(item)
+            if item in places and item not in listed:
+                listed.add(item)
                 found.append({"kind": kind, "item": places[item], "criterion": criterion, "why": why})
                 left -= 1
 
-    add("failed", _failures(run, cells))
+    add("failed", _failed_items(run, cells))
     add("wrong", _wrong_items(run, cells))
-    add("split", _split(run, cells))
+    add("split", _split_items(run, cells))
     add("abstained", _abstention_items(cells))
-    add("low", _lowest(run))
+    add("low", _lowest_scores(run))
     return found
 
 
@@ -295,7 +271,7 @@ def flag_counts(run: ReadRun, cells: CellColumns) -> dict[str, dict[str, int]]:
     }
 
 
-def _failures(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+def _failed_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
     for one in run.item_results:
         if one.report is None or one.report.score is None:
             yield one.item_idx, None, "has no score"
@@ -304,7 +280,7 @@ def _failures(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | Non
         yield int(cells.item[at]), int(cells.criterion[at]), "could not be decided because its votes failed"
     items, counts = np.unique(cells.item[(cells.flags & FAILURE) > 0], return_counts=True)
     for at in np.argsort(-counts, kind="stable"):
-        yield int(items[at]), None, f"a vote failed on {_criteria(int(counts[at]))}"
+        yield int(items[at]), None, f"a vote failed on {_count_criteria(int(counts[at]))}"
 
 
 def _wrong_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
@@ -318,12 +294,12 @@ def _wrong_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | 
         mine = wrong[cells.item[wrong] == item]
         worst = mine[np.argmax(cells.error[mine])]
         label, truth = run.words(cells.row[worst]), run.words(cells.truth[worst])
-        words = f"{_short(label)} instead of {_short(truth)}"
+        words = f"{_shorten(label)} instead of {_shorten(truth)}"
         more = f", and {int(counts[item]) - 1} more" if counts[item] > 1 else ""
         yield int(item), int(cells.criterion[worst]), f"differs from the label: {words}{more}"
 
 
-def _split(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+def _split_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
     split = np.flatnonzero(cells.flags & SPLIT)
     items, counts = np.unique(cells.item[split], return_counts=True)
     for at in np.argsort(-counts, kind="stable"):
@@ -332,17 +308,17 @@ def _split(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, 
         yield (
             int(items[at]),
             int(cells.criterion[first]) if one else None,
-            f"votes differ on {_criteria(int(counts[at]))}",
+            f"votes differ on {_count_criteria(int(counts[at]))}",
         )
 
 
 def _abstention_items(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
     items, counts = np.unique(cells.item[(cells.flags & ABSTENTION) > 0], return_counts=True)
     for at in np.argsort(-counts, kind="stable"):
-        yield int(items[at]), None, f"a vote abstains on {_criteria(int(counts[at]))}"
+        yield int(items[at]), None, f"a vote abstains on {_count_criteria(int(counts[at]))}"
 
 
-def _lowest(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
+def _lowest_scores(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
     scored = [
         (one.report.score, one.item_idx)
         for one in run.item_results
@@ -352,10 +328,10 @@ def _lowest(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
         yield item, None, f"one of the lowest scores: {score:.2f}"
 
 
-def _criteria(count: int) -> str:
+def _count_criteria(count: int) -> str:
     return f"{count} criteria" if count > 1 else "1 criterion"
 
 
-def _short(label: Any) -> str:
+def _shorten(label: Any) -> str:
     text = str(label)
     return text if len(text) <= 40 else f"{text[:39]}…"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,6 +12,7 @@ from markupsafe import Markup
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, ReplyError
+from autorubric.reports.templates import csp_digest, read_asset, script_json
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import RubricGroup
 from autorubric.support.objects import Json
@@ -114,53 +111,33 @@ class LabelledItem(Protocol):
     """Interface of an item that the labelling page uses."""
 
     @property
-    def submission(self) -> Json:
-        """The submission to label."""
-        ...
+    def submission(self) -> Json: ...
 
     @property
-    def metadata(self) -> Mapping[str, Any]:
-        """Metadata; a `disputed` entry restricts the item to the criteria that it names."""
-        ...
+    def metadata(self) -> Mapping[str, Any]: ...
 
 
 class ItemsToLabel(Protocol):
     """Interface of a dataset that the labelling page uses."""
 
     @property
-    def name(self) -> str | None:
-        """Name of the dataset."""
-        ...
+    def name(self) -> str | None: ...
 
     @property
-    def items(self) -> Sequence[LabelledItem]:
-        """The items."""
-        ...
+    def items(self) -> Sequence[LabelledItem]: ...
 
     @property
-    def fingerprint(self) -> str:
-        """A fingerprint that changes if any text changes."""
-        ...
+    def fingerprint(self) -> str: ...
 
-    def item_id(self, i: int, /) -> str:
-        """Return the item's id."""
-        ...
+    def item_id(self, i: int, /) -> str: ...
 
-    def get_item_rubric(self, i: int, /) -> Rubric:
-        """Return the item's rubric."""
-        ...
+    def get_item_rubric(self, i: int, /) -> Rubric: ...
 
-    def get_item_prompt(self, i: int, /) -> str | None:
-        """Return the prompt that the item's submission responds to."""
-        ...
+    def get_item_prompt(self, i: int, /) -> str | None: ...
 
-    def get_item_reference_submission(self, i: int, /) -> str | None:
-        """Return the item's reference answer."""
-        ...
+    def get_item_reference_submission(self, i: int, /) -> str | None: ...
 
-    def item_fingerprint(self, i: int, /) -> str:
-        """Return a fingerprint that changes if the item's text changes."""
-        ...
+    def item_fingerprint(self, i: int, /) -> str: ...
 
 
 def content_of(dataset: ItemsToLabel, title: str, seed: int) -> dict[str, Json]:
@@ -189,7 +166,7 @@ def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str
     asked = set(rubric.names)
     if isinstance(disputed, Mapping) and disputed and set(disputed) <= asked:
         asked = set(disputed)
-    above = dict(_above(rubric.root, ()))
+    group_paths = dict(_group_paths(rubric.root, ()))
     return {
         "id": dataset.item_id(i),
         "sha256": dataset.item_fingerprint(i),
@@ -200,21 +177,21 @@ def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str
         "candidates": [{"name": name, "text": text} for name, text in submission.candidates.items()],
         "guidelines": place,
         "criteria": [
-            _criterion(criterion.facing(submission), submission, above.get(criterion.name or "", ""))
+            _criterion(criterion.facing(submission), submission, group_paths.get(criterion.name or "", ""))
             for criterion in rubric
             if criterion.name in asked
         ],
     }
 
 
-def _criterion(criterion: BaseCriterion, submission: Submission, above: str) -> dict[str, Json]:
+def _criterion(criterion: BaseCriterion, submission: Submission, path: str) -> dict[str, Json]:
     form = form_of(criterion, submission.candidates)
     # A text may contain the words of an abstention without being one.
     abstains = criterion.level != "text"
     when = criterion.when
     return {
         "name": criterion.name,
-        "group": above,
+        "group": path,
         "requirement": criterion.requirement or "",
         "details": _details(criterion, form),
         "penalty": _penalty(criterion),
@@ -246,11 +223,11 @@ def _details(criterion: BaseCriterion, form: Mapping[str, Any]) -> str:
     return "" if told and set(told) <= labels else rest
 
 
-def _above(group: RubricGroup, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _group_paths(group: RubricGroup, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield each criterion with the path of groups that contain it."""
     for one in group.criteria:
         if isinstance(one, RubricGroup):
-            yield from _above(one, (*path, one.name))
+            yield from _group_paths(one, (*path, one.name))
         else:
             yield one.name or "", " › ".join(path)
 
@@ -288,31 +265,15 @@ def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None =
         raise ArgumentError("the dataset has no items to label")
     heading = title or dataset.name or "Items to label"
     content = content_of(dataset, heading, seed)
-    styles, program = _asset("labelling.css"), _asset("labelling.js")
+    styles, program = read_asset("labelling.css"), read_asset("labelling.js")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_asset("labelling.html")).render(
+    return environment.from_string(read_asset("labelling.html")).render(
         title=heading,
         policy=(
-            f"default-src 'none'; script-src {_hash(program)}; style-src {_hash(styles)}; "
+            f"default-src 'none'; script-src {csp_digest(program)}; style-src {csp_digest(styles)}; "
             "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
         ),
         styles=Markup(styles),
         program=Markup(program),
-        content=Markup(_safe_json(content)),
+        content=Markup(script_json(content, ascii_only=True)),
     )
-
-
-def _asset(name: str) -> str:
-    text = (files(__package__) / "assets" / name).read_text(encoding="utf-8")
-    return text.replace("\r\n", "\n")
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def _safe_json(content: object) -> str:
-    """Return JSON that is safe inside a script element: ASCII without markup characters."""
-    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -12,10 +12,10 @@ from autorubric.errors import ArgumentError, FileError, RunFormatError
 from autorubric.reports import page_figures as _figures
 from autorubric.reports.compare import comparison
 from autorubric.reports.critique import CritiqueView, critique_section
-from autorubric.reports.item_details import CHUNK, cutter_for, detail_chunks
-from autorubric.reports.items import CellColumns, cell_columns, first_looks, flag_counts, item_columns
+from autorubric.reports.item_details import CHUNK, detail_chunks, truncation_for
+from autorubric.reports.items import CellColumns, cell_columns, flag_counts, highlights, item_columns
 from autorubric.reports.labelling import form_of
-from autorubric.reports.templates import Strings, answer_words, number, page
+from autorubric.reports.templates import StringTable, answer_words, number, page
 from autorubric.reports.view import ReadRun, RunView
 from autorubric.support.objects import Json
 from autorubric.support.write import write_text_atomic
@@ -23,7 +23,7 @@ from autorubric.support.write import write_text_atomic
 
 def setup(run: ReadRun, rubric_of: Sequence[int]) -> dict[str, Any]:
     """Return the guidelines of each rubric and the settings of each judge."""
-    return {"guidelines": _guidelines(run, rubric_of), **_grader(run)}
+    return {"guidelines": _guidelines(run, rubric_of), **_grader_settings(run)}
 
 
 def _guidelines(run: ReadRun, rubric_of: Sequence[int]) -> list[list[str]]:
@@ -39,7 +39,7 @@ def _guidelines(run: ReadRun, rubric_of: Sequence[int]) -> list[list[str]]:
     return [list(each) for each in found]
 
 
-def _grader(run: ReadRun) -> dict[str, Any]:
+def _grader_settings(run: ReadRun) -> dict[str, Any]:
     try:
         used = run.view.fingerprint
     except (FileError, RunFormatError) as error:
@@ -49,7 +49,7 @@ def _grader(run: ReadRun) -> dict[str, Any]:
     judges = [
         {
             "name": name,
-            "settings": _pairs(
+            "settings": _setting_pairs(
                 {**_as_mapping(settings), "samples": samples.get(name), "weight": weights.get(name)}
             ),
         }
@@ -58,14 +58,14 @@ def _grader(run: ReadRun) -> dict[str, Any]:
     rest = {key: value for key, value in sampling.items() if key != "samples"}
     policies = {"cannot_assess": used.get("cannot_assess"), "escalation": used.get("escalation")}
     decisions = {**_as_mapping(used.get("aggregation")), **policies, **rest, "few_shot": used.get("few_shot")}
-    return {"judges": judges, "decisions": _pairs(decisions), "why": None}
+    return {"judges": judges, "decisions": _setting_pairs(decisions), "why": None}
 
 
-def _as_mapping(given: Json) -> Mapping[str, Json]:
-    return given if isinstance(given, Mapping) else {}
+def _as_mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _pairs(settings: Mapping[str, Json]) -> list[list[str]]:
+def _setting_pairs(settings: Mapping[str, Json]) -> list[list[str]]:
     """Return names and values of settings as text; unset settings are skipped, except the temperature."""
     shown = []
     for name, value in settings.items():
@@ -148,12 +148,12 @@ def report_html(
     read = ReadRun.of(run)
     cells = CellColumns.of(read)
     found = _figures.RunFindings.of(read)
-    strings = Strings()
+    strings = StringTable()
     items = item_columns(read, cells, strings, max_chars)
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "overview": _figures.overview(read, found),
-        "first": first_looks(read, cells),
+        "first": highlights(read, cells),
         "counts": flag_counts(read, cells),
         "criteria": _figures.criteria(read, cells, found),
         "judges": _figures.judges(read, found),
@@ -164,19 +164,19 @@ def report_html(
         "chunk": CHUNK,
         "live": None if live is None else {**live, "forms": _forms(read)},
     }
-    cutter = cutter_for(read, max_chars)
+    truncation = truncation_for(read, max_chars)
     names = [
         {criterion: at for at, criterion in _names_of(read, items["rubrics"][rubric])}
         for rubric in items["rubric"]
     ]
-    details = list(detail_chunks(read, names, read.table.judges, cutter))
-    told["run"] = {**_about(read, found), "most_chars": cutter.most, "n_cut": cutter.n_cut}
-    told["strings"] = strings.texts
+    details = list(detail_chunks(read, names, read.table.judges, truncation))
+    content["run"] = {**_run_summary(read, found), "most_chars": truncation.most, "n_cut": truncation.n_cut}
+    content["strings"] = strings.texts
     return page(
         title=f"{run.experiment_name} · autorubric report",
         scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
         connects=live is not None,
-        data={"data": told} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
+        data={"data": content} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
         section=Markup("") if critique is None else critique_section(critique),
         template="page.html",
     )
@@ -199,7 +199,7 @@ def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:
     return reversed([(at, run.table.criteria[at].name) for at in rubric])
 
 
-def _about(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:
+def _run_summary(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:
     view, usage = run.view, run.view.total_token_usage
     return {
         "name": view.experiment_name,

@@ -13,8 +13,8 @@ from autorubric.errors import TokenUsage
 from autorubric.metrics.audit.bias import BIASES, SHIFTS, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
-from autorubric.metrics.core.scales import Interval
-from autorubric.metrics.core.votes_table import ANSWERED, Outcome
+from autorubric.metrics.core.scales import Array, Interval
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.metrics.figures.many_raters import percent_agreement
 from autorubric.metrics.summaries.highlights import PanelAndBest
@@ -22,7 +22,7 @@ from autorubric.metrics.summaries.judge_report import judge_report
 from autorubric.metrics.summaries.reliability import mean_kappa, ordered_values
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
-from autorubric.reports.items import CellColumns
+from autorubric.reports.items import FLAGS, CellColumns
 from autorubric.reports.templates import figure, number
 from autorubric.reports.view import ReadRun
 from autorubric.scoring.policies import RubricGroup
@@ -44,23 +44,15 @@ CONFUSING: Final = 8
 
 @dataclass(frozen=True)
 class RunFindings:
-    """The metrics of a run.
-
-    Attributes:
-        judges: The judge report.
-        biases: Biases of the judges.
-        items: Item analysis of the criteria in their rubric.
-        pairs: Pairwise comparison of the judges; None without labels or with too many judges.
-    """
+    """The metrics of a run."""
 
     judges: JudgeReport
     biases: BiasReport
     items: ItemAnalysis
-    pairs: RunComparison | None
+    pairs: RunComparison | None  # None without labels or with too many judges.
 
     @classmethod
     def of(cls, run: ReadRun) -> RunFindings:
-        """Compute the metrics of a run."""
         return cls(
             judges=judge_report(run.table),
             biases=bias_report(run.table, run.dataset),
@@ -87,36 +79,39 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     """Return the headline metrics and the distribution of scores."""
     scores = [one.report.score if one.report else None for one in run.item_results]
     panel = found.judges.panel
-    usual = panel.macro
-    spread = score_distribution(scores, bins=BINS, scale=_unit(scores))
-    told: dict[str, Any] = {
-        "mean": number(spread.mean),
-        "median": number(spread.median),
-        "std": number(spread.std),
-        "q25": number(spread.q25),
-        "q75": number(spread.q75),
+    means = panel.macro
+    spread = score_distribution(scores, bins=BINS, scale=_unit_interval(scores))
+    content: dict[str, Any] = {
+        **{name: number(getattr(spread, name)) for name in ("mean", "median", "std", "q25", "q75")},
         "n_scored": spread.n_samples,
         "edges": [number(edge) for edge in spread.bin_edges],
         "counts": list(spread.bin_counts),
-        "accuracy": figure(usual.accuracy),
-        "kappa": figure(usual.kappa),
-        "pearson": figure(usual.pearson),
-        "tpr": figure(usual.recall),
-        "tnr": figure(usual.specificity),
-        "n_binary": usual.defined["specificity"][1],
+        **_figures_of(means, "accuracy", "kappa", "pearson"),
+        "tpr": figure(means.recall),
+        "tnr": figure(means.specificity),
+        "n_binary": means.defined["specificity"][1],
         "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
     if panel.scores is not None:
         truth = run.table.scores[TRUTH]
         graded = [truth[one.item_idx] for one in run.item_results]
-        told["truth_counts"] = list(score_distribution(graded, bins=BINS, scale=_unit(graded)).bin_counts)
-        told["same_edges"] = _unit(graded) == _unit(scores) == Interval(low=0.0, high=1.0)
-        told["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
-    return told
+        content["truth_counts"] = list(
+            score_distribution(graded, bins=BINS, scale=_unit_interval(graded)).bin_counts
+        )
+        content["same_edges"] = (
+            _unit_interval(graded) == _unit_interval(scores) == Interval(low=0.0, high=1.0)
+        )
+        content["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
+    return content
 
 
-def _unit(scores: Any) -> Interval | None:
+def _figures_of(results: Any, *names: str) -> dict[str, Any]:
+    """Return some estimates of a result, by name."""
+    return {name: figure(getattr(results, name)) for name in names}
+
+
+def _unit_interval(scores: Any) -> Interval | None:
     """Return the range from 0 to 1 if it contains all scores; None otherwise."""
     there = [one for one in scores if one is not None and not np.isnan(one)]
     return Interval(low=0.0, high=1.0) if all(0 <= one <= 1 for one in there) else None
@@ -124,43 +119,52 @@ def _unit(scores: Any) -> Interval | None:
 
 def criteria(run: ReadRun, cells: CellColumns, found: RunFindings) -> list[dict[str, Any]]:
     """Return the metrics of each criterion, in the order of the table."""
-    facts = _definitions(run)
+    declared = _declared_criteria(run)
     analysed = {one.name: one for one in found.items.criteria}
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
-    return [
-        _criterion(
-            run, cells, found, at, {**facts.get(run.table.criteria[at].name, {})}, analysed.get(name), places
+    rows = []
+    for at, (name, measured) in enumerate(zip(run.names, run.table.criteria, strict=True)):
+        mine = np.flatnonzero(cells.criterion == at)
+        rows.append(
+            {
+                **declared.get(measured.name, {}),
+                "name": name,
+                "level": measured.level,
+                "cells": len(mine),
+                **_criterion_answers(run, cells, at, mine),
+                **_criterion_figures(run, found, at, analysed.get(name)),
+                **_comparisons(found, name),
+                "confusing": _confusing_items(cells, mine, places),
+            }
         )
-        for at, name in enumerate(run.names)
-    ]
+    return rows
 
 
-def _criterion(
-    run: ReadRun,
-    cells: CellColumns,
-    found: RunFindings,
-    at: int,
-    told: dict[str, Any],
-    analysed: Any,
-    places: Mapping[int, int],
-) -> dict[str, Any]:
-    name, measured = run.names[at], run.table.criteria[at]
-    mine = np.flatnonzero(cells.criterion == at)
-    told |= {"name": name, "level": measured.level, "cells": len(mine)}
-    told["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
-    told["given"] = _answer_counts(run, cells.row[mine], len(measured.answers))
+def _criterion_answers(run: ReadRun, cells: CellColumns, at: int, mine: Array) -> dict[str, Any]:
+    """Return how often each answer to a criterion was given and is the label; `mine` are its cells."""
+    content: dict[str, Any] = {}
+    measured = run.table.criteria[at]
+    content["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
+    content["given"] = _count_answers(run, cells.row[mine], len(measured.answers))
     numbers = run.table.number[cells.row[mine]]
     if measured.level == "interval" and not np.isnan(numbers).all():
         spread = score_distribution(numbers, bins=BINS)
-        told["spread"] = {
+        content["spread"] = {
             "edges": [number(edge) for edge in spread.bin_edges],
             "counts": list(spread.bin_counts),
         }
     truth = cells.truth[mine]
     if (truth >= 0).any():
-        told["labelled"] = _answer_counts(run, truth[truth >= 0], len(measured.answers))
+        content["labelled"] = _count_answers(run, truth[truth >= 0], len(measured.answers))
+    return content
+
+
+def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any) -> dict[str, Any]:
+    """Return the metrics of a criterion."""
+    content: dict[str, Any] = {}
+    name, measured = run.names[at], run.table.criteria[at]
     if analysed is not None:
-        told |= {
+        content |= {
             "mean": figure(analysed.mean),
             "discrimination": figure(analysed.discrimination)
             if len(run.names) > 1
@@ -169,27 +173,25 @@ def _criterion(
         }
     agreed = found.judges.per_criterion.get(name)
     if agreed is not None:
-        told["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
-        told["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
-        told["accuracy"] = figure(agreed.accuracy)
+        content["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
+        content["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
+        content["accuracy"] = figure(agreed.accuracy)
         if measured.level == "binary":
-            told |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
-        told["n"] = agreed.n
+            content |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
+        content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)
             labels = [outcome_words(one) for one in outcomes] if outcomes else list(agreed.labels)
             # Outcomes are numbered as they appear in the run.
             order = sorted(range(len(labels)), key=labels.__getitem__) if outcomes else range(len(labels))
-            told["confusion"] = {
+            content["confusion"] = {
                 "labels": [labels[at] for at in order],
                 "counts": [[agreed.table[row][column] for column in order] for row in order],
             }
     reliable = found.judges.reliability.get(name)
     if reliable is not None:
-        told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
-    told |= _comparisons(found, name)
-    told["confusing"] = _worst_items(cells, mine, places)
-    return told
+        content["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
+    return content
 
 
 def _comparisons(found: RunFindings, name: str) -> dict[str, Any]:
@@ -206,32 +208,31 @@ def _comparisons(found: RunFindings, name: str) -> dict[str, Any]:
     return {"comparisons": rows} if rows else {}
 
 
-def _answer_counts(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
+def _count_answers(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
     """Count how often each declared answer was given, and the outcomes of the other cells."""
     table = run.table
     status = table.status[rows]
     code = table.code[rows]
     counts: list[int] = np.bincount(code[code >= 0], minlength=n_answers).tolist()[:n_answers]
+    statuses = {"answered": ANSWERED, "abstained": ABSTAINED, "failed": FAILED}
+    statuses["not_applicable"] = NOT_APPLICABLE
     return {
         "counts": counts,
-        "answered": int(np.count_nonzero(status == ANSWERED)),
-        "abstained": int(np.count_nonzero(status == 2)),
-        "failed": int(np.count_nonzero(status == 3)),
-        "not_applicable": int(np.count_nonzero(status == 5)),
+        **{name: int(np.count_nonzero(status == one)) for name, one in statuses.items()},
     }
 
 
-def _worst_items(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
+def _confusing_items(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
     """Return the items with the largest errors on the criterion, then those with the least agreement."""
     error = np.nan_to_num(cells.error[mine], nan=0.0)
-    flagged = np.flatnonzero((cells.flags[mine] & 15) > 0)
+    flagged = np.flatnonzero((cells.flags[mine] & sum(FLAGS.values())) > 0)
     weight = error[flagged] * 100 + cells.flags[mine][flagged]
     ranked = flagged[np.argsort(-weight, kind="stable")]
     found = [places.get(int(cells.item[mine[at]]), -1) for at in ranked[: 4 * CONFUSING]]
     return [at for at in found if at >= 0][:CONFUSING]
 
 
-def _definitions(run: ReadRun) -> dict[str, dict[str, Any]]:
+def _declared_criteria(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the definitions of criteria by name; the first one is used if several share a name."""
     found: dict[str, dict[str, Any]] = {}
     read: set[int] = set()
@@ -242,17 +243,17 @@ def _definitions(run: ReadRun) -> dict[str, dict[str, Any]]:
             continue
         if id(root) not in read:
             read.add(id(root))
-            _declare(root, (), found)
+            _add_declared(root, (), found)
     for one in run.item_results if not found else ():
         for criterion in one.report.report if one.report else ():
             found.setdefault(criterion.name, _facts(criterion.criterion, ()))
     return found
 
 
-def _declare(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[str, Any]]) -> None:
+def _add_declared(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[str, Any]]) -> None:
     for one in group.criteria:
         if isinstance(one, RubricGroup):
-            _declare(one, (*path, one.name), found)
+            _add_declared(one, (*path, one.name), found)
         else:
             found.setdefault(one.name or "", _facts(one, path))
             for part in one.part_fields.values():
@@ -260,7 +261,7 @@ def _declare(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[st
 
 
 def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    told = {
+    content = {
         "requirement": criterion.requirement or None,
         "weight": number(criterion.weight),
         "groups": list(path),
@@ -272,33 +273,33 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
         else f"{criterion.when.criterion} reaches {criterion.when.at_least:g}",
         "bonus": criterion.bonus or None,
     }
-    return {key: value for key, value in told.items() if value not in (None, [])}
+    return {key: value for key, value in content.items() if value not in (None, [])}
 
 
 def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     """Return the metrics of each judge, of pairs of judges, and of the panel."""
     biases = found.biases.per_judge
-    spent, verdicts = _spend_by_judge(run), run.judge_verdicts()
+    spent, verdicts = _spending(run), run.judge_verdicts()
     rows = []
     for name, one in found.judges.raters().items():
-        told: dict[str, Any] = {"name": name, "kind": one.kind}
-        told |= {key: figure(each) for key, each in one.macro.figures().items()}
-        told["coverage"] = number(one.coverage)
-        told["abstention"] = figure(one.failures.abstention_rate)
+        content: dict[str, Any] = {"name": name, "kind": one.kind}
+        content |= {key: figure(each) for key, each in one.macro.figures().items()}
+        content["coverage"] = number(one.coverage)
+        content["abstention"] = figure(one.failures.abstention_rate)
         counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
-            told["verdicts"] = counts.to_dict()
+            content["verdicts"] = counts.to_dict()
         if one.scores is not None:
-            told["score_bias"] = figure(one.scores.figures().get("mae"))
+            content["score_bias"] = figure(one.scores.figures().get("mae"))
         if one.kind == "judge" and one.rater in biases:
-            told["biases"] = {
+            content["biases"] = {
                 kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
                 for kind in (*BIASES, *SHIFTS)
                 if kind != "own_error_difference"
                 for each in (getattr(biases[one.rater], kind),)
             }
-        told |= spent.get(one.rater, {}) if one.kind == "judge" else {}
-        rows.append(told)
+        content |= spent.get(one.rater, {}) if one.kind == "judge" else {}
+        rows.append(content)
     pairs = found.pairs
     return {
         "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
@@ -310,13 +311,13 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "stat": pairs.stat if pairs is not None else None,
         "same_cells": _same_cells(found.judges.panel_and_best),
         "ties": {"n": pairs.n_ties, "answered": pairs.n_ties_answered} if pairs is not None else None,
-        "ceiling": _ceiling_row(found),
+        "ceiling": _ceiling(found),
         "tied_labels": found.judges.n_tied_labels,
         "notes": list(found.biases.notes),
     }
 
 
-def _ceiling_row(found: RunFindings) -> dict[str, Any] | None:
+def _ceiling(found: RunFindings) -> dict[str, Any] | None:
     people = found.judges.human_ceiling
     if people is None:
         return None
@@ -348,9 +349,7 @@ def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
     return {
         "judge": compared.judge,
         "figure": compared.figure,
-        "panel": figure(compared.panel),
-        "best": figure(compared.best),
-        "difference": figure(compared.difference),
+        **_figures_of(compared, "panel", "best", "difference"),
         "n": compared.n_cells,
         "coverage": number(compared.coverage),
         "ties": compared.n_ties,
@@ -398,7 +397,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
     return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
 
 
-def _spend_by_judge(run: ReadRun) -> dict[str, dict[str, Any]]:
+def _spending(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the number of calls and the cost of each judge."""
     votes: dict[str, list[Any]] = {}
     for one in run.item_results:
@@ -406,15 +405,15 @@ def _spend_by_judge(run: ReadRun) -> dict[str, dict[str, Any]]:
             for vote in criterion.votes:
                 votes.setdefault(vote.judge_id, []).append(vote)
     found = {}
-    for judge, cast in votes.items():
-        costs = [vote.completion_cost for vote in cast if vote.completion_cost is not None]
-        usages = [vote.token_usage for vote in cast if vote.token_usage is not None]
-        waits = [vote.latency_seconds for vote in cast if vote.latency_seconds is not None]
+    for judge, votes_cast in votes.items():
+        costs = [vote.completion_cost for vote in votes_cast if vote.completion_cost is not None]
+        usages = [vote.token_usage for vote in votes_cast if vote.token_usage is not None]
+        waits = [vote.latency_seconds for vote in votes_cast if vote.latency_seconds is not None]
         found[judge] = {
-            "votes": sum(vote.status != "not_asked" for vote in cast),
+            "votes": sum(vote.status != "not_asked" for vote in votes_cast),
             "cost": sum(costs) if costs else None,
             "tokens": TokenUsage.sum(usages).total_tokens if usages else None,
             "latency": number(score_distribution(waits).median) if waits else None,
-            "models": sorted({vote.model for vote in cast if vote.model}),
+            "models": sorted({vote.model for vote in votes_cast if vote.model}),
         }
     return found

@@ -9,16 +9,18 @@ import math
 import re
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import BaseLoader, Environment, TemplateNotFound
 from markupsafe import Markup
 
-from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.figures.bias import BiasResult
 from autorubric.support.objects import Json
 
-_WORDS: Final[dict[str, str]] = {
+if TYPE_CHECKING:
+    from autorubric.metrics.core.estimate import Estimate
+    from autorubric.metrics.figures.bias import BiasResult
+
+REASONS: Final[dict[str, str]] = {
     "no_pairs": "no criterion has two answers to compare",
     "no_ratings": "no ratings to compare",
     "no_values": "no answer has a value",
@@ -55,78 +57,70 @@ _WORDS: Final[dict[str, str]] = {
     "no_interval": "no interval is available",
     "errors_cancel": "the errors cancel each other out",
 }
-
-
-def reason_words(reason: str) -> str:
-    """Return an explanation of a reason code of `Estimate.reason`."""
-    return _WORDS[reason]
-
+"""Explanations of the codes of `Estimate.reason`."""
 
 _DIGITS: Final = 5
 _UNSAFE: Final = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
-def script_json(content: Json) -> str:
-    """Return JSON that is safe inside script tags: markup, line separators and surrogates are escaped.
-
-    The escaped markup characters are `<`, `>` and `&`.
-    """
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def script_json(content: Json, *, ascii_only: bool = False) -> str:
+    """Return JSON that is safe inside script tags: markup, line separators and surrogates are escaped."""
+    text = json.dumps(content, ensure_ascii=ascii_only, allow_nan=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def number(given: Any) -> float | int | None:
+def number(value: Any) -> float | int | None:
     """Return a number rounded for display; None for a non-number, NaN or infinity."""
-    if given is None or isinstance(given, bool) or not math.isfinite(given):
+    if value is None or isinstance(value, bool) or not math.isfinite(value):
         return None
-    rounded = round(float(given), _DIGITS)
+    rounded = round(float(value), _DIGITS)
     return int(rounded) if rounded.is_integer() else rounded
 
 
-def figure(given: Estimate | None) -> dict[str, Any] | None:
+def figure(estimate: Estimate | None) -> dict[str, Any] | None:
     """Return an estimate with its interval, n and method, and with the reason if it is undefined."""
-    if given is None:
+    if estimate is None:
         return None
-    told = {
-        "v": number(given.value),
-        "lo": number(given.low),
-        "hi": number(given.high),
-        "n": given.n,
-        "how": given.method,
-        "why": reason_words(given.reason) if given.reason else None,
-    }
-    return {key: value for key, value in told.items() if value is not None or key == "v"}
+    low, high = estimate.low, estimate.high
+    return _figure(estimate.value, low, high, estimate.n, estimate.method, estimate.reason)
 
 
-def bias_figure(given: BiasResult) -> dict[str, Any]:
+def bias_figure(found: BiasResult) -> dict[str, Any]:
     """Return a mean difference in the form of `figure`."""
-    told = {
-        "v": number(given.mean_bias),
-        "lo": number(given.ci.lower) if given.ci else None,
-        "hi": number(given.ci.upper) if given.ci else None,
-        "n": given.n_samples,
-        "how": f"mean difference; {given.ci.method}, {given.ci.confidence:.0%}"
-        if given.ci
-        else "mean difference",
-        "why": reason_words(given.reason) if given.reason else None,
+    low, high, method = None, None, "mean difference"
+    if found.ci:
+        low, high = found.ci.lower, found.ci.upper
+        method += f"; {found.ci.method}, {found.ci.confidence:.0%}"
+    return _figure(found.mean_bias, low, high, found.n_samples, method, found.reason)
+
+
+def _figure(
+    value: float | None, low: float | None, high: float | None, n: int, method: str, reason: str | None
+) -> dict[str, Any]:
+    fields = {
+        "lo": number(low),
+        "hi": number(high),
+        "n": n,
+        "how": method,
+        "why": REASONS[reason] if reason else None,
     }
-    return {key: value for key, value in told.items() if value is not None or key == "v"}
+    return {"v": number(value), **{key: one for key, one in fields.items() if one is not None}}
 
 
-class Strings:
+class StringTable:
     """A table of strings that are stored once and referred to by position."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
 
-    def place(self, text: str | None) -> int:
+    def index_of(self, text: str | None) -> int:
         """Return the position of the text; -1 for None."""
         if text is None:
             return -1
-        found = self._places.get(text)
+        found = self._positions.get(text)
         if found is None:
-            found = self._places[text] = len(self.texts)
+            found = self._positions[text] = len(self.texts)
             self.texts.append(text)
         return found
 
@@ -155,13 +149,13 @@ def page(
 
     With `connects`, the page may also send requests to its own server.
     """
-    style = _asset("report.css")
-    script = "\n".join(_asset(name) for name in scripts)
+    style = read_asset("report.css")
+    script = "\n".join(read_asset(name) for name in scripts)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n' if script else ""
     policy = [
         "default-src 'none'",
-        f"script-src {_digest(script) if script else chr(39) + 'none' + chr(39)}",
-        f"style-src {_digest(style)}",
+        f"script-src {csp_digest(script) if script else chr(39) + 'none' + chr(39)}",
+        f"style-src {csp_digest(style)}",
         "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
@@ -188,18 +182,16 @@ def environment() -> Environment:
 
 
 class _Assets(BaseLoader):
-    """A loader of the templates in this package."""
-
     def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
         try:
-            return _asset(f"{template}.j2"), None, None
+            return read_asset(f"{template}.j2"), None, None
         except OSError:
             raise TemplateNotFound(template) from None
 
 
-def _asset(name: str) -> str:
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+def read_asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
-def _digest(text: str) -> str:
+def csp_digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

@@ -23,104 +23,78 @@ from autorubric.support.objects import Json
 class ReportedDataset(LabelledDataset, Protocol):
     """Interface of a dataset that a report uses."""
 
-    def subset(self, positions: Iterable[int], /) -> ReportedDataset:
-        """Return the dataset of some items, in memory and with their ids unchanged."""
-        ...
+    def subset(self, positions: Iterable[int], /) -> ReportedDataset: ...
 
     @property
-    def name(self) -> str | None:
-        """Name of the dataset."""
-        ...
+    def name(self) -> str | None: ...
 
-    def get_item_prompt(self, i: int, /) -> str | None:
-        """Return the prompt that the item's submission responds to."""
-        ...
+    def get_item_prompt(self, i: int, /) -> str | None: ...
 
-    def get_item_reference_submission(self, i: int, /) -> str | None:
-        """Return the item's reference answer."""
-        ...
+    def get_item_reference_submission(self, i: int, /) -> str | None: ...
 
 
 class ReportedItem(SupportsGradedItem, Protocol):
     """Interface of an item's result that a report uses."""
 
     @property
-    def duration_seconds(self) -> float:
-        """Seconds spent grading."""
-        ...
+    def duration_seconds(self) -> float: ...
 
     @property
-    def error(self) -> str | None:
-        """The reason why the item has no score; None if it has a score."""
-        ...
+    def error(self) -> str | None: ...
 
 
 class RunView(Protocol):
-    """Interface for a run that can be reported, such as an `EvalResult`."""
+    """Interface for a run that can be reported, such as an `EvalResult`.
+
+    Attributes:
+        dataset: The graded dataset.
+        item_results: One result per item.
+        experiment_name: Name of the run.
+        started_at: Start time.
+        completed_at: End time.
+        fingerprint: Settings of the judges and of vote aggregation.
+        notices: Warnings for the reader.
+        total_token_usage: Total number of tokens used; None if no tokens were counted.
+        total_completion_cost: Total cost in US dollars of the votes whose cost is known; None if none is.
+    """
 
     @property
-    def dataset(self) -> ReportedDataset:
-        """The graded dataset."""
-        ...
+    def dataset(self) -> ReportedDataset: ...
 
     @property
-    def item_results(self) -> Sequence[ReportedItem]:
-        """One result per item."""
-        ...
+    def item_results(self) -> Sequence[ReportedItem]: ...
 
     @property
-    def experiment_name(self) -> str:
-        """Name of the run."""
-        ...
+    def experiment_name(self) -> str: ...
 
     @property
-    def started_at(self) -> datetime:
-        """Start time."""
-        ...
+    def started_at(self) -> datetime: ...
 
     @property
-    def completed_at(self) -> datetime:
-        """End time."""
-        ...
+    def completed_at(self) -> datetime: ...
 
     @property
-    def fingerprint(self) -> Mapping[str, Json]:
-        """Settings of the judges and of vote aggregation."""
-        ...
+    def fingerprint(self) -> Mapping[str, Json]: ...
 
     @property
-    def notices(self) -> Sequence[str]:
-        """Warnings for the reader."""
-        ...
+    def notices(self) -> Sequence[str]: ...
 
     @property
-    def total_token_usage(self) -> TokenUsage | None:
-        """Total number of tokens used; None if no tokens were counted."""
-        ...
+    def total_token_usage(self) -> TokenUsage | None: ...
 
     @property
-    def total_completion_cost(self) -> float | None:
-        """Total cost in US dollars of the votes with a known cost; None if no cost is known."""
-        ...
+    def total_completion_cost(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
 class ReadRun:
-    """A run whose results were read once, with its table of votes.
-
-    Attributes:
-        view: The run.
-        dataset: The graded dataset.
-        item_results: The results, in the dataset's order.
-        table: Votes, decisions and labels.
-        names: A unique name for each criterion of the table.
-    """
+    """A run whose results were read once, with its table of votes."""
 
     view: RunView
     dataset: ReportedDataset
-    item_results: Sequence[ReportedItem]
+    item_results: Sequence[ReportedItem]  # In the dataset's order.
     table: VotesTable
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # A unique name for each criterion of the table.
 
     @classmethod
     def of(cls, view: RunView) -> ReadRun:
@@ -134,11 +108,13 @@ class ReadRun:
     def verdicts(self) -> VerdictCounts:
         """Count all verdicts; an item that could not be graded counts as one lost verdict per criterion."""
         return VerdictCounts.sum(
-            one.report.verdicts
-            if one.report is not None
-            else _counts_without_report(self.dataset, one.item_idx, one.error)
+            one.report.verdicts if one.report is not None else self._lost_verdicts(one)
             for one in self.item_results
         )
+
+    def _lost_verdicts(self, item: ReportedItem) -> VerdictCounts:
+        n_criteria = len(self.dataset.get_item_rubric(item.item_idx))
+        return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=item.error)
 
     def judge_verdicts(self) -> dict[str, VerdictCounts]:
         """Count the verdicts of each judge, by judge id."""
@@ -170,11 +146,6 @@ class ReadRun:
         """Return the rows of a rater's decisions or labels, by cell number."""
         rows = self.rows_of(rater)
         return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
-
-
-def _counts_without_report(dataset: ReportedDataset, position: int, error: str | None) -> VerdictCounts:
-    n_criteria = len(dataset.get_item_rubric(position))
-    return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=error)
 
 
 @dataclass(frozen=True)

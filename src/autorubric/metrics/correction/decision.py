@@ -257,9 +257,7 @@ class _DecisionBasis(NamedTuple):
 
 
 def _from_resamples(
-    report: EnsembleEvaluationReport,
-    resampler: VoteResampler,
-    resampling: Resampling,
+    report: EnsembleEvaluationReport, resampler: VoteResampler, resampling: Resampling
 ) -> _DecisionBasis:
     votes = list(resampler.votes.values())
     found: dict[Source, bool] = {

@@ -1,52 +1,119 @@
-"""`autorubric validate` and `autorubric schema`: check files, and print their JSON schemas."""
+"""Files of users: `autorubric init`, `validate` and `schema`."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import string
+from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import autorubric
-from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
-from autorubric.errors import FileError
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_columns, option
+from autorubric.cli.output import print_json
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
+from autorubric.support.write import write_text_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from autorubric.errors import Fault
+
+class Template(StrEnum):
+    """A set of starter files: a rubric, a run file and sample data."""
+
+    support_reply = "support-reply"
+    rag_faithfulness = "rag-faithfulness"
+    summary = "summary"
+    essay = "essay"
+    code_review = "code-review"
+    agent_run = "agent-run"
 
 
-CheckedFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Rubric, dataset or run file to check.", show_default=False)
+_COLUMNS: Final = {
+    Template.support_reply: ("reply", "question"),
+    Template.rag_faithfulness: ("answer", "question"),
+    Template.summary: ("summary", "document"),
+    Template.essay: ("essay", "task"),
+    Template.code_review: ("comment", "diff"),
+    Template.agent_run: ("transcript", "task"),
+}
+"""Columns of the submission and the prompt in the sample data."""
+
+Folder = Annotated[
+    Path, argument("[DIR]", "Folder to write to; created if missing.  [default: the working directory]")
 ]
+TemplateName = Annotated[
+    Template, option("--template", "NAME", f"Template: {', '.join(Template)}.", show_default=True)
+]
+Force = Annotated[bool, flag("--force", "Replace existing files.")]
+
+
+@guarded
+def init(
+    folder: Folder = Path(), template: TemplateName = Template.support_reply, force: Force = False
+) -> Exit:
+    """Write a rubric, a run file and sample data as a starting point.
+
+    Writes rubric.yaml, autorubric.yaml, and data.csv with ten texts and human labels. The run file names a
+    model: set its API key in the environment, or name another model.
+
+    \b
+    Examples:
+      autorubric init
+      autorubric init grading --template essay
+
+    Exit codes: 0 success, 2 a file already exists, or invalid command line.
+    """
+    source = files("autorubric") / "templates"
+    submission, prompt = _COLUMNS[template]
+    run_file = string.Template((source / "autorubric.yaml").read_text(encoding="utf-8"))
+    texts = {
+        "rubric.yaml": (source / template / "rubric.yaml").read_text(encoding="utf-8"),
+        "autorubric.yaml": run_file.substitute(submission=submission, prompt=prompt),
+        "data.csv": (source / template / "data.csv").read_text(encoding="utf-8"),
+    }
+    where = "the current folder" if folder == Path() else folder
+    there = [name for name in texts if os.path.lexists(folder / name)]
+    if there and not force:
+        raise ArgumentError(
+            f"{where} already contains {', '.join(there)}; choose another folder, or pass --force to replace"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_text_atomic(folder / name, text)
+    notice(f"Wrote {', '.join(texts)} to {where}.")
+    into = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    notice(f"Next: {into}export OPENAI_API_KEY=… && autorubric eval")
+    notice("Without a key: autorubric eval --judge lexical, which only compares words.")
+    return Exit.DONE
+
+
+CheckedFile = Annotated[Path, argument("FILE", "Rubric, dataset or run file to check.")]
 Kind = Annotated[
     Literal["rubric", "dataset", "run"] | None,
-    typer.Option("--as", help="Kind of file.  [default: detected from its content]", show_default=False),
+    option("--as", None, "Kind of file.  [default: detected from its content]"),
 ]
 DatasetRubric = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--rubric",
-        metavar="R",
-        help="Rubric that the labels of a dataset must match.  [default: the dataset's own rubric]",
-        show_default=False,
+        "R",
+        "Rubric that the labels of a dataset must match.  [default: the dataset's own rubric]",
     ),
 ]
 
 
-@report_errors
-def validate(  # noqa: PLR0913
+@guarded
+def validate(
     file: CheckedFile,
     kind: Kind = None,
     rubric: DatasetRubric = None,
-    submission: _datasets.SubmissionColumn = None,
-    prompt: _datasets.PromptColumn = None,
-    reference: _datasets.ReferenceColumn = None,
-    item_id: _datasets.IdColumn = None,
-    truth: _datasets.TruthColumns = None,
-    meta: _datasets.MetaColumns = None,
+    *,
+    columns: Columns,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
@@ -64,8 +131,6 @@ def validate(  # noqa: PLR0913
 
     Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
-    from autorubric.runs.run_setup import load_run
-
     found = kind or _kind_of(file, rubric)
     criteria: int | None = None
     items: int | None = None
@@ -77,11 +142,10 @@ def validate(  # noqa: PLR0913
             criteria, warnings = len(read), _warnings([read])
         else:
             if found == "run":
-                dataset = load_run(file).dataset
-                _datasets.notice_columns(dataset)
+                dataset = autorubric.load_run(file).dataset
+                notice_columns(dataset)
             else:
-                fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-                dataset = _datasets.open_dataset(file, rubric, fields)
+                dataset = columns.open(file, rubric)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)
@@ -91,9 +155,9 @@ def validate(  # noqa: PLR0913
             raise
         faults = error.faults
     if as_json:
-        told = [{"path": one.path, "line": one.line, "message": one.message} for one in faults]
+        errors = [{"path": one.path, "line": one.line, "message": one.message} for one in faults]
         head = {"file": str(file), "kind": found, "valid": not faults, "criteria": criteria, "items": items}
-        print_json({**head, "faults": told, "warnings": warnings})
+        print_json({**head, "faults": errors, "warnings": warnings})
     else:
         for warning in warnings:
             notice(f"warning: {warning}")
@@ -108,17 +172,14 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     A dataset in which all submissions are null is valid: the texts are stored elsewhere, as for recorded
     votes.
     """
-    from autorubric.criteria.values import Submission
-    from autorubric.errors import DatasetError, Fault
-
     empty, missing = [], []
     for i, item in enumerate(dataset):
         if item.submission is None:
             message = "the submission is missing, although other items have one; add its text"
             missing.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
             continue
-        given = Submission.parse(item.submission)
-        texts = [*given.candidates.values()] if given.candidates else [given.text or ""]
+        submission = Submission.parse(item.submission)
+        texts = [*submission.candidates.values()] if submission.candidates else [submission.text or ""]
         if any(not text.strip() for text in texts):
             message = "the submission is empty; there is nothing to judge"
             empty.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
@@ -169,10 +230,12 @@ def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "r
     return "dataset" if isinstance(first, dict) and "submission" in first else "rubric"
 
 
-OfRunFile = Annotated[bool, typer.Option("--run", help="Print the schema of run files (autorubric.yaml).")]
+OfRunFile = Annotated[
+    bool, option("--run", None, "Print the schema of run files (autorubric.yaml).", show_default=True)
+]
 
 
-@report_errors
+@guarded
 def schema(run: OfRunFile = False) -> Exit:
     """Print the JSON schema of rubric files or run files, for editors.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import autorubric
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
@@ -38,12 +39,17 @@ class AuditPart(StrEnum):
     ALT_TEST = "alt_test"
 
 
-class Told(NamedTuple):
+class PartResult(NamedTuple):
     """A part's content as blocks and as a JSON object, or the reason why it is missing."""
 
     blocks: Sequence[Block] = ()
     content: Any = None
     reason: str | None = None
+
+    @classmethod
+    def of(cls, found: Any) -> PartResult:
+        """Return a metric result as a part."""
+        return cls(found.blocks(), found.to_dict())
 
 
 class Audit:
@@ -61,10 +67,10 @@ class Audit:
         self._abstain: AltAbstain = abstain
 
     @cached_property
-    def _report(self) -> JudgeReport:
-        from autorubric.metrics.summaries.judge_report import judge_report
-
-        return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
+    def _judges(self) -> JudgeReport:
+        return autorubric.metrics.judge_report(
+            self._result, self._dataset, abstain=self._abstain, rng=self._seed
+        )
 
     def verdicts(self) -> dict[str, VerdictCounts]:
         """Return verdict counts by judge, and for `panel` and, if there are any, `items without a report`."""
@@ -81,41 +87,34 @@ class Audit:
         return {"panel": panel, **by_judge}
 
     @property
+    def n_items(self) -> int:
+        """Number of items with a result."""
+        return len(self._result.item_results)
+
+    @property
     def has_labels(self) -> bool:
         """Whether any judged item has a label."""
-        return self._report.n_cells > 0
+        return self._judges.n_cells > 0
 
     @property
     def _has_judges(self) -> bool:
-        return len(self._report.per_judge) > 1
+        return len(self._judges.per_judge) > 1
 
-    def part(self, name: AuditPart) -> Told:
+    def part(self, name: AuditPart) -> PartResult:
         """Compute and return one part of the audit."""
-        makers: dict[AuditPart, Callable[[], Told]] = {
-            AuditPart.REPORT: self._headline,
-            AuditPart.RELIABILITY: self._reliability,
-            AuditPart.PANEL: self._panel,
-            AuditPart.BIAS: self._bias,
-            AuditPart.SELF_CONSISTENCY: self._self_consistency,
-            AuditPart.ITEM_ANALYSIS: self._item_analysis,
-            AuditPart.VARIANCE_COMPONENTS: self._variance_components,
-            AuditPart.CORRECTED_SCORE: self._correct_score,
-            AuditPart.ALT_TEST: self._alt_test,
-        }
-        return makers[name]()
+        part: PartResult = getattr(self, f"_{name}")()
+        return part
 
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
         """Return the decision on an item's score; allows for the judges' errors if labels are available."""
-        from autorubric.metrics.correction.decision import decision
-
         dataset = self._result.dataset
         found = {dataset.item_id(one.item_idx): one for one in self._result.item_results}
         if item_id not in found:
-            raise ArgumentError(f"--item {item_id!r} is not in the run. Items: {_some(list(found))}")
+            raise ArgumentError(f"--item {item_id!r} is not in the run. Items: {_list_ids(list(found))}")
         one = found[item_id]
         if one.report is None:
             raise ArgumentError(f"--item {item_id!r} has no report: {one.error}")
-        made = decision(
+        made = autorubric.metrics.decision(
             one.report,
             threshold=threshold,
             judge_error=self._result if self.has_labels and policy.normalize else None,
@@ -128,15 +127,15 @@ class Audit:
         )
         return made.to_dict()
 
-    def _headline(self) -> Told:
+    def _report(self) -> PartResult:
         if not self.has_labels:
-            return Told(reason=NO_LABELS)
-        return Told(self._report.headline_blocks(), _without_criteria(self._report))
+            return PartResult(reason=NO_LABELS)
+        return PartResult(self._judges.headline_blocks(), _without_criteria(self._judges))
 
-    def _reliability(self) -> Told:
-        found = self._report.reliability
+    def _reliability(self) -> PartResult:
+        found = self._judges.reliability
         if not self._has_judges or not found:
-            return Told(reason=ONE_JUDGE)
+            return PartResult(reason=ONE_JUDGE)
         rows: list[tuple[Cell, ...]] = [
             (
                 name,
@@ -152,72 +151,64 @@ class Audit:
         ]
         columns = ("criterion", "level", "items", "agreement", "alpha", "low", "high", "reason")
         table = TableBlock(title="Agreement among judges", columns=columns, rows=tuple(rows))
-        return Told([table], {name: one.to_dict() for name, one in found.items()})
+        return PartResult([table], {name: one.to_dict() for name, one in found.items()})
 
-    def _panel(self) -> Told:
-        from autorubric.metrics.audit.panel import panel_audit
-
+    def _panel(self) -> PartResult:
         if not self._has_judges:
-            return Told(reason=ONE_JUDGE)
+            return PartResult(reason=ONE_JUDGE)
         if not self.has_labels:
-            return Told(reason=NO_LABELS)
-        found = panel_audit(self._result, self._dataset, rng=self._seed)
-        return Told(found.blocks(), found.to_dict())
+            return PartResult(reason=NO_LABELS)
+        found = autorubric.metrics.panel_audit(self._result, self._dataset, rng=self._seed)
+        return PartResult.of(found)
 
-    def _bias(self) -> Told:
-        from autorubric.metrics.audit.bias import bias_report
+    def _bias(self) -> PartResult:
+        found = autorubric.metrics.bias_report(
+            self._result, self._dataset, families=self._families, rng=self._seed
+        )
+        return PartResult.of(found)
 
-        found = bias_report(self._result, self._dataset, families=self._families, rng=self._seed)
-        return Told(found.blocks(), found.to_dict())
-
-    def _self_consistency(self) -> Told:
-        from autorubric.metrics.audit.consistency import self_consistency
-
-        found = self_consistency(self._result, self._dataset, rng=self._seed)
+    def _self_consistency(self) -> PartResult:
+        found = autorubric.metrics.self_consistency(self._result, self._dataset, rng=self._seed)
         if not found.n_units:
-            return Told(reason="no judge answered a question twice, in several samples or in both orders")
-        return Told(found.blocks(), found.to_dict())
+            return PartResult(
+                reason="no judge answered a question twice, in several samples or in both orders"
+            )
+        return PartResult.of(found)
 
-    def _item_analysis(self) -> Told:
-        from autorubric.metrics.audit.item_analysis import item_analysis
-
-        found = item_analysis(self._result, self._dataset, rng=self._seed)
+    def _item_analysis(self) -> PartResult:
+        found = autorubric.metrics.item_analysis(self._result, self._dataset, rng=self._seed)
         if not found.n_items:
-            return Told(reason="none of the panel's answers has a numeric value in [0, 1]")
-        return Told(found.blocks(), found.to_dict())
+            return PartResult(reason="none of the panel's answers has a numeric value in [0, 1]")
+        return PartResult.of(found)
 
-    def _variance_components(self) -> Told:
-        from autorubric.metrics.audit.variance import variance_components
-
-        found = variance_components(self._result, self._dataset, rng=self._seed)
+    def _variance_components(self) -> PartResult:
+        found = autorubric.metrics.variance_components(self._result, self._dataset, rng=self._seed)
         studies = [found.score, *found.per_criterion.values()]
         if all(one.phi.value is None for one in studies):
-            return Told(reason=f"variance components are undefined ({found.score.phi.reason})")
-        return Told(found.blocks(), found.to_dict())
+            return PartResult(reason=f"variance components are undefined ({found.score.phi.reason})")
+        return PartResult.of(found)
 
-    def _correct_score(self) -> Told:
-        from autorubric.metrics.correction.score import corrected_score
-
+    def _corrected_score(self) -> PartResult:
         if not self.has_labels:
-            return Told(reason=NO_LABELS)
+            return PartResult(reason=NO_LABELS)
         try:
-            found = corrected_score(self._result, self._dataset, rng=self._seed)
+            found = autorubric.metrics.corrected_score(self._result, self._dataset, rng=self._seed)
         except ArgumentError as error:
-            return Told(reason=str(error))
+            return PartResult(reason=str(error))
         if found.n_labelled >= found.n_items:
-            return Told(reason="every judged item has labels; no correction is needed")
-        return Told(_correction_blocks(found), found.to_dict())
+            return PartResult(reason="every judged item has labels; no correction is needed")
+        return PartResult(_corrected_blocks(found), found.to_dict())
 
-    def _alt_test(self) -> Told:
+    def _alt_test(self) -> PartResult:
         from autorubric.metrics.audit.alt_tests import run_alt_tests
 
         found = run_alt_tests(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
         if not found.per_criterion:
-            return Told(reason="no item was labelled by two annotators")
-        return Told(found.blocks(), found.to_dict())
+            return PartResult(reason="no item was labelled by two annotators")
+        return PartResult.of(found)
 
 
-def _some(ids: Sequence[str]) -> str:
+def _list_ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
@@ -232,7 +223,7 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
     return found
 
 
-def _correction_blocks(found: CorrectedScore) -> list[Block]:
+def _corrected_blocks(found: CorrectedScore) -> list[Block]:
     shown = {"corrected": found.score, "as judged": found.raw, "labelled items only": found.labelled_only}
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()

@@ -1,0 +1,72 @@
+"""Calls of the tools for agents; loaded late, since it needs the judges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autorubric.apps.tool.audit import log_refusal
+from autorubric.apps.tool.evaluate import anthropic_definition, critique_evaluate_sync, openai_definition
+from autorubric.apps.tool.providers import provider_table
+from autorubric.apps.tool.request import read_request
+from autorubric.apps.tool.response import CritiqueResponse
+from autorubric.apps.tool.task import rubric_of
+from autorubric.apps.tool.workspace import Workspace
+from autorubric.cli.command import notice
+from autorubric.cli.output import read_input
+from autorubric.cli.tools import required_score
+from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.integrations.mcp_tools import TOOLS, ToolServer, tool_named
+from autorubric.integrations.optional import http_address, serve_mcp
+
+
+def _demand_timeout(timeout: float) -> None:
+    if not 0 < timeout < math.inf:
+        raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
+
+
+def evaluate_file(
+    file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
+) -> tuple[CritiqueResponse, float | None]:
+    """Return the response and the score that it must reach.
+
+    Errors in the command line or its files are reported before any call, with exit code 2.
+    """
+    table = provider_table(config)
+    request = None
+    try:
+        least = required_score(fail_under, arguments["scoring_scale"])
+        _demand_timeout(timeout)
+        request = read_request({**arguments, "content": read_input(file)})
+        table.routed(request.provider, "text", ())
+        root = None if request.workspace_root is None else Workspace.at(request.workspace_root)
+        rubric_of(request.criteria, root)
+    except (AutorubricError, OSError):
+        log_refusal(table, request)
+        raise
+    return critique_evaluate_sync(request, providers=table, timeout=timeout), least
+
+
+def tool_definitions(style: str, name: str) -> list[dict[str, Any]]:
+    """Return the function definitions of a tool, or of all tools."""
+    definitions = {"openai": openai_definition, "anthropic": anthropic_definition}
+    if style not in definitions:
+        raise ArgumentError(f"--format must be {' or '.join(definitions)}; got {style!r}")
+    chosen = TOOLS if name == "all" else (tool_named(name),)
+    return [definitions[style](one.name, one.description, one.input_schema) for one in chosen]
+
+
+def serve_tools(
+    config: Path | None, root: Path, timeout: float, http: tuple[str, int, str | None] | None
+) -> None:
+    """Serve the tools over MCP: at an HTTP host and port with a token, or over stdio."""
+    _demand_timeout(timeout)
+    folder = Workspace.at(str(root)).root
+    address = None if http is None else http_address(*http)
+    providers = provider_table(config)
+    for one in providers.providers:
+        if one.fault:
+            notice(f"Warning: provider {one.name!r} is not available: {one.fault}")
+    serve_mcp(ToolServer(providers=providers, root=folder, timeout=timeout), address)
