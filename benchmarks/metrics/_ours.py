@@ -12,7 +12,6 @@ from autorubric.metrics import cohen_kappa, dawid_skene, fleiss_kappa, kendall_t
 from autorubric.metrics.core.read_votes import Modes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.summaries.compute import metrics_of_table
-from autorubric.metrics.summaries.macro_bootstrap import MacroResampling
 from benchmarks.metrics._inputs import Sizes, binary_votes, pair, units
 
 Call: TypeAlias = Callable[[], Any]
@@ -35,17 +34,18 @@ class Case:
     target_mb: float | None = None
 
 
-def _run(sizes: Sizes, resampling: MacroResampling | None) -> Call:
+def _run(sizes: Sizes, *, bootstrap: bool = False) -> Call:
     table = binary_votes(sizes.n_items, sizes.n_criteria, sizes.n_judges)
-    return lambda: metrics_of_table(table, Modes(), IntervalOptions(), resampling, per_judge=True)
+    options = IntervalOptions(n_resamples=sizes.n_resamples)
+    return lambda: metrics_of_table(table, Modes(), options, bootstrap=bootstrap, per_judge=True)
 
 
 def _run_plain(sizes: Sizes) -> Call:
-    return _run(sizes, None)
+    return _run(sizes)
 
 
 def _run_resampled(sizes: Sizes) -> Call:
-    return _run(sizes, MacroResampling(n_bootstrap=sizes.n_resamples, confidence_level=0.95, seed=0))
+    return _run(sizes, bootstrap=True)
 
 
 def _kappa(size: int) -> Callable[[Sizes], Call]:

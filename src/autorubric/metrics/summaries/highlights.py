@@ -14,10 +14,10 @@ from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.headlines import layout_of
 from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
 from autorubric.metrics.summaries.raters import Contestant, HumanCeilings, RaterReport, few_items_each
 from autorubric.metrics.summaries.sides import AbstainMode
+from autorubric.metrics.summaries.table_metrics import layout_of
 
 HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
 """Metric that summarizes a rater, which is the first of these metrics that is defined."""

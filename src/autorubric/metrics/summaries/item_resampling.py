@@ -11,13 +11,17 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.estimation import DEGENERATE_SHARE, Figure, estimate, proportion
 from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import IntervalOptions, Resampling, Units, replicates
+from autorubric.metrics.core.resampling import IntervalOptions, Resampling, Units
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import MeasuredCriterion
-from autorubric.metrics.summaries import headlines
-from autorubric.metrics.summaries.headlines import ScaleGroup, SumLayout, item_sums
-from autorubric.metrics.summaries.macro_bootstrap import PseudoPairs, kappa_ends, share_ends, share_parts
+from autorubric.metrics.summaries import table_metrics as metrics
+from autorubric.metrics.summaries.macro_bootstrap import (
+    kappa_ends,
+    resampled_metrics,
+    share_ends,
+    share_parts,
+)
 from autorubric.metrics.summaries.raters import HEADLINES, Contestant, HeadlineFigures, MacroFigures
+from autorubric.metrics.summaries.table_metrics import SHARES, TABLE_METRICS, ScaleGroup, SumLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,29 +96,29 @@ class _DrawParts:
     def at(self, sums: Array) -> dict[str, Array]:
         """Compute all metrics from sums `(…, n_everyone, width)`, keyed by part of the report."""
         layout, n = self.layout, self.n_raters + self.n_people
-        each = headlines.by_criterion(layout, sums)
-        macro = headlines.macro(each, self.on)
+        each = metrics.by_criterion(layout, sums)
+        macro = metrics.macro(each, self.on)
         own = sums[..., :n, :]
-        micro = headlines.micro(layout, own, self.on["kappa"][:n])
+        micro = metrics.micro(layout, own, self.on["kappa"][:n])
         found = {"macro": macro[..., :n, :], "micro": micro}
         if layout.groups:
             scales = [
-                headlines.of_scale(layout, group, own, chance)
+                metrics.of_scale(layout, group, own, chance)
                 for group, chance in zip(layout.groups, self.chances, strict=True)
             ]
             found["scales"] = np.stack(scales, axis=-2)
         if self.n_people:
             people = slice(self.n_raters, n)
-            found["ceiling"] = headlines.mean_of_defined(macro[..., people, :], axis=-2)
-            found["ceiling_micro"] = headlines.mean_of_defined(micro[..., people, :], axis=-2)
-            together = headlines.by_criterion(layout, sums[..., people, :].sum(-2))
-            found["ceiling_pooled"] = headlines.macro(together, self.on_pooled)
+            found["ceiling"] = metrics.mean_of_defined(macro[..., people, :], axis=-2)
+            found["ceiling_micro"] = metrics.mean_of_defined(micro[..., people, :], axis=-2)
+            together = metrics.by_criterion(layout, sums[..., people, :].sum(-2))
+            found["ceiling_pooled"] = metrics.macro(together, self.on_pooled)
             shape = (*macro.shape[:-2], self.n_people, self.n_raters, macro.shape[-1])
             in_place = macro[..., n:, :].reshape(shape)
-            found["gap"] = headlines.mean_of_defined(in_place - macro[..., people, None, :], axis=-3)
-            for name, one in each.items():
-                counted = np.where(self.on[name], one, np.nan)[..., people, :]
-                found[f"on {name}"] = headlines.mean_of_defined(counted, axis=-2)
+            found["gap"] = metrics.mean_of_defined(in_place - macro[..., people, None, :], axis=-3)
+            on = np.concatenate([self.on[name] for name in each], axis=-1)
+            counted = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
+            found["people"] = metrics.mean_of_defined(counted[..., people, :], axis=-2)
         return found
 
 
@@ -123,7 +127,7 @@ def draw(field: Field, layout: SumLayout, resampling: Resampling) -> Draws:
     everyone = field.everyone
     labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
     used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)
-    sums = item_sums(everyone, layout, used)
+    sums = metrics.dense_if_small(metrics.item_sums(everyone, layout, used))
     total = np.asarray(sums.sum(0), dtype=float).reshape(len(everyone), layout.width)
     n_raters, n_people = len(field.raters), len(field.people)
     n = n_raters + n_people
@@ -131,12 +135,25 @@ def draw(field: Field, layout: SumLayout, resampling: Resampling) -> Draws:
         layout=layout,
         n_raters=n_raters,
         n_people=n_people,
-        on=headlines.defined(headlines.by_criterion(layout, total)),
-        on_pooled=headlines.defined(headlines.by_criterion(layout, total[n_raters:n].sum(0))),
-        chances=[headlines.chance_of(layout, group, total[:n]) for group in layout.groups],
+        on=metrics.defined(metrics.by_criterion(layout, total)),
+        on_pooled=metrics.defined(metrics.by_criterion(layout, total[n_raters:n].sum(0))),
+        chances=[metrics.chance_of(layout, group, total[:n]) for group in layout.groups],
     )
     values = {name: one[0] for name, one in parts.at(total[None]).items()}
-    drawn = _drawn(sums, total, parts, field.raters[0].cells.criteria, resampling) if len(used) > 1 else {}
+    drawn = {}
+    if len(used) > 1:
+
+        def compute(by_rater: Array, _: Array) -> Array:
+            found = parts.at(by_rater)
+            return np.concatenate([one.reshape(len(by_rater), -1) for one in found.values()], axis=1)
+
+        criteria, people = field.raters[0].cells.criteria, slice(n_raters, n)
+        rows = resampled_metrics(sums, len(everyone), layout, criteria, resampling, compute, people)
+        ends = np.cumsum([one.size for one in values.values()])[:-1]
+        drawn = {
+            name: part.reshape(len(rows), *values[name].shape)
+            for name, part in zip(values, np.split(rows, ends, axis=1), strict=True)
+        }
     return Draws(
         layout=layout,
         sums=sums,
@@ -146,63 +163,6 @@ def draw(field: Field, layout: SumLayout, resampling: Resampling) -> Draws:
         chances=parts.chances,
         drawn=drawn,
     )
-
-
-def _drawn(
-    sums: Array,
-    total: Array,
-    parts: _DrawParts,
-    criteria: Sequence[MeasuredCriterion],
-    resampling: Resampling,
-) -> dict[str, Array]:
-    """Compute all metrics in each resample, keyed by part of the report."""
-    layout, shapes = parts.layout, {name: one.shape[1:] for name, one in parts.at(total[None]).items()}
-    assert isinstance(resampling.rng, int)
-    tables = [(place, group.size) for group in layout.groups for place in group.places]
-    # People get separate pseudo-pairs; otherwise a judge that copies them would always match them.
-    more = [PseudoPairs(criteria, tables, resampling.rng + at) for at in range(2 if parts.n_people else 1)]
-    kind = np.zeros(len(total), dtype=np.int64)
-    kind[parts.n_raters : parts.n_raters + parts.n_people] = 1
-    some = _with_pairs(layout, total)
-
-    def flat(totals: Array) -> Array:
-        by_rater = np.array(totals, dtype=float).reshape(len(totals), *total.shape)
-        added = np.stack([one.draw(len(totals)) for one in more], axis=1)
-        by_rater[..., : layout.start] += added[:, kind] * some
-        found = parts.at(by_rater)
-        return np.concatenate([one.reshape(len(totals), -1) for one in found.values()], axis=1)
-
-    units = Units(counts=np.ones(sums.shape[0], dtype=np.int64), n=sums.shape[0], sums=sums)
-    drawn = replicates(units, flat, resampling.n_resamples, resampling.generator())
-    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes.values())])
-    return {
-        name: drawn[:, ends[at] : ends[at + 1]].reshape(len(drawn), *shape)
-        for at, (name, shape) in enumerate(shapes.items())
-    }
-
-
-def _with_pairs(layout: SumLayout, total: Array) -> Array:
-    """Return a mask of the table cells of criteria with at least one pair, shape `(n_everyone, start)`."""
-    found = [np.zeros((len(total), 0))]
-    for group in layout.groups:
-        n = layout.tables(total, group).sum((-1, -2)) > 0
-        found.append(np.repeat(n, group.size**2, axis=-1).astype(float))
-    return np.concatenate(found, axis=-1)
-
-
-_REASONS: dict[str, Reason] = {
-    "accuracy": "no_pairs",
-    "balanced_accuracy": "single_class",
-    "kappa": "single_class",
-    "precision": "no_positive_in_pred",
-    "recall": "no_positive_in_truth",
-    "specificity": "no_negative_in_truth",
-    "f1": "no_positive",
-    "macro_precision": "no_pairs",
-    "macro_recall": "no_pairs",
-    "macro_f1": "no_pairs",
-    "pearson": "not_comparable",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +193,7 @@ class Resampled:
         """Return a rater's means over criteria."""
         mine = self.draws.of_items(rater)
         total = mine.sum(0)
-        each = headlines.by_criterion(self.layout, total)
+        each = metrics.by_criterion(self.layout, total)
         defined = {
             name: (int(np.count_nonzero(~np.isnan(found))), found.shape[-1]) for name, found in each.items()
         }
@@ -241,8 +201,8 @@ class Resampled:
         for at, name in enumerate(HEADLINES):
             words = f"mean over criteria, {defined[name][0]} of {defined[name][1]} criteria defined"
             n = self._pairs(total, name)
-            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine))
-            what = _What("macro", (rater, at), words, n, _why_not_macro(defined[name][1], n), weights)
+            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine))
+            what = _What("macro", (rater, at), name, words, n, _why_not_macro(defined[name][1], n), weights)
             figures[name] = self._estimate(what, defined[name][0])
         for name in ("accuracy", "recall", "specificity"):
             if figures[name].low is not None:
@@ -251,13 +211,7 @@ class Resampled:
 
     def _mean_share(self, name: str, found: Estimate, mine: Array) -> Estimate:
         """Return the mean proportion with an interval from item effects, as `compute_metrics` computes it."""
-        counts = [
-            headlines.hits_and_pairs(self.layout.tables(mine, group), name)
-            for group in self.layout.groups
-            if name == "accuracy" or group.level == "binary"
-        ]
-        hits, pairs = (np.concatenate(parts, axis=1) for parts in zip(*counts, strict=True))
-        se, weights = share_parts(hits, pairs)
+        se, weights = share_parts(*metrics.share_counts(self.layout, mine, name))
         assert found.value is not None
         ends = share_ends(found.value, se, weights, self.resampling.confidence_level)
         return Estimate(found.value, *ends, found.n, f"{found.method.split(';')[0]}; {self._how('logit-t')}")
@@ -270,17 +224,17 @@ class Resampled:
         """Return a rater's metrics over all cells pooled; proportions have logit-t intervals over items."""
         mine = self.draws.of_items(rater)
         total = mine.sum(0)
-        groups = headlines.one_table(self.layout)
+        groups = metrics.one_table(self.layout.groups)
         binary = [group for group in self.layout.groups if group.level == "binary"]
         figures = {}
         for at, name in enumerate(HEADLINES):
             n = self._pairs(total, name, pooled=True)
-            reason = _REASONS[name] if groups or name in ("accuracy", "kappa") else "not_comparable"
+            reason = _reason(name) if groups or name in ("accuracy", "kappa") else "not_comparable"
             words = "all cells pooled (mixes base rates)" + (
                 ", chance agreement within criteria" if name == "kappa" else ""
             )
-            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=groups))
-            what = _What("micro", (rater, at), words, n, reason if n else "no_pairs", weights)
+            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine, pooled=groups))
+            what = _What("micro", (rater, at), name, words, n, reason if n else "no_pairs", weights)
             figures[name] = self._share(mine, what, self.layout.groups if name == "accuracy" else binary)
         return HeadlineFigures(**figures)
 
@@ -289,13 +243,13 @@ class Resampled:
         group = self.layout.groups[at_group]
         mine = self.draws.of_items(rater)
         n = int(self.layout.tables(mine.sum(0), group).sum())
-        chance = headlines.CHANCES[int(self.draws.chances[at_group][rater])]
+        chance = metrics.CHANCES[int(self.draws.chances[at_group][rater])]
         figures = {}
         for at, name in enumerate(HEADLINES):
             words = "cells of one scale pooled" + (f", {chance}" if name == "kappa" else "")
-            reason = _why_not_on_scale(name, group) or (_REASONS[name] if n else "no_pairs")
-            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=[group]))
-            what = _What("scales", (rater, at_group, at), words, n, reason, weights)
+            reason = _why_not_on_scale(name, group) or (_reason(name) if n else "no_pairs")
+            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine, pooled=[group]))
+            what = _What("scales", (rater, at_group, at), name, words, n, reason, weights)
             figures[name] = self._share(mine, what, [group])
         return HeadlineFigures(**figures)
 
@@ -310,26 +264,27 @@ class Resampled:
             "ceiling_micro": "mean over annotators of each annotator's value on all cells pooled",
             "ceiling_pooled": "mean over criteria, all annotators' pairs pooled",
         }[part]
-        pooled = headlines.one_table(self.layout) if part == "ceiling_micro" else None
+        pooled = metrics.one_table(self.layout.groups) if part == "ceiling_micro" else None
         figures = {}
         for i, name in enumerate(HEADLINES):
             parts = self._of_all_people(name, pooled) if part != "gap" else np.zeros((0, 0))
-            what = _What(part, (*at, i), words, self.n_items, "no_pairs", headlines.weights_of(parts))
-            n_criteria = len(headlines.places_with(self.layout, name))
+            what = _What(part, (*at, i), name, words, self.n_items, "no_pairs", metrics.weights_of(parts))
+            n_criteria = len(metrics.places_with(self.layout, name))
             figures[name] = self._estimate(what, n_criteria)
         return HeadlineFigures(**figures)
 
     def of_people_on(self, place: int) -> HeadlineFigures:
         """Return means over annotators on one criterion."""
         figures = {}
-        for name in HEADLINES:
-            places = headlines.places_with(self.layout, name)
+        for i, name in enumerate(HEADLINES):
+            places = metrics.places_with(self.layout, name)
             if place not in places:
                 figures[name] = Estimate.undefined("not_on_scale", method=name.replace("_", " "))
                 continue
-            at = (places.index(place),)
-            weights = self._of_all_people(name, None)[:, at[0]] if name != "pearson" else np.zeros(0)
-            what = _What(f"on {name}", at, "mean over annotators", self.n_items, _REASONS[name], weights)
+            column = places.index(place)
+            weights = self._of_all_people(name, None)[:, column] if name != "pearson" else np.zeros(0)
+            at = (sum(len(metrics.places_with(self.layout, one)) for one in HEADLINES[:i]) + column,)
+            what = _What("people", at, name, "mean over annotators", self.n_items, _reason(name), weights)
             figures[name] = self._estimate(what, 1)
         return HeadlineFigures(**figures)
 
@@ -339,33 +294,35 @@ class Resampled:
         if key not in self.known:
             first, n = self.draws.n_raters, self.draws.n_people
             mine = [self.draws.of_items(who) for who in range(first, first + n)]
-            parts = [headlines.item_parts(self.layout, name, one, pooled=pooled) for one in mine]
+            parts = [metrics.item_parts(self.layout, name, one, pooled=pooled) for one in mine]
             self.known[key] = np.mean(parts, axis=0)
         return self.known[key]
 
     def _pairs(self, total: Array, name: str, *, pooled: bool = False) -> int:
         if name == "pearson":
             return int(self.layout.moments(total)[..., 0].sum()) if not pooled else 0
-        of_one_table = name == "balanced_accuracy" or name in headlines.OF_ALL_CLASSES
-        groups = headlines.one_table(self.layout) if pooled and of_one_table else self.layout.groups
-        groups = headlines.groups_with(groups, name)
+        of_one_table = name in ("balanced_accuracy", "macro_precision", "macro_recall", "macro_f1")
+        groups = metrics.one_table(self.layout.groups) if pooled and of_one_table else self.layout.groups
+        groups = metrics.groups_with(groups, name)
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
     def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
         """Return a pooled metric. Proportions over the cells of some scales have a closed-form interval."""
         found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
-        masks = headlines.share_masks(self.layout, groups)
-        if what.name not in masks or found.value is None:
+        if what.name not in SHARES or found.value is None:
             return found
-        paired = np.asarray(mine @ masks["accuracy"][1])
-        parts = np.column_stack([np.asarray(mine @ mask) for mask in masks[what.name]])[paired > 0]
+        tables = [self.layout.tables(mine, group) for group in groups]
+        paired = np.sum([one.sum((-1, -2, -3)) for one in tables], axis=0)
+        counts = [metrics.hits_and_pairs(one, what.name) for one in tables]
+        sides = [np.sum([one.sum(-1) for one in side], axis=0) for side in zip(*counts, strict=True)]
+        parts = np.column_stack(sides)[paired > 0]
         units = Units(
             counts=np.ones(len(parts), dtype=np.int64), n=int(paired.sum()), sums=parts, clustered=True
         )
         figure = Figure(
             name=f"{what.name}, {what.words}",
             compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-            reason=lambda sums: _REASONS[what.name],
+            reason=lambda sums: _reason(what.name),
             bounds=(0.0, 1.0),
             auto="analytic",
             auto_clustered="analytic",
@@ -418,15 +375,15 @@ class _What:
 
     part: str
     at: tuple[int, ...]
+    name: str
     words: str
     n: int
     reason: Reason
     weights: Array
 
-    @property
-    def name(self) -> str:
-        """Name of the metric."""
-        return self.part.removeprefix("on ") if self.part.startswith("on ") else HEADLINES[self.at[-1]]
+
+def _reason(name: str) -> Reason:
+    return "not_comparable" if name == "pearson" else TABLE_METRICS[name].reason
 
 
 def _why_not_macro(of: int, n: int) -> Reason:
@@ -434,6 +391,6 @@ def _why_not_macro(of: int, n: int) -> Reason:
 
 
 def _why_not_on_scale(name: str, group: ScaleGroup) -> Reason | None:
-    if name == "pearson" or not headlines.groups_with([group], name):
+    if not metrics.groups_with([group], name):
         return "not_on_scale"
     return "na_as_category" if name == "kappa" and group.weights is None else None

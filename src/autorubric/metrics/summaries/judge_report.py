@@ -34,13 +34,12 @@ from autorubric.metrics.summaries.agreement import (
     level_of,
     share_estimate,
 )
-from autorubric.metrics.summaries.compute import FEW_OF_A_CLASS, fold_warnings, rater_warnings, run_warnings
-from autorubric.metrics.summaries.criterion_figures import category_values
-from autorubric.metrics.summaries.headlines import layout_of, numbers_on, outcome_words, words_of
+from autorubric.metrics.summaries.data_warnings import fold_warnings, rater_warnings, run_warnings
 from autorubric.metrics.summaries.highlights import panel_and_best
 from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
-from autorubric.metrics.summaries.rater_figures import RunContext, judges_agreement, na_stats, rater_fields
+from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
 from autorubric.metrics.summaries.raters import (
+    FEW_OF_A_CLASS,
     ComparisonFigures,
     Contestant,
     HumanCeilings,
@@ -53,8 +52,14 @@ from autorubric.metrics.summaries.raters import (
 )
 from autorubric.metrics.summaries.reliability import USUAL, Reliability, reliability_of
 from autorubric.metrics.summaries.report_result import JudgeReport
-from autorubric.metrics.summaries.results import RaterMetrics
 from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of
+from autorubric.metrics.summaries.table_metrics import (
+    category_values,
+    layout_of,
+    numbers_on,
+    outcome_words,
+    words_of,
+)
 
 _FEW_CELLS = 64
 """Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""
@@ -357,17 +362,13 @@ def _reliability(given: _ReportContext, judges: Sequence[Contestant]) -> dict[st
 def _warnings(given: _ReportContext, table: VotesTable) -> tuple[str, ...]:
     """Return the warnings of `compute_metrics`, except those about item scores if there are no scores."""
     cells = given.cells
-    plain = replace(given.options, ci=None)
-    context = RunContext(
-        cells=cells, modes=given.modes, options=plain, fleiss=judges_agreement(cells, given.modes)
-    )
+    rows = rater_table(cells, given.modes, replace(given.options, ci=None))
     found: list[str] = []
     # Without judges there is no panel, so nothing can be missing from it.
     for rater in cells.raters if table.judges else ():
-        fields, reasons = rater_fields(context, rater)
-        metrics = RaterMetrics(**fields, bootstrap=None)
+        metrics, reasons = rater_metrics(rows, rater)
         if rater[0] == "panel":
-            found += run_warnings(table.criteria, given.modes, metrics, _n_items(cells, rater))
+            found += run_warnings(table.criteria, given.modes, metrics, count_items(cells, rater))
         if not table.scores:
             reasons = {name: why for name, why in reasons.items() if not name.startswith("score_")}
         who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
@@ -394,8 +395,3 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
         f"annotators labelled few items per criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
         "which pools their label pairs, is more stable than the mean over annotators"
     ]
-
-
-def _n_items(cells: Cells, rater: Any) -> int:
-    both = (cells.truth.status > 0) & (cells.raters[rater].status > 0)
-    return len(np.unique(cells.item[both]))

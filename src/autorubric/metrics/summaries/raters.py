@@ -14,7 +14,9 @@ from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, VotesTable
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.compute import FEW_OF_A_CLASS
+
+FEW_OF_A_CLASS = 10
+"""Size of the rarer class below which kappa and its interval depend heavily on single items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from autorubric.metrics.figures.kappa import gwet_ac, kappa_of
 from autorubric.metrics.figures.krippendorff import krippendorff_alpha
 from autorubric.metrics.figures.many_raters import conger_kappa, fleiss_kappa, percent_agreement
 from autorubric.metrics.summaries.agreement import level_of
-from autorubric.metrics.summaries.criterion_figures import category_values
 from autorubric.metrics.summaries.sides import read_column
+from autorubric.metrics.summaries.table_metrics import category_values
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock
 
 ReliabilityStat: TypeAlias = Literal[

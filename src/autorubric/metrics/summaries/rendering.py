@@ -6,16 +6,15 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.figures.bias import BiasResult, ConfidenceInterval
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
+    CorrelationResult,
     CriterionMetrics,
-    IntervalCriterionMetrics,
     JudgeMetrics,
     NominalCriterionMetrics,
-    OrdinalCriterionMetrics,
-    RankingCriterionMetrics,
     RaterMetrics,
+    shown_value,
 )
 from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, TextBlock, p_cell
 
@@ -182,13 +181,14 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
 
 
 def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for one in per_criterion:
-        rows.append((one.name, one.criterion_type, one.n_samples, one.coverage, *_columns(one)))
+    names = ("accuracy", "kappa", "f1", "rmse")
     return TableBlock(
         title="Criteria",
         columns=("criterion", "level", "n", "coverage", "accuracy", "kappa", "F1", "RMSE"),
-        rows=tuple(rows),
+        rows=tuple(
+            (one.name, one.criterion_type, one.n_samples, one.coverage, *(shown_value(one, x) for x in names))
+            for one in per_criterion
+        ),
     )
 
 
@@ -200,19 +200,6 @@ def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBloc
             tpr, tnr = _ends(one.sensitivity_ci), _ends(one.specificity_ci)
             rows.append((one.name, one.sensitivity, tpr, met, one.specificity, tnr, unmet))
     return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
-
-
-def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
-    """Return accuracy, kappa (weighted for ordinal criteria), F1 (macro unless binary) and RMSE."""
-    if isinstance(one, CriterionMetrics):
-        return one.accuracy, one.kappa, one.f1, None
-    if isinstance(one, OrdinalCriterionMetrics):
-        return one.exact_accuracy, one.weighted_kappa, one.macro_f1, one.rmse
-    if isinstance(one, NominalCriterionMetrics):
-        return one.exact_accuracy, one.kappa, one.macro_f1, None
-    if isinstance(one, RankingCriterionMetrics):
-        return one.accuracy, one.kappa, None, None
-    return None, None, None, one.rmse
 
 
 def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
@@ -251,26 +238,37 @@ def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list
     """Return one row per rater and criterion, and one row of means per rater."""
     rows = []
     for who, rater in (("panel", panel), *judges.items()):
+        means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
+        shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
         rows.append(
             {
                 "rater": who,
                 "criterion": "macro",
                 "n": rater.pooled.n,
-                "coverage": rater.coverage,
-                "abstention_rate": rater.abstention_rate,
-                "failure_rate": rater.failure_rate,
-                "accuracy": rater.criterion_accuracy,
-                "balanced_accuracy": rater.criterion_balanced_accuracy,
-                "precision": rater.criterion_precision,
-                "recall": rater.criterion_recall,
-                "sensitivity": rater.criterion_sensitivity,
-                "specificity": rater.criterion_specificity,
-                "f1": rater.criterion_f1,
+                **shares,
+                **means,
                 "kappa": rater.mean_kappa,
             }
         )
         rows += [_row(who, one) for one in rater.per_criterion]
     return rows
+
+
+_BINARY_COLUMNS = (
+    "accuracy", "balanced_accuracy", "precision", "recall", "sensitivity", "specificity", "f1", "kappa",
+    "mcc",
+)  # fmt: skip
+_NOMINAL_COLUMNS = ("accuracy", "balanced_accuracy", "macro_f1", "kappa")
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "binary": _BINARY_COLUMNS,
+    "nominal": _NOMINAL_COLUMNS,
+    "ordinal": (
+        *_NOMINAL_COLUMNS, "weighted_kappa", "adjacent_accuracy", "rmse", "mae", "spearman", "kendall",
+    ),
+    "interval": ("rmse", "mae", "ccc", "bias", "pearson", "spearman", "kendall"),
+    "ranking": ("accuracy", "kappa", "tie_rate", "position_consistency"),
+}  # fmt: skip
+"""Columns of the DataFrame that a criterion fills, by level."""
 
 
 def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
@@ -283,25 +281,9 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
         "abstention_rate": one.abstention_rate,
         "failure_rate": one.failure_rate,
     }
-    if isinstance(one, CriterionMetrics):
-        names = (
-            "accuracy", "balanced_accuracy", "precision", "recall", "sensitivity", "specificity", "f1",
-            "kappa", "mcc",
-        )  # fmt: skip
-        return row | {name: getattr(one, name) for name in names}
-    if isinstance(one, IntervalCriterionMetrics):
-        correlations = {name: getattr(one, name).coefficient for name in ("pearson", "spearman", "kendall")}
-        return (
-            row
-            | {"rmse": one.rmse, "mae": one.mae, "ccc": one.ccc, "bias": one.bias.mean_bias}
-            | correlations
-        )
-    if isinstance(one, RankingCriterionMetrics):
-        shown = ("accuracy", "kappa", "tie_rate", "position_consistency")
-        return row | {name: getattr(one, name) for name in shown}
-    row |= {"accuracy": one.exact_accuracy, "balanced_accuracy": one.balanced_accuracy}
-    row |= {"macro_f1": one.macro_f1, "kappa": one.kappa}
-    if isinstance(one, OrdinalCriterionMetrics):
-        row |= {name: getattr(one, name) for name in ("weighted_kappa", "adjacent_accuracy", "rmse", "mae")}
-        row |= {name: getattr(one, name).coefficient for name in ("spearman", "kendall")}
+    for name in _COLUMNS[one.criterion_type]:
+        found: Any = shown_value(one, name) if name == "accuracy" else getattr(one, name)
+        if isinstance(found, CorrelationResult):
+            found = found.coefficient
+        row[name] = found.mean_bias if isinstance(found, BiasResult) else found
     return row

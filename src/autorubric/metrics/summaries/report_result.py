@@ -10,9 +10,8 @@ from autorubric.datasets.item import TruthRule
 from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.compute import tied_labels_text
+from autorubric.metrics.summaries.data_warnings import tied_labels_text
 from autorubric.metrics.summaries.highlights import PanelAndBest, first_looks
-from autorubric.metrics.summaries.rater_figures import MET
 from autorubric.metrics.summaries.raters import (
     HeadlineFigures,
     HumanCeilings,
@@ -25,6 +24,7 @@ from autorubric.metrics.summaries.raters import (
 from autorubric.metrics.summaries.reliability import Reliability
 from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE
 from autorubric.metrics.summaries.sides import AbstainMode
+from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.support.frames import Library, in_library
 
