@@ -24,7 +24,7 @@ from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.summaries.data_warnings import fold_warnings, listed, rater_warnings, run_warnings
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
 from autorubric.metrics.summaries.rater_table import count_items, rater_fields, rater_table
-from autorubric.metrics.summaries.raters import contestants_of
+from autorubric.metrics.summaries.raters import compared_raters
 from autorubric.metrics.summaries.rendering import metric_blocks, metric_rows, spreadsheet_safe
 from autorubric.metrics.summaries.results import BootstrapResults, JudgeMetrics, RaterMetrics
 from autorubric.support.blocks import Block
@@ -175,7 +175,7 @@ def metrics_of_table(
 ) -> MetricsResult:
     """Compute the metrics of a votes table."""
     cells = cells_of(table, modes)
-    raters = contestants_of(table, cells)[: None if per_judge else 1]
+    raters = compared_raters(table, cells)[: None if per_judge else 1]
     intervals: dict[Rater, BootstrapResults] = macro_bootstrap(raters, modes, options) if bootstrap else {}
     rows = rater_table(cells, modes, options)
     found = {one.rater: rater_fields(rows, one.rater) for one in raters}

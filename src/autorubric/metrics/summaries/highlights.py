@@ -14,8 +14,8 @@ from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
-from autorubric.metrics.summaries.raters import Contestant, HumanCeilings, RaterReport, few_items_each
+from autorubric.metrics.summaries.item_resampling import resample
+from autorubric.metrics.summaries.raters import ComparedRater, HumanCeilings, RaterReport, few_items_each
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import layout_of
 
@@ -82,11 +82,10 @@ def panel_and_best(
     both = labelled & columns[0].answered & columns[1].answered & ~cells.tied
     if not both.any():
         return None
-    first = Contestant(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
-    second = Contestant(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
+    first = ComparedRater(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
+    second = ComparedRater(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
     # The judge is treated as a person, so that the panel's gap is the panel minus the judge.
-    field = Field(raters=[first], people=[second], stand_ins=[first])
-    resampled = Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling)
+    resampled = resample([first], [second], [first], layout_of(cells, modes), resampling)
     difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
     words = f"{figure}, panel minus judge, mean over criteria"
     method = "; ".join([words, *difference.method.split("; ")[1:]])

@@ -36,16 +36,16 @@ from autorubric.metrics.summaries.agreement import (
 )
 from autorubric.metrics.summaries.data_warnings import fold_warnings, rater_warnings, run_warnings
 from autorubric.metrics.summaries.highlights import panel_and_best
-from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
+from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
 from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
 from autorubric.metrics.summaries.raters import (
     FEW_OF_A_CLASS,
+    ComparedRater,
     ComparisonFigures,
-    Contestant,
     HumanCeilings,
     RaterFailures,
     RaterReport,
-    contestants_of,
+    compared_raters,
     few_items_each,
     names_of,
     people_of,
@@ -109,8 +109,7 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, modes)
-    raters, people = contestants_of(table, cells), people_of(table, modes)
-    field = Field(raters=raters, people=people.each, stand_ins=people.stand_ins)
+    raters, people = compared_raters(table, cells), people_of(table, modes)
     assert not isinstance(resampling.rng, np.random.Generator)
     seed = int(resampling.rng)
     resampling = replace(resampling, rng=seed)
@@ -120,7 +119,7 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
         modes=modes,
         abstain=abstain,
         options=IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=seed),
-        resampled=Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling),
+        resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), resampling),
         known={},
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
@@ -158,11 +157,11 @@ class _ReportContext:
     modes: Modes
     abstain: AbstainMode
     options: IntervalOptions
-    resampled: Resampled
+    resampled: ResampledMetrics
     known: dict[object, Agreement]
 
 
-def _rater_report(given: _ReportContext, one: Contestant, at: int) -> RaterReport:
+def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterReport:
     resampled = given.resampled
     per_criterion = _per_criterion(given, one)
     used = sum(found.n for found in per_criterion.values())
@@ -184,7 +183,7 @@ def _rater_report(given: _ReportContext, one: Contestant, at: int) -> RaterRepor
     )
 
 
-def _per_criterion(given: _ReportContext, one: Contestant) -> dict[str, Agreement]:
+def _per_criterion(given: _ReportContext, one: ComparedRater) -> dict[str, Agreement]:
     found = NamedDict[Agreement]()
     for place, name in enumerate(given.names):
         scale = scale_at(given.cells, place)
@@ -203,7 +202,7 @@ def _per_criterion(given: _ReportContext, one: Contestant) -> dict[str, Agreemen
     return found
 
 
-def _comparisons(given: _ReportContext, one: Contestant) -> dict[str, ComparisonFigures]:
+def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, ComparisonFigures]:
     cells, options = one.cells, given.options
     asked_twice = cells.positions.get(one.rater, np.zeros((0, 3), dtype=np.int64))
     found = {}
@@ -255,7 +254,7 @@ def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{label} ({at})" for at, label in enumerate(labels))
 
 
-def _sides(given: _ReportContext, one: Contestant, place: int, scale: Scale) -> Sides:
+def _sides(given: _ReportContext, one: ComparedRater, place: int, scale: Scale) -> Sides:
     span = one.cells.spans[place]
     truth, pred = one.cells.truth.take(span), one.column.take(span)
     if isinstance(scale, Interval):
@@ -271,7 +270,7 @@ def _sides(given: _ReportContext, one: Contestant, place: int, scale: Scale) -> 
     )
 
 
-def _scores(given: _ReportContext, one: Contestant) -> Agreement | None:
+def _scores(given: _ReportContext, one: ComparedRater) -> Agreement | None:
     scores = one.cells.scores
     if one.rater not in scores or np.isnan(scores[TRUTH]).all():
         return None
@@ -285,7 +284,7 @@ def _column_of(numbers: Any) -> Column:
     return Column(np.where(np.isnan(numbers), ABSENT, ANSWERED), none, numbers, numbers)
 
 
-def _failures(given: _ReportContext, one: Contestant) -> RaterFailures:
+def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
     truth, column, item = one.cells.truth, one.column, one.cells.item
     counted = truth.status > 0 if (truth.status > 0).any() else column.status > 0
     options = given.options
@@ -336,7 +335,7 @@ def _ceiling(
     )
 
 
-def _reliability(given: _ReportContext, judges: Sequence[Contestant]) -> dict[str, Reliability]:
+def _reliability(given: _ReportContext, judges: Sequence[ComparedRater]) -> dict[str, Reliability]:
     if len(judges) < 2:
         return {}
     found = {}

@@ -19,7 +19,7 @@ from autorubric.metrics.core.resampling import Resampling, Units, replicates
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
-from autorubric.metrics.summaries.raters import Contestant
+from autorubric.metrics.summaries.raters import ComparedRater
 from autorubric.metrics.summaries.results import BootstrapResults
 from autorubric.metrics.summaries.table_metrics import (
     SumLayout,
@@ -199,7 +199,7 @@ def _with_pairs(layout: SumLayout, total: Array) -> Array:
 
 
 def macro_bootstrap(
-    raters: Sequence[Contestant], modes: Modes, resampling: Resampling
+    raters: Sequence[ComparedRater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
     """Compute intervals for the macro accuracy, mean kappa and score RMSE of each rater; see `judge_report`.
 
@@ -255,7 +255,7 @@ def macro_bootstrap(
     return found
 
 
-def _squared_errors(raters: Sequence[Contestant]) -> csr_array:
+def _squared_errors(raters: Sequence[ComparedRater]) -> csr_array:
     """Return the squared error and the number of scores of each item and rater, `(n_items, 2 * n_raters)`."""
     cells = raters[0].cells
     nothing = np.full(cells.n_items, np.nan)

@@ -20,7 +20,7 @@ FEW_OF_A_CLASS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contestant:
+class ComparedRater:
     """A rater together with the truth with which it is compared.
 
     Attributes:
@@ -36,13 +36,13 @@ class Contestant:
     column: Column
 
 
-def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
+def compared_raters(table: VotesTable, cells: Cells) -> list[ComparedRater]:
     """Return the panel, followed by each judge."""
-    panel = Contestant(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL])
+    panel = ComparedRater(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL])
     judges: list[Rater] = [("judge", name) for name in table.judges]
     return [
         panel,
-        *(Contestant(rater=one, kind="judge", cells=cells, column=cells.raters[one]) for one in judges),
+        *(ComparedRater(rater=one, kind="judge", cells=cells, column=cells.raters[one]) for one in judges),
     ]
 
 
@@ -52,13 +52,13 @@ class People:
 
     Attributes:
         each: Each person against the others; empty if no cell was labelled by two people.
-        stand_ins: For each person, the panel and each judge in that person's place: compared with the same
+        in_place: For each person, the panel and each judge in that person's place: compared with the same
             other people on the cells that the person answered.
         made_the_truth: Whether the labels are the majority of these people's labels.
     """
 
-    each: Sequence[Contestant] = ()
-    stand_ins: Sequence[Contestant] = ()
+    each: Sequence[ComparedRater] = ()
+    in_place: Sequence[ComparedRater] = ()
     made_the_truth: bool = True
 
 
@@ -68,12 +68,12 @@ def people_of(table: VotesTable, modes: Modes) -> People:
     rated = _ratings(table, people)
     if len(people) < 2 or not (rated.counts.sum(1) + rated.given.sum(1) > 1).any():
         return People()
-    each, stand_ins = [], []
+    each, in_place = [], []
     for place in range(len(people)):
-        person, in_place = _against_the_rest(table, rated, place, modes)
+        person, replacements = _against_the_rest(table, rated, place, modes)
         each.append(person)
-        stand_ins += in_place
-    return People(each=each, stand_ins=stand_ins, made_the_truth=_made_the_truth(table, rated))
+        in_place += replacements
+    return People(each=each, in_place=in_place, made_the_truth=_made_the_truth(table, rated))
 
 
 def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
@@ -163,7 +163,7 @@ def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
 
 def _against_the_rest(
     table: VotesTable, rated: _Ratings, person: int, modes: Modes
-) -> tuple[Contestant, list[Contestant]]:
+) -> tuple[ComparedRater, list[ComparedRater]]:
     """Return a person compared with the other people, and the panel and judges in that person's place."""
     mine = rated.rows[rated.who == person]
     cell = rated.cell[rated.who == person]
@@ -186,11 +186,11 @@ def _against_the_rest(
     cells = cells_of(small, modes)
     own_column = cells.raters[rater]
     answered = own_column.answered
-    stand_ins = [
-        Contestant(rater=one, kind="judge", cells=cells, column=cells.raters[one].only(answered))
+    in_place = [
+        ComparedRater(rater=one, kind="judge", cells=cells, column=cells.raters[one].only(answered))
         for one in judges
     ]
-    return Contestant(rater=rated.people[person], kind="human", cells=cells, column=own_column), stand_ins
+    return ComparedRater(rater=rated.people[person], kind="human", cells=cells, column=own_column), in_place
 
 
 def _leading(counts: Codes) -> Codes:

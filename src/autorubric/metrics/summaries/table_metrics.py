@@ -17,7 +17,7 @@ from autorubric.metrics.core.scales import Array, Ordinal, weight_matrix
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.correlation import pearson_of
 from autorubric.metrics.figures.kappa import kappa_of, kappa_parts, undefined_reason
-from autorubric.metrics.summaries.raters import FEW_OF_A_CLASS, HEADLINES, Contestant
+from autorubric.metrics.summaries.raters import FEW_OF_A_CLASS, HEADLINES, ComparedRater
 
 CATEGORICAL = ("binary", "nominal", "ordinal")
 MET = 1
@@ -213,20 +213,20 @@ def numbers_of(truth: Column, rater: Column) -> tuple[Array, Array]:
     return truth.number, rater.number
 
 
-def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
+def numbers_on(rater: ComparedRater, place: int) -> tuple[Array, Array]:
     """Return the truth and the decisions on a criterion as ordinal values or as in `numbers_of`."""
-    cells, span = contestant.cells, contestant.cells.spans[place]
-    truth, column = cells.truth.take(span), contestant.column.take(span)
+    cells, span = rater.cells, rater.cells.spans[place]
+    truth, column = cells.truth.take(span), rater.column.take(span)
     if cells.criteria[place].level == "ordinal":
         values = np.append(category_values(cells.criteria[place]), np.nan)
         return values[truth.code], values[column.code]
     return numbers_of(truth, column)
 
 
-def item_sums(contestants: Sequence[Contestant], layout: SumLayout, used: Array) -> csr_array:
+def item_sums(raters: Sequence[ComparedRater], layout: SumLayout, used: Array) -> csr_array:
     """Return each used item's contribution to the sums, shape `(n_used, n_raters * width)`."""
-    frames = [_frame(contestants, place) for place in layout.numeric]
-    return hstack([_sums_of(one, layout, frames) for one in contestants], format="csr")[used]
+    frames = [_frame(raters, place) for place in layout.numeric]
+    return hstack([_sums_of(one, layout, frames) for one in raters], format="csr")[used]
 
 
 def dense_if_small(sums: csr_array) -> Array:
@@ -234,12 +234,12 @@ def dense_if_small(sums: csr_array) -> Array:
     return np.asarray(sums.toarray()) if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
 
 
-def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]:
+def _frame(raters: Sequence[ComparedRater], place: int) -> tuple[float, float]:
     """Return the centre and range of all numbers on a criterion, which are used to avoid cancellation.
 
     They are the same for all raters, so that the raters' sums can be added.
     """
-    numbers = np.concatenate([side for one in contestants for side in numbers_on(one, place)])
+    numbers = np.concatenate([side for one in raters for side in numbers_on(one, place)])
     numbers = numbers[~np.isnan(numbers)]
     if not len(numbers):
         return 0.0, 1.0
@@ -247,8 +247,8 @@ def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]
     return middle, float(np.abs(numbers - middle).max()) or 1.0
 
 
-def _sums_of(contestant: Contestant, layout: SumLayout, frames: Sequence[tuple[float, float]]) -> csr_array:
-    cells, column = contestant.cells, contestant.column
+def _sums_of(rater: ComparedRater, layout: SumLayout, frames: Sequence[tuple[float, float]]) -> csr_array:
+    cells, column = rater.cells, rater.column
     rows, columns, added = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     for group in layout.groups:
         for at, place in enumerate(group.places):
@@ -260,7 +260,7 @@ def _sums_of(contestant: Contestant, layout: SumLayout, frames: Sequence[tuple[f
             columns.append(start + truth[both] * group.size + judged[both])
             added.append(np.ones(len(rows[-1])))
     for at, (place, (middle, reach)) in enumerate(zip(layout.numeric, frames, strict=True)):
-        x, y = numbers_on(contestant, place)
+        x, y = numbers_on(rater, place)
         both = ~np.isnan(x + y)
         u, v = (x[both] - middle) / reach, (y[both] - middle) / reach
         item = cells.item[cells.spans[place]][both]
