@@ -18,6 +18,7 @@ from .core.estimate import (
     UndefinedEstimateError as UndefinedEstimateError,
 )
 from .core.intervals import clustered_se as clustered_se, wilson as wilson
+from .core.metric import MetricSpec as MetricSpec
 from .core.read_votes import votes_table as votes_table
 from .core.scales import (
     Binary as Binary,
@@ -121,7 +122,7 @@ from .figures.pairwise import (
     position_consistency as position_consistency,
     soft_pairwise_accuracy as soft_pairwise_accuracy,
 )
-from .figures.specs import SPECS as SPECS, MetricSpec as MetricSpec, spec as spec
+from .figures.specs import SPECS as SPECS, spec as spec
 from .figures.tie_calibration import (
     TieCalibratedAccuracy as TieCalibratedAccuracy,
     tie_calibrated_pairwise_accuracy as tie_calibrated_pairwise_accuracy,

@@ -22,12 +22,14 @@ from autorubric.metrics.audit.contests import (
     side_estimates,
 )
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE, Analytic, Figure, delta, estimate
-from autorubric.metrics.core.intervals import Ends, normal_quantile
+from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
+from autorubric.metrics.core.intervals import normal_quantile
 from autorubric.metrics.core.rater_tables import no_analytic
 from autorubric.metrics.core.resampling import (
+    MOST_UNDEFINED,
     CodedArguments,
     CodedOptions,
+    Ends,
     IntervalOptions,
     Units,
     replicates,
@@ -66,7 +68,7 @@ def bootstrap_test(contest: JudgeContest, n_resamples: int, rng: np.random.Gener
     drawn = replicates(contest.units, contest.difference, n_resamples, rng)
     defined = drawn[~np.isnan(drawn)]
     words = f"bootstrap, {n_resamples} resamples"
-    if len(defined) < (1 - DEGENERATE_SHARE) * n_resamples:
+    if len(defined) < (1 - MOST_UNDEFINED) * n_resamples:
         undefined = n_resamples - len(defined)
         return PValue(None, f"{words}; undefined resamples: {undefined}", "degenerate_resamples")
     slack = RELATIVE_ZERO * max(_scale(contest), float(np.abs(defined).max(initial=0.0)))

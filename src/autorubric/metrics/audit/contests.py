@@ -9,10 +9,17 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, numeric_column, table_units
+from autorubric.metrics.core.contingency import (
+    Coded,
+    cluster_codes,
+    dense,
+    encode,
+    numeric_column,
+    table_units,
+)
 from autorubric.metrics.core.estimate import Estimate, Reason, UndefinedEstimateError
 from autorubric.metrics.core.estimation import Figure, estimate, square
-from autorubric.metrics.core.rater_tables import dense, no_analytic, row_units, weighted_units
+from autorubric.metrics.core.rater_tables import no_analytic, row_units, weighted_units
 from autorubric.metrics.core.resampling import (
     CodedOptions,
     Compute,
@@ -471,7 +478,6 @@ def _called_figure(contest: JudgeContest, side: int) -> Figure:
         compute=lambda sums: contest.sides(sums)[side],
         reason=contest.reason,
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )

@@ -34,7 +34,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, Units
+from autorubric.metrics.core.resampling import Resampling, Units, interval_of
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.figures.correlation import kendall_tau_b, pearson
@@ -62,13 +62,12 @@ def weight_sensitivity(
 
 
 def _summary(taus: Array, scores: Array, resampling: Resampling) -> Estimate:
-    tail = (1 - resampling.confidence_level) / 2
     method = f"{_TAU}; quantiles over random weight sets, {resampling.confidence_level:.0%}"
     n, defined = int(np.count_nonzero(~np.isnan(scores))), taus[~np.isnan(taus)]
     if not len(defined):
         return Estimate.undefined("too_few_units" if n < 2 else "no_variance", n=n, method=method)
-    low, high = np.quantile(defined, (tail, 1 - tail))
-    return Estimate(float(defined.mean()), float(low), float(high), None, n, method)
+    low, high, _ = interval_of(defined, resampling)[0]
+    return Estimate(float(defined.mean()), low, high, None, n, method)
 
 
 def _top_kept(scores: Array, perturbed: Array) -> Estimate:

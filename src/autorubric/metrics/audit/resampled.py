@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE
 from autorubric.metrics.core.intervals import t_quantile, wilson_ends
 from autorubric.metrics.core.rater_tables import row_units
-from autorubric.metrics.core.resampling import Resampling, Units, replicates
+from autorubric.metrics.core.resampling import Resampling, Units, interval_of, is_point, replicates
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.support.blocks import Block, Cell, card, render_latex, render_text
 
@@ -101,18 +100,13 @@ def estimate_of(
     """Return an estimate with the percentile interval of its resamples, unless they are all equal."""
     if math.isnan(value):
         return Estimate.undefined(reason, n=n, method=method)
-    defined = drawn[~np.isnan(drawn)]
-    undefined = len(drawn) - len(defined)
-    if undefined > DEGENERATE_SHARE * len(drawn):
+    ends, undefined = interval_of(drawn, resampling)
+    if ends.low is None or ends.high is None:
         return Estimate(value, n=n, method=method, reason="degenerate_resamples")
-    tail = (1 - resampling.confidence_level) / 2
-    low, high = np.quantile(defined, (tail, 1 - tail))
     text = f"{method}; undefined resamples: {undefined}" if undefined else method
-    if is_rounding(float(high - low), max(abs(value), 1.0)):
-        # Identical items do not show how unseen items vary.
+    if is_point(ends.low, ends.high, value):
         return Estimate(value, n=n, method=text, reason="no_variance")
-    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
-    return Estimate(value, float(low), float(high), se, n, text)
+    return Estimate(value, *ends, n, text)
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:

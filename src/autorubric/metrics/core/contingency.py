@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -33,22 +33,16 @@ _PLAIN = "biufUS"
 
 
 def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows:
-    """Read the rows of a table; the column names and index of a DataFrame are dropped.
-
-    Args:
-        table: DataFrame, 2-D array, or iterable of rows.
-        what: Name of the argument, for error messages.
-        shape: Description of the expected shape, for error messages.
-
-    Raises:
-        ArgumentError: If `table` is not a table, or its rows differ in length.
-    """
+    """Read the rows of a table; the column names and index of a DataFrame are dropped."""
     if is_frame(table):
         return _of_frame(as_pandas(table))
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
-        return _unmasked(table) if isinstance(table, np.ma.MaskedArray) else table
+        if isinstance(table, np.ma.MaskedArray):
+            masked: Any = table
+            return np.asarray(np.where(np.ma.getmaskarray(masked), None, masked.data.astype(object)))
+        return table
     if isinstance(table, str | bytes | Mapping) or not isinstance(table, Iterable):
         raise ArgumentError(
             f"{what} must be a table of shape {shape} (DataFrame, array or rows); got {type(table).__name__}"
@@ -60,10 +54,6 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
             f"all rows of {what} must have the same length, with None for gaps; got lengths {widths}"
         )
     return rows
-
-
-def _unmasked(table: Any) -> npt.NDArray[Any]:
-    return np.asarray(np.where(np.ma.getmaskarray(table), None, table.data.astype(object)))
 
 
 def _row(row: Any, what: str, shape: str) -> Any:
@@ -81,11 +71,7 @@ def _of_frame(frame: Any) -> npt.NDArray[Any]:
 
 
 def numeric_column(values: Iterable[Any], what: str) -> Array:
-    """Convert the values to floats of shape `(n,)`, NaN where missing.
-
-    Raises:
-        ArgumentError: If a value is infinite or not a number.
-    """
+    """Convert the values to floats of shape `(n,)`, NaN where missing."""
     column = as_sequence(values, what)
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufb":
         numbers = column.astype(float)
@@ -109,19 +95,12 @@ def _number(value: Any, what: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NumberPairs:
-    """The complete pairs of two columns of numbers.
+    """The complete pairs of two columns of numbers."""
 
-    Attributes:
-        truth: Values of truth, shape `(n,)`.
-        pred: Values of pred, shape `(n,)`.
-        cluster: Cluster of each pair, 0..C-1 without gaps; None if each pair is a unit.
-        n_missing: Number of incomplete pairs that were dropped.
-    """
-
-    truth: Array
-    pred: Array
-    cluster: Codes | None
-    n_missing: int
+    truth: Array  # values of truth, shape `(n,)`
+    pred: Array  # values of pred, shape `(n,)`
+    cluster: Codes | None  # cluster of each pair, 0..C-1 without gaps; None if each pair is a unit
+    n_missing: int  # number of incomplete pairs that were dropped
 
     @property
     def n(self) -> int:
@@ -130,43 +109,26 @@ class NumberPairs:
 
 
 def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
-    """Return the complete pairs of two columns.
-
-    Raises:
-        ArgumentError: If the lengths differ, or a value is not a number.
-    """
+    """Return the complete pairs of two columns."""
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
     if len(left) != len(right):
         raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
     both = ~(np.isnan(left) | np.isnan(right))
-    members = None if cluster is None else np.unique(cluster[both], return_inverse=True)[1].reshape(-1)
-    return NumberPairs(left[both], right[both], members, int(both.size - np.count_nonzero(both)))
+    return NumberPairs(left[both], right[both], dense(cluster, both), int(both.size - np.count_nonzero(both)))
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Labels encoded as positions on one scale.
+    """Labels encoded as positions on one scale."""
 
-    Attributes:
-        codes: One array per rater, each of shape `(n,)`.
-        scale: The declared or inferred scale; None for integer codes.
-        size: Number of categories; 0 if there are no labels.
-        declared: Whether the caller declared the categories.
-    """
-
-    codes: tuple[Codes, ...]
-    scale: CategoricalScale | None
-    size: int
+    codes: tuple[Codes, ...]  # one array per rater, each of shape `(n,)`
+    scale: CategoricalScale | None  # the declared or inferred scale; None for integer codes
+    size: int  # number of categories; 0 if there are no labels
     declared: bool
 
 
 def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> Coded:
-    """Encode columns of labels on one scale, declared or inferred from all columns.
-
-    Raises:
-        ArgumentError: If both scale and labels are passed, the scale has no categories, or a label is not on
-            the scale.
-    """
+    """Encode columns of labels on one scale, declared or inferred from all columns."""
     sequences = [as_sequence(column, "labels") for column in columns]
     if labels is not None:
         if scale is not None:
@@ -178,7 +140,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
         return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
-    codes = tuple(_place(used.encode(seen), where) for seen, where in levels)
+    codes = tuple(used.encode(seen) if where is None else used.encode(seen)[where] for seen, where in levels)
     return Coded(codes, used, used.size, scale is not None)
 
 
@@ -204,10 +166,6 @@ def _distinct(column: Any) -> tuple[Any, Codes]:
     return seen, where.reshape(-1)
 
 
-def _place(codes: Codes, where: Codes | None) -> Codes:
-    return codes if where is None else codes[where]
-
-
 def _bare_codes(column: Any, size: int) -> Codes:
     codes = np.asarray(column)
     if codes.dtype.kind not in "iu":
@@ -226,11 +184,7 @@ def _bare_codes(column: Any, size: int) -> Codes:
 
 
 def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
-    """Return the clusters numbered from 0, shape `(n,)`.
-
-    Raises:
-        ArgumentError: If the number of ids differs from the number of units, or an id is missing.
-    """
+    """Return the clusters numbered from 0, shape `(n,)`."""
     if cluster is None:
         return None
     ids = as_sequence(cluster, "cluster")
@@ -252,23 +206,31 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
     return codes
 
 
+def dense(members: Codes | None, kept: Array) -> Codes | None:
+    """Return the clusters of the kept units, numbered without gaps."""
+    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
+
+
+def cell_units(cells: Codes, n_cells: int, cluster: Codes | None) -> Units:
+    """Return the units of a table from the cell of each pair; clusters are numbered without gaps."""
+    if cluster is None:
+        return Units(counts=np.bincount(cells, minlength=n_cells), n=len(cells))
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    flat = np.bincount(cluster * n_cells + cells, minlength=n_clusters * n_cells)
+    sums = flat.reshape(n_clusters, n_cells).astype(float)
+    return Units(counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True)
+
+
 @dataclass(frozen=True, slots=True)
 class TableInput:
-    """A K × K table with truth in the rows, and its resampling units.
+    """A K × K table with truth in the rows, and its resampling units."""
 
-    Attributes:
-        units: Sampling units, whose sums are the cells of the table, row by row.
-        size: Number of categories K; 0 if there are no labels.
-        scale: The declared or inferred scale; None for integer codes and tables without a scale.
-        declared: Whether the caller declared the categories.
-        n_missing: Number of pairs dropped because a label was missing.
-    """
-
-    units: Units
-    size: int
+    units: Units  # sampling units, whose sums are the cells of the table, row by row
+    size: int  # number of categories K; 0 if there are no labels
+    # the declared or inferred scale; None for integer codes and tables without a scale
     scale: CategoricalScale | None
     declared: bool
-    n_missing: int = 0
+    n_missing: int = 0  # number of pairs dropped because a label was missing
 
     @property
     def table(self) -> Array:
@@ -283,11 +245,7 @@ def read_pair(
     scale: Scale | None,
     options: CodedOptions,
 ) -> TableInput:
-    """Return the contingency table of two raters from their labels or from counts.
-
-    Raises:
-        ArgumentError: If neither or both forms are passed, the lengths differ, or the counts are invalid.
-    """
+    """Return the contingency table of two raters from their labels or from counts."""
     if table is not None:
         if truth is not None or pred is not None or options.cluster is not None:
             raise ArgumentError("pass either table or both truth and pred; table cannot be used with cluster")
@@ -308,16 +266,7 @@ def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> 
     n_missing = int(both.size - np.count_nonzero(both))
     if n_missing:
         left, right = left[both], right[both]
-    cells = left * size + right
-    if cluster is None:
-        return Units(counts=np.bincount(cells, minlength=size * size), n=len(cells)), n_missing
-    members = np.unique(cluster[both] if n_missing else cluster, return_inverse=True)[1].reshape(-1)
-    n_clusters = int(members.max()) + 1 if members.size else 0
-    flat = np.bincount(members * size * size + cells, minlength=n_clusters * size * size)
-    sums = flat.reshape(n_clusters, size * size).astype(float)
-    return Units(
-        counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True
-    ), n_missing
+    return cell_units(left * size + right, size * size, dense(cluster, both)), n_missing
 
 
 def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:
@@ -336,23 +285,6 @@ def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInp
     return TableInput(Units(counts=cells, n=int(cells.sum())), size, scale, True)
 
 
-class OneAgainstRest(NamedTuple):
-    """Counts of one category against all others, as arrays of shape `(...)`."""
-
-    tp: Array
-    fp: Array
-    fn: Array
-    tn: Array
-
-
-def one_against_rest(table: Array, positive: int) -> OneAgainstRest:
-    """Count true positives, false positives, false negatives and true negatives of category `positive`."""
-    tp = table[..., positive, positive]
-    fp = table[..., :, positive].sum(-1) - tp
-    fn = table[..., positive, :].sum(-1) - tp
-    return OneAgainstRest(tp, fp, fn, table.sum((-1, -2)) - tp - fp - fn)
-
-
 def divide(numerator: Array, denominator: Array) -> Array:
     """Divide the numerator by the denominator; NaN where the denominator is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -369,34 +301,42 @@ def accuracy_of(table: Array) -> Array:
     return divide(hits(table), table.sum((-1, -2)))
 
 
-def precision_of(table: Array, positive: int) -> Array:
-    """Compute the precision TP / (TP + FP)."""
-    cells = one_against_rest(table, positive)
-    return divide(cells.tp, cells.tp + cells.fp)
+class OneVsRest(NamedTuple):
+    """Counts of one category against all others, as arrays of shape `(...)`."""
+
+    tp: Array
+    fp: Array
+    fn: Array
+    tn: Array
 
 
-def recall_of(table: Array, positive: int) -> Array:
-    """Compute the recall TP / (TP + FN)."""
-    cells = one_against_rest(table, positive)
-    return divide(cells.tp, cells.tp + cells.fn)
+def one_against_rest(table: Array, positive: int) -> OneVsRest:
+    """Count true positives, false positives, false negatives and true negatives of category `positive`."""
+    tp = table[..., positive, positive]
+    fp = table[..., :, positive].sum(-1) - tp
+    fn = table[..., positive, :].sum(-1) - tp
+    return OneVsRest(tp, fp, fn, table.sum((-1, -2)) - tp - fp - fn)
 
 
-def specificity_of(table: Array, positive: int) -> Array:
-    """Compute the specificity TN / (TN + FP)."""
-    cells = one_against_rest(table, positive)
-    return divide(cells.tn, cells.tn + cells.fp)
+@dataclass(frozen=True, slots=True)
+class OneVsRestRate:
+    """A rate of one category against all others; called with tables and the position of the category."""
+
+    numerator: Callable[[OneVsRest], Array]
+    denominator: Callable[[OneVsRest], Array]
+
+    def __call__(self, table: Array, positive: int) -> Array:
+        cells = one_against_rest(table, positive)
+        return divide(self.numerator(cells), self.denominator(cells))
 
 
-def f1_of(table: Array, positive: int) -> Array:
-    """Compute F1, 2 TP / (2 TP + FP + FN)."""
-    cells = one_against_rest(table, positive)
-    return divide(2 * cells.tp, 2 * cells.tp + cells.fp + cells.fn)
-
-
-def negative_agreement_of(table: Array, positive: int) -> Array:
-    """Compute the negative agreement 2 TN / (2 TN + FP + FN)."""
-    cells = one_against_rest(table, positive)
-    return divide(2 * cells.tn, 2 * cells.tn + cells.fp + cells.fn)
+precision_of = OneVsRestRate(lambda cells: cells.tp, lambda cells: cells.tp + cells.fp)
+recall_of = OneVsRestRate(lambda cells: cells.tp, lambda cells: cells.tp + cells.fn)
+specificity_of = OneVsRestRate(lambda cells: cells.tn, lambda cells: cells.tn + cells.fp)
+f1_of = OneVsRestRate(lambda cells: 2 * cells.tp, lambda cells: 2 * cells.tp + cells.fp + cells.fn)
+negative_agreement_of = OneVsRestRate(
+    lambda cells: 2 * cells.tn, lambda cells: 2 * cells.tn + cells.fp + cells.fn
+)
 
 
 def balanced_accuracy_of(table: Array) -> Array:

@@ -13,7 +13,6 @@ from scipy.special import ndtr, ndtri
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.intervals import (
-    Ends,
     expanded_tail,
     logit_t_ends,
     normal_quantile,
@@ -21,18 +20,19 @@ from autorubric.metrics.core.intervals import (
     wilson_ends,
 )
 from autorubric.metrics.core.resampling import (
+    NO_ENDS,
     CiMethod,
     Compute,
+    Ends,
     IntervalOptions,
     Units,
     influence,
+    interval_of,
+    is_point,
     jackknife,
     replicates,
 )
 from autorubric.metrics.core.scales import Array
-
-DEGENERATE_SHARE = 0.5
-"""Proportion of undefined resamples above which a bootstrap gives no interval."""
 
 FEWEST_CLUSTERS = 12
 """Smallest number of clusters with which the smoothed bootstrap has a coverage of at least .93 at a
@@ -44,29 +44,20 @@ Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A metric as a function of sums over units, with the settings of its intervals.
-
-    Attributes:
-        name: Display name.
-        compute: Function from sums of shape `(..., d)` to values of shape `(...)`. It returns NaN for
-            undefined values and emits no warnings.
-        reason: Function from sums to the reason why the metric is undefined.
-        bounds: Smallest and largest possible value.
-        auto: Method used for `ci="auto"`.
-        auto_clustered: Method used for `ci="auto"` if the units are clusters.
-        analytic: Function that computes the interval in closed form.
-        trials: Function from sums to the denominator of a proportion; None for other metrics.
-        on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set.
-    """
+    """A metric as a function of sums over units, with the settings of its intervals."""
 
     name: str
+    # Function from sums of shape `(..., d)` to values of shape `(...)`. It returns NaN for undefined values
+    # and emits no warnings.
     compute: Compute
     reason: Callable[[Array], Reason]
     bounds: tuple[float, float] = (-1.0, 1.0)
-    auto: CiMethod = "smoothed"
-    auto_clustered: CiMethod = "smoothed"
-    analytic: Analytic
+    auto: CiMethod = "smoothed"  # method used for `ci="auto"`
+    auto_clustered: CiMethod | None = None  # the same if the units are clusters; None means `auto`
+    analytic: Analytic  # function that computes the interval in closed form
+    # function from sums to the denominator of a proportion; None for other metrics
     trials: Compute | None = None
+    # whether units can be smoothed: their sums are cells of a table, or `Units.prior` is set
     on_table: bool = True
 
 
@@ -135,7 +126,7 @@ def _replicates_of_all(
 
 
 def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
-    auto = figure.auto_clustered if units.clustered else figure.auto
+    auto = (figure.auto_clustered if units.clustered else None) or figure.auto
     method: CiMethod = auto if options.ci in ("auto", None) else options.ci
     if method == "smoothed" and not figure.on_table:
         raise ArgumentError(
@@ -171,19 +162,10 @@ def _estimate(
     reason = None
     if ends.low is None:
         reason = "degenerate_resamples" if undefined else "too_few_units"
-    elif _certain(ends, value):
+    elif ends.high is not None and is_point(ends.low, ends.high, value):
         # Identical units carry no information about unobserved units.
-        ends, reason = _NOTHING, "no_variance"
+        ends, reason = NO_ENDS, "no_variance"
     return Estimate(value, *ends, units.n, text, reason, n_missing)
-
-
-_NOTHING = Ends(None, None, None)
-
-
-def _certain(ends: Ends, value: float) -> bool:
-    """Return whether the width of an interval is only rounding error."""
-    assert ends.low is not None and ends.high is not None
-    return is_rounding(ends.high - ends.low, max(abs(value), 1.0))
 
 
 def _bootstrap(
@@ -191,27 +173,23 @@ def _bootstrap(
 ) -> tuple[Ends, int]:
     drawn = found.drawn
     if drawn is None:
-        return _NOTHING, 0
-    defined = drawn[~np.isnan(drawn)]
-    undefined = len(drawn) - len(defined)
-    if undefined > DEGENERATE_SHARE * len(drawn):
-        return _NOTHING, undefined
-    tails = (1 - options.confidence_level) / 2
-    if found.method == "smoothed" and units.clustered:
-        tails = expanded_tail(options.confidence_level, _degrees_of_freedom(figure, units))
-    quantiles: tuple[float, float] | None = (tails, 1 - tails)
-    if found.method == "bca":
-        quantiles = bca_quantiles(defined, found.value, units, figure.compute, options.confidence_level)
-    if quantiles is None:
-        return _NOTHING, undefined
-    low, high = np.quantile(defined, quantiles)
-    if found.method == "smoothed" and units.clustered:
+        return NO_ENDS, 0
+    quantiles = None
+    clusters_smoothed = found.method == "smoothed" and units.clustered
+    if clusters_smoothed:
+        tail = expanded_tail(options.confidence_level, _degrees_of_freedom(figure, units))
+        quantiles = tail, 1 - tail
+    elif found.method == "bca":
+        quantiles = bca_quantiles(drawn, found.value, units, figure.compute, options.confidence_level)
+        if quantiles is None:
+            return NO_ENDS, int(np.count_nonzero(np.isnan(drawn)))
+    (low, high, se), undefined = interval_of(drawn, options, quantiles=quantiles)
+    if clusters_smoothed and low is not None and high is not None:
         # The added cluster shifts the draws: neither limit is closer to the value than to their median.
-        shift = found.value - float(np.median(defined))
+        shift = found.value - float(np.nanmedian(drawn))
         low = max(figure.bounds[0], low + min(shift, 0.0))
         high = min(figure.bounds[1], high + max(shift, 0.0))
-    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
-    return Ends(float(low), float(high), se), undefined
+    return Ends(low, high, se), undefined
 
 
 def _degrees_of_freedom(figure: Figure, units: Units) -> float:
@@ -238,14 +216,15 @@ def _degrees_of_freedom(figure: Figure, units: Units) -> float:
 def bca_quantiles(
     drawn: Array, value: float, units: Units, compute: Compute, confidence_level: float
 ) -> tuple[float, float] | None:
-    """Compute quantile levels corrected for bias and acceleration [1]; None if the jackknife is undefined.
+    """Compute quantile levels corrected for bias and acceleration [1]; None if they are undefined.
 
     References:
         [1] B. Efron (1987), Better bootstrap confidence intervals, JASA 82(397), 171-185.
     """
+    drawn = drawn[~np.isnan(drawn)]
     left_out = jackknife(units, compute)
     counts = np.where(np.isnan(left_out), 0, units.counts)
-    if counts.sum() < 2:
+    if counts.sum() < 2 or not len(drawn):
         return None
     deviation = np.average(left_out[counts > 0], weights=counts[counts > 0]) - left_out[counts > 0]
     kept = counts[counts > 0]
@@ -279,7 +258,7 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
     """
     se = _delta_se(figure, units)
     if se is None:
-        return _NOTHING
+        return NO_ENDS
     quantile = (
         t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
     )
@@ -303,7 +282,7 @@ def logit_t(figure: Figure, units: Units, value: float, confidence_level: float)
         held = np.where(figure.trials(units.sums) > 0, units.counts, 0)
     size = int(held.sum())
     if size < 2:
-        return _NOTHING
+        return NO_ENDS
     effects = influence(units, figure.compute)
     se = math.sqrt(float((units.counts * effects**2).sum()) * size / (size - 1))
     return Ends(*logit_t_ends(value, se, size, confidence_level), se)
@@ -317,7 +296,7 @@ def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
             raise ArgumentError(f"{figure.name} has no analytic interval for clusters; use ci='percentile'")
         of_z = variance(value, units.n)
         if of_z is None:
-            return _NOTHING
+            return NO_ENDS
         return z_ends(value, math.sqrt(of_z), normal_quantile(confidence_level))
 
     return ends
@@ -336,7 +315,7 @@ def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -
     """Compute the interval on Fisher's z scale from the delta-method error, which accounts for clusters."""
     se = _delta_se(figure, units)
     if se is None:
-        return _NOTHING
+        return NO_ENDS
     if is_rounding(1 - abs(value)):
         return Ends(value, value, 0.0)
     quantile = (
@@ -360,7 +339,6 @@ def share_figure(
         reason=lambda sums: reason,
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=proportion,
         trials=lambda sums: trials(square(sums, size)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtrit
@@ -12,17 +12,18 @@ from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
-from autorubric.metrics.core.resampling import CiMethod, IntervalArguments, IntervalOptions, Units, replicates
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    CiMethod,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+    interval_of,
+    replicates,
+)
 
 ShareMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
-
-
-class Ends(NamedTuple):
-    """The limits of an interval and its standard error; each is None if it is not available."""
-
-    low: float | None
-    high: float | None
-    se: float | None
 
 
 def normal_quantile(confidence_level: float) -> float:
@@ -77,13 +78,15 @@ def logit_t_ends(
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):
         return wilson_ends(proportion, n_units, quantile)
+    return logit_limits(proportion, se, quantile)
+
+
+def logit_limits(proportion: float, se: float, quantile: float) -> tuple[float, float]:
+    """Compute the limits of an interval on the logit scale for a proportion other than 0 and 1."""
     centre = math.log(proportion / (1 - proportion))
     half = quantile * se / (proportion * (1 - proportion))
-    return tuple(1 / (1 + math.exp(-_bounded(centre + sign * half))) for sign in (-1, 1))  # type: ignore[return-value]
-
-
-def _bounded(logit: float) -> float:
-    return max(-700.0, min(700.0, logit))
+    low, high = (1 / (1 + math.exp(-min(max(centre + side * half, -700.0), 700.0))) for side in (-1, 1))
+    return low, high
 
 
 def wilson(
@@ -148,7 +151,7 @@ def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
     sums = np.bincount(members, weights=values - values.mean())
     n_clusters = int(np.count_nonzero(np.bincount(members)))
     if n_clusters < 2:
-        return Ends(None, None, None)
+        return NO_ENDS
     se = math.sqrt(float((sums**2).sum()) * n_clusters / (n_clusters - 1)) / n
     if is_rounding(se, float(np.abs(values).max())):
         return Ends(None, None, 0.0)
@@ -210,7 +213,7 @@ def clustered_se(
         return Estimate(mean, n=len(kept), method=method, reason=reason, n_missing=n_missing)
     if ci is None:
         return Estimate(mean, None, None, ends.se, len(kept), method, None, n_missing)
-    low, high = (ends.low, ends.high) if ci != "percentile" else _resampled_ends(kept, members, options)
+    low, high, _ = ends if ci != "percentile" else _resampled_ends(kept, members, options)
     return Estimate(mean, low, high, ends.se, len(kept), method, None, n_missing)
 
 
@@ -222,11 +225,9 @@ def _how(options: IntervalOptions) -> str:
     return f", t, {options.confidence_level:.0%}"
 
 
-def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> tuple[float, float]:
+def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> Ends:
     """Compute percentiles of the mean over clusters drawn with replacement."""
     sums = np.column_stack([np.bincount(members, weights=values), np.bincount(members)])
     units = Units(counts=np.ones(len(sums), dtype=np.int64), n=len(values), sums=sums)
     drawn = replicates(units, lambda s: s[..., 0] / s[..., 1], options.n_resamples, options.generator())
-    tail = (1 - options.confidence_level) / 2
-    low, high = np.quantile(drawn, (tail, 1 - tail))
-    return float(low), float(high)
+    return interval_of(drawn, options)[0]

@@ -29,16 +29,10 @@ _SKIP = CannotAssessConfig()
 
 @dataclass(frozen=True, slots=True)
 class ScoredItem:
-    """An item with its labels and reports.
-
-    Attributes:
-        root: Criteria of the item, in their groups.
-        truth: Ground-truth labels by criterion name.
-        reports: Criterion reports by criterion name.
-    """
+    """An item with its labels and reports."""
 
     root: RubricGroup
-    truth: Mapping[str, Answer | None]
+    truth: Mapping[str, Answer | None]  # ground-truth labels by criterion name
     reports: Mapping[str, EnsembleCriterionReport]
 
 
@@ -153,12 +147,10 @@ class IdentifiedItem(Protocol):
     @property
     def id(self) -> str | None:
         """Id of the item; None if its position serves as the id."""
-        ...
 
     @property
     def submission(self) -> Json:
         """Submission that was graded."""
-        ...
 
 
 class SupportsGradedItem(Protocol):
@@ -167,17 +159,14 @@ class SupportsGradedItem(Protocol):
     @property
     def item_idx(self) -> int:
         """Position of the item in the graded dataset."""
-        ...
 
     @property
     def item(self) -> IdentifiedItem:
         """Item that was graded."""
-        ...
 
     @property
     def report(self) -> EnsembleEvaluationReport | None:
         """Report on the item; None if grading raised an error."""
-        ...
 
 
 @runtime_checkable
@@ -187,7 +176,6 @@ class SupportsGradedRun(Protocol):
     @property
     def item_results(self) -> Sequence[SupportsGradedItem]:
         """Results of the graded items."""
-        ...
 
 
 @runtime_checkable
@@ -197,23 +185,18 @@ class LabelledDataset(Protocol):
     @property
     def items(self) -> Sequence[Any]:
         """Items of the dataset, in order."""
-        ...
 
     def item_id(self, i: int, /) -> str:
         """Return the id of item `i`."""
-        ...
 
     def get_item_rubric(self, i: int, /) -> Rubric:
         """Return the rubric of item `i`."""
-        ...
 
     def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
         """Return the labels of item `i` by criterion name; None if it has no labels."""
-        ...
 
     def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
         """Return the ratings of item `i` by rater and criterion name."""
-        ...
 
 
 @runtime_checkable
@@ -222,15 +205,10 @@ class RuledDataset(LabelledDataset, Protocol):
 
     def with_truth(self, rule: TruthRule, /) -> LabelledDataset:
         """Return a copy of the dataset that combines labels by `rule`."""
-        ...
 
 
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
-    """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None.
-
-    Raises:
-        ArgumentError: If the dataset does not support truth rules, or the rule is unknown.
-    """
+    """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None."""
     if rule is None:
         return dataset
     if not isinstance(dataset, RuledDataset):
@@ -247,7 +225,6 @@ class OwnedRun(SupportsGradedRun, Protocol):
     @property
     def dataset(self) -> LabelledDataset:
         """Dataset that was graded."""
-        ...
 
 
 @runtime_checkable
@@ -257,7 +234,6 @@ class CountedRun(OwnedRun, Protocol):
     @property
     def verdicts(self) -> VerdictCounts:
         """Verdict counts over all items."""
-        ...
 
 
 @runtime_checkable
@@ -267,4 +243,3 @@ class FingerprintedRun(OwnedRun, Protocol):
     @property
     def fingerprint(self) -> Mapping[str, Json]:
         """Judges by id, prompts, sampling, few-shot examples, checks, aggregation and judge weights."""
-        ...

@@ -34,39 +34,24 @@ _READ = (
 
 
 class LabelRow(NamedTuple):
-    """A row of a label table.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Rater who gave the label.
-        sample: Index of the rater's pass; None for a decision, or if the table does not specify it.
-        order: Order in which the candidates were shown.
-        label: Raw label from the table.
-        number: The label as a number, if the table has a separate column for it.
-        status: Status of the vote; None if the table does not specify it.
-    """
+    """A row of a label table."""
 
     item_id: str
     criterion: str
     rater: Rater
-    sample: int | None
-    order: str | None
-    label: Any
-    number: float | None
-    status: str | None
+    sample: int | None  # index of the rater's pass; None for a decision, or if the table does not specify it
+    order: str | None  # order in which the candidates were shown
+    label: Any  # raw label from the table
+    number: float | None  # the label as a number, if the table has a separate column for it
+    status: str | None  # status of the vote; None if the table does not specify it
 
 
 def label_rows(table: Any) -> list[LabelRow]:
-    """Read the rows of a long table.
-
-    Raises:
-        ArgumentError: If `table` is not a table, lacks a column, or has an unknown kind of rater or status.
-    """
+    """Read the rows of a long table."""
     table = as_pandas(table)
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
         return rows
-    return [_row(number, row) for number, row in enumerate(_mappings(table))]
+    return [_row(number, row) for number, row in enumerate(_rows_of(table))]
 
 
 def _frame_rows(frame: Any) -> list[LabelRow] | None:
@@ -127,7 +112,7 @@ def _named_rater(given: tuple[Any, Any]) -> Rater:
     return _rater(0, _name(given[0]), given[1])
 
 
-def _mappings(table: Any) -> Iterator[Mapping[str, Any]]:
+def _rows_of(table: Any) -> Iterator[Mapping[str, Any]]:
     records = getattr(table, "to_dict", None)
     rows = records("records") if callable(records) and hasattr(table, "columns") else table
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
@@ -218,7 +203,7 @@ ABSTENTION = "CANNOT_ASSESS"
 """Label of abstentions that count as a category."""
 
 
-class Home(Protocol):
+class LabelledCriterion(Protocol):
     """A criterion of an item, with methods that parse labels and add answers to the table."""
 
     @property
@@ -292,35 +277,37 @@ def _on_unit(number: float, scale: Interval) -> float | None:
     return None if span is None or scale.low is None else (number - scale.low) / span
 
 
-def homes_on_scales(
+def criteria_on_scales(
     rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
-) -> tuple[dict[tuple[str, str], Home], tuple[str, ...]]:
-    """Return the `Home` of each row's criterion, and notes on inferred scales."""
+) -> tuple[dict[tuple[str, str], LabelledCriterion], tuple[str, ...]]:
+    """Return the `LabelledCriterion` of each row's criterion, and notes on inferred scales."""
     labels: dict[str, list[Any]] = {}
     for row in rows:
         answers = labels.setdefault(row.criterion, [])
         if row.status in (None, "answered"):
             answers.append(row.label if row.number is None or row.label is not None else row.number)
-    homes: dict[str, Home] = {}
+    criteria: dict[str, LabelledCriterion] = {}
     inferred: dict[str, list[str]] = {}
     for name, seen in labels.items():
         scale = scales.get(name) if isinstance(scales, Mapping) else scales
         if scale is None:
-            scale = _inferred(seen)
+            scale = _infer_scale(seen)
             if not isinstance(scale, Binary | None):
                 inferred.setdefault(repr(scale), []).append(name)
         if scale is not None:
-            homes[name] = _OnScale(_measured(name, scale), scale)
+            criteria[name] = _OnScale(_measured_criterion(name, scale), scale)
     if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
         raise ArgumentError(f"unknown criteria {unknown!r} in scales; the table has {list(labels)!r}")
-    placed = {(row.item_id, row.criterion): homes[row.criterion] for row in rows if row.criterion in homes}
+    placed = {
+        (row.item_id, row.criterion): criteria[row.criterion] for row in rows if row.criterion in criteria
+    }
     return placed, tuple(_note(scale, names) for scale, names in inferred.items())
 
 
 _MOST_CATEGORIES = 20
 
 
-def _inferred(labels: Sequence[Any]) -> Scale | None:
+def _infer_scale(labels: Sequence[Any]) -> Scale | None:
     """Infer the scale from the labels: an `Interval` for non-integers or many distinct numbers."""
     answers = [label for label in labels if not is_no_answer(label) and not is_missing(label)]
     numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
@@ -350,7 +337,7 @@ def abstention(label: Any) -> Answer:
     return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
 
 
-def _measured(name: str, scale: Scale) -> MeasuredCriterion:
+def _measured_criterion(name: str, scale: Scale) -> MeasuredCriterion:
     if isinstance(scale, Interval):
         return MeasuredCriterion(name, "interval", ())
     level: Level = {"Binary": "binary", "Nominal": "nominal"}.get(type(scale).__name__, "ordinal")  # type: ignore[assignment]
@@ -365,30 +352,30 @@ def _measured(name: str, scale: Scale) -> MeasuredCriterion:
     return MeasuredCriterion(name, level, tuple(answers))
 
 
-def homes_of(
+def criteria_of_dataset(
     dataset: LabelledDataset, ids: Sequence[str]
-) -> tuple[dict[tuple[str, str], Home], list[LabelRow]]:
+) -> tuple[dict[tuple[str, str], LabelledCriterion], list[LabelRow]]:
     """Return the criteria of each item, and the dataset's labels and ratings as rows."""
-    homes: dict[tuple[str, str], Home] = {}
+    criteria: dict[tuple[str, str], LabelledCriterion] = {}
     rows: list[LabelRow] = []
     for i, item_id in enumerate(ids):
         submission = Submission.parse(dataset.items[i].submission)
         for criterion in dataset.get_item_rubric(i):
-            homes[item_id, criterion.name or ""] = _OnCriterion(criterion.facing(submission))
+            criteria[item_id, criterion.name or ""] = _OnCriterion(criterion.facing(submission))
         said = [(TRUTH, dataset.item_truth(i) or {})]
         said += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
         for rater, labels in said:
             rows += [LabelRow(item_id, n, rater, None, None, raw, None, None) for n, raw in labels.items()]
-    return homes, rows
+    return criteria, rows
 
 
-Homes: TypeAlias = Mapping[tuple[str, str], Home]
-"""A mapping from (item id, criterion name) to `Home`."""
+LabelledCriteria: TypeAlias = Mapping[tuple[str, str], LabelledCriterion]
+"""A mapping from (item id, criterion name) to `LabelledCriterion`."""
 
 
-def declared_answer(home: Home, label: Any) -> Answer | None:
+def declared_answer(criterion: LabelledCriterion, label: Any) -> Answer | None:
     """Return the declared answer with this label, ignoring case; None if no answer matches."""
     if not isinstance(label, str):
         return None
     folded = label.strip().casefold()
-    return next((one for one in home.declared() if (one.label or "").strip().casefold() == folded), None)
+    return next((one for one in criterion.declared() if (one.label or "").strip().casefold() == folded), None)

@@ -23,13 +23,13 @@ from autorubric.metrics.core.item_scores import (
 from autorubric.metrics.core.label_rows import (
     NO_ANSWER,
     At,
-    Home,
-    Homes,
+    LabelledCriteria,
+    LabelledCriterion,
     LabelRow,
     abstention,
+    criteria_of_dataset,
+    criteria_on_scales,
     declared_answer,
-    homes_of,
-    homes_on_scales,
     is_no_answer,
     label_rows,
 )
@@ -60,10 +60,6 @@ def table_of(
             name. Missing scales are inferred from the observed labels.
         truth: Rule that combines several people's labels into one; see `TruthRule`. None uses the median on
             ordinal scales, the mean of numbers, and otherwise the mode.
-
-    Raises:
-        ArgumentError: If `result` is neither a run nor a label table, a label is not on its scale, rows and
-            dataset do not match, or the rule needs an order or values that a scale does not have.
     """
     if isinstance(result, VotesTable):
         return result
@@ -75,32 +71,28 @@ def table_of(
         return read_votes(result, with_truth_rule(dataset_of(result, dataset), truth))
     rows = label_rows(result)
     if dataset is None:
-        homes, notes = homes_on_scales(rows, scales)
-        return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), truth, notes)
+        criteria, notes = criteria_on_scales(rows, scales)
+        return _assemble(rows, criteria, list(dict.fromkeys(r.item_id for r in rows)), truth, notes)
     if scales is not None:
         raise ArgumentError("the criteria of the dataset define the scales; omit scales")
-    dataset = with_truth_rule(_checked(dataset), truth)
+    dataset = with_truth_rule(_check_dataset(dataset), truth)
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
-    homes, labels = homes_of(dataset, ids)
-    _demand_known(rows, homes, ids)
+    criteria, labels = criteria_of_dataset(dataset, ids)
+    _check_known(rows, criteria, ids)
     given = {(row.item_id, row.criterion) for row in rows if row.rater == TRUTH}
-    return _assemble([*rows, *(row for row in labels if row[:2] not in given)], homes, ids, truth)
+    return _assemble([*rows, *(row for row in labels if row[:2] not in given)], criteria, ids, truth)
 
 
 def dataset_of(result: SupportsGradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
-    """Return the dataset that has a run's labels: `dataset` if set, otherwise the run's own dataset.
-
-    Raises:
-        ArgumentError: If `dataset` is not a dataset, or the run does not contain its dataset.
-    """
+    """Return the dataset that has a run's labels: `dataset` if set, otherwise the run's own dataset."""
     if dataset is not None:
-        return _checked(dataset)
+        return _check_dataset(dataset)
     if not isinstance(result, OwnedRun):
         raise ArgumentError("the run does not contain its dataset; pass dataset")
     return result.dataset
 
 
-def _checked(dataset: Any) -> LabelledDataset:
+def _check_dataset(dataset: Any) -> LabelledDataset:
     if not isinstance(dataset, LabelledDataset):
         raise ArgumentError(
             "dataset must be a RubricDataset, for example from RubricDataset.from_file, or None; "
@@ -109,8 +101,8 @@ def _checked(dataset: Any) -> LabelledDataset:
     return dataset
 
 
-def _demand_known(
-    rows: Iterable[LabelRow], homes: Mapping[tuple[str, str], Home], ids: Sequence[str]
+def _check_known(
+    rows: Iterable[LabelRow], criteria: Mapping[tuple[str, str], LabelledCriterion], ids: Sequence[str]
 ) -> None:
     known = set(ids)
     for row in rows:
@@ -118,39 +110,42 @@ def _demand_known(
             raise ArgumentError(
                 f"item {row.item_id!r} of the table is not in the dataset, which has {list(ids[:3])!r} …"
             )
-        if (row.item_id, row.criterion) not in homes:
-            names = [name for item_id, name in homes if item_id == row.item_id]
+        if (row.item_id, row.criterion) not in criteria:
+            names = [name for item_id, name in criteria if item_id == row.item_id]
             raise ArgumentError(
                 f"item {row.item_id!r} has no criterion {row.criterion!r}; available: {names!r}"
             )
 
 
-_Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
+_Labelled: TypeAlias = "tuple[Answer | None, str]"
+"""An answer and its status."""
+
+_RaterLabels: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
 """One rater's labels on a criterion of an item: rows with their parsed answers and statuses."""
 
 
 def _assemble(
     rows: Sequence[LabelRow],
-    homes: Homes,
+    criteria: LabelledCriteria,
     ids: Sequence[str],
     truth: TruthRule | None,
     notes: tuple[str, ...] = (),
 ) -> VotesTable:
     built = TableRows()
     reader = _LabelReader(built, truth)
-    said: dict[tuple[str, str], dict[Rater, _Said]] = {}
+    said: dict[tuple[str, str], dict[Rater, _RaterLabels]] = {}
     for row in rows:
         at = row[:2]
-        home = homes.get(at)
-        if home is None or (row.label is None and row.number is None and row.status is None):
+        criterion = criteria.get(at)
+        if criterion is None or (row.label is None and row.number is None and row.status is None):
             continue
         by_rater = said.get(at)
         if by_rater is None:
             by_rater = said[at] = {}
-        by_rater.setdefault(row.rater, []).append((row, *reader.read(home, row)))
+        by_rater.setdefault(row.rater, []).append((row, *reader.read(criterion, row)))
     places = {item_id: i for i, item_id in enumerate(ids)}
     for (item_id, name), by_rater in said.items():
-        _add_cell(reader, homes[item_id, name], places[item_id], by_rater)
+        _add_cell(reader, criteria[item_id, name], places[item_id], by_rater)
     return built.table(tuple(ids), scores={}, notes=notes)
 
 
@@ -163,64 +158,64 @@ class _LabelReader:
 
     built: TableRows
     rule: TruthRule | None
-    labels: dict[Any, tuple[Answer | None, str]] = field(default_factory=dict)
-    decisions: dict[Any, tuple[Any, tuple[Answer | None, str]]] = field(default_factory=dict)
+    labels: dict[Any, _Labelled] = field(default_factory=dict)
+    decisions: dict[Any, tuple[Any, _Labelled]] = field(default_factory=dict)
 
-    def read(self, home: Home, row: LabelRow) -> tuple[Answer | None, str]:
+    def read(self, criterion: LabelledCriterion, row: LabelRow) -> _Labelled:
         """Return the answer of a row and its status."""
         if row.label.__class__ not in _LOOKED_UP:
-            return _read(home, self.built, row)
-        key = (id(home), row.label.__class__, row.label, row.number, row.status)
+            return _read(criterion, self.built, row)
+        key = (id(criterion), row.label.__class__, row.label, row.number, row.status)
         found = self.labels.get(key)
         if found is None:
-            found = self.labels[key] = _read(home, self.built, row)
+            found = self.labels[key] = _read(criterion, self.built, row)
         return found
 
-    def decide(self, home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
+    def decide(self, criterion: LabelledCriterion, said: Sequence[_Labelled]) -> _Labelled:
         """Return the decision over a judge's samples or over several judges; `undecided` in a tie."""
-        return self._looked_up(home, said, None, lambda: _decision(home, said))
+        return self._look_up(criterion, said, None, lambda: _decision(criterion, said))
 
-    def truth(
-        self, home: Home, said: Sequence[tuple[Answer | None, str]], name: str
-    ) -> tuple[Answer | None, str]:
+    def truth(self, criterion: LabelledCriterion, said: Sequence[_Labelled], name: str) -> _Labelled:
         """Return the combined label of several people; `undecided` in a tie."""
-        return self._looked_up(home, said, name, lambda: _truth(home, said, self.rule, name))
+        return self._look_up(criterion, said, name, lambda: _truth(criterion, said, self.rule, name))
 
-    def _looked_up(
+    def _look_up(
         self,
-        home: Home,
-        said: Sequence[tuple[Answer | None, str]],
+        criterion: LabelledCriterion,
+        said: Sequence[_Labelled],
         name: str | None,
-        decide: Callable[[], tuple[Answer | None, str]],
-    ) -> tuple[Answer | None, str]:
+        decide: Callable[[], _Labelled],
+    ) -> _Labelled:
         if len(said) == 1:
             return said[0]
-        if home.level == "interval":
+        if criterion.level == "interval":
             return decide()
-        key = (id(home), name, *((id(answer), status) for answer, status in said))
+        key = (id(criterion), name, *((id(answer), status) for answer, status in said))
         if key not in self.decisions:
             # Answers are kept next to their decision, or new objects could reuse their ids.
             self.decisions[key] = (tuple(said), decide())
         return self.decisions[key][1]
 
 
-def _read(home: Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, str]:
+def _read(criterion: LabelledCriterion, built: TableRows, row: LabelRow) -> _Labelled:
     if row.status is not None and row.status not in ("answered", "abstained"):
         return None, row.status
-    option = declared_answer(home, row.label)
+    option = declared_answer(criterion, row.label)
     if row.status == "abstained":
         return option if option is not None and option.na else abstention(row.label), "abstained"
     if option is None and is_no_answer(row.label):
         became = NO_ANSWER[row.label.strip().upper()]
         return (abstention(row.label) if became == "abstained" else None), became
-    answer = home.read(built, row)
+    answer = criterion.read(built, row)
     return answer, "abstained" if answer is not None and answer.abstains else "answered"
 
 
-def _add_cell(reader: _LabelReader, home: Home, item: int, by_rater: Mapping[Rater, _Said]) -> None:
+def _add_cell(
+    reader: _LabelReader, criterion: LabelledCriterion, item: int, by_rater: Mapping[Rater, _RaterLabels]
+) -> None:
     """Add all raters' labels on a criterion of an item, and the decisions that follow from them."""
     built = reader.built
-    decided: dict[Rater, tuple[Answer | None, str]] = {}
+    decided: dict[Rater, _Labelled] = {}
     for rater, said in by_rater.items():
         if len(said) > 1:
             _refuse_repeats(rater, said)
@@ -228,22 +223,22 @@ def _add_cell(reader: _LabelReader, home: Home, item: int, by_rater: Mapping[Rat
         if rater[0] == "judge":
             for row, answer, status in said:
                 if row.sample is not None or len(decisions) == len(said):
-                    home.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
+                    criterion.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
         chosen = decisions or said
-        decided[rater] = reader.decide(home, [(a, s) for _, a, s in chosen])
+        decided[rater] = reader.decide(criterion, [(a, s) for _, a, s in chosen])
     people = [found for (kind, _), found in decided.items() if kind == "human"]
     judges = [found for (kind, _), found in decided.items() if kind == "judge"]
     if TRUTH not in decided and people:
-        decided[TRUTH] = reader.truth(home, people, next(iter(by_rater.values()))[0][0].criterion)
+        decided[TRUTH] = reader.truth(criterion, people, next(iter(by_rater.values()))[0][0].criterion)
     if PANEL not in decided and judges:
-        decided[PANEL] = reader.decide(home, judges)
+        decided[PANEL] = reader.decide(criterion, judges)
     for rater, (answer, status) in decided.items():
         # A tie among people does not give a label.
         if status != "undecided" or rater != TRUTH:
-            home.add(built, At(item, rater, DECIDED), answer, status)
+            criterion.add(built, At(item, rater, DECIDED), answer, status)
 
 
-def _refuse_repeats(rater: Rater, said: _Said) -> None:
+def _refuse_repeats(rater: Rater, said: _RaterLabels) -> None:
     times = Counter((row.sample, row.order) for row, _, _ in said)
     repeated = next((at for at, count in times.items() if count > 1), None)
     if repeated is not None:
@@ -255,54 +250,54 @@ def _refuse_repeats(rater: Rater, said: _Said) -> None:
 
 
 def _truth(
-    home: Home, said: Sequence[tuple[Answer | None, str]], rule: TruthRule | None, name: str
-) -> tuple[Answer | None, str]:
+    criterion: LabelledCriterion, said: Sequence[_Labelled], rule: TruthRule | None, name: str
+) -> _Labelled:
     """Return the combined label of several people; `undecided` in a tie."""
     votes = [answer for answer, _ in said if answer is not None and not answer.cannot_assess]
     if not votes:
-        return _decision(home, said)
+        return _decision(criterion, said)
     numbers = [
         one.code for one in votes if isinstance(one.code, int | float) and not isinstance(one.code, bool)
     ]
-    if home.level == "interval" and len(numbers) == len(votes):
+    if criterion.level == "interval" and len(numbers) == len(votes):
         number = truth_number(numbers, rule)
         values = [answer.value for answer in votes if answer.value is not None]
         if number is None:
             return None, "undecided"
         value = truth_number(values, rule) if len(values) == len(votes) else None
         return Answer(code=number, value=value, label=str(number)), "answered"
-    level: Level = "nominal" if home.level == "interval" else home.level
-    chosen = truth_answer(votes, level, home.declared(), rule, name)
+    level: Level = "nominal" if criterion.level == "interval" else criterion.level
+    chosen = truth_answer(votes, level, criterion.declared(), rule, name)
     if chosen is None:
         return None, "undecided"
     return chosen, "abstained" if chosen.abstains else "answered"
 
 
-def _decision(home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
+def _decision(criterion: LabelledCriterion, said: Sequence[_Labelled]) -> _Labelled:
     """Return the decision over several answers; `undecided` in a tie."""
     answers = [answer for answer, status in said if status == "answered" and answer is not None]
     if not answers:
         statuses = [status for _, status in said]
         lead = "abstained" if "abstained" in statuses else statuses[0]
         return next(entry for entry in said if entry[1] == lead)
-    chosen = _together(home, answers)
+    chosen = _together(criterion, answers)
     return (None, "undecided") if chosen is None else (chosen, "answered")
 
 
-def _together(home: Home, answers: Sequence[Answer]) -> Answer | None:
-    if home.level == "interval" and all(isinstance(answer.code, int | float) for answer in answers):
+def _together(criterion: LabelledCriterion, answers: Sequence[Answer]) -> Answer | None:
+    if criterion.level == "interval" and all(isinstance(answer.code, int | float) for answer in answers):
         values = [answer.value for answer in answers if answer.value is not None]
         mean = statistics.fmean(answer.code for answer in answers)
         return Answer(code=mean, value=statistics.fmean(values) if values else None, label=str(mean))
-    if home.level == "ordinal" and all(answer.value is not None for answer in answers):
+    if criterion.level == "ordinal" and all(answer.value is not None for answer in answers):
         mean = statistics.fmean(answer.value for answer in answers if answer.value is not None)
         away = sorted(
             (abs((one.value or 0.0) - mean), i)
-            for i, one in enumerate(home.declared())
+            for i, one in enumerate(criterion.declared())
             if one.value is not None
         )
         tied = len(away) > 1 and away[1][0] - away[0][0] <= 1e-12
-        return None if tied else home.declared()[away[0][1]]
+        return None if tied else criterion.declared()[away[0][1]]
     counts = Counter(repr(answer.code) for answer in answers).most_common(2)
     if len(counts) == 2 and counts[0][1] == counts[1][1]:
         return None

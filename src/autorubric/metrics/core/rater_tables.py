@@ -9,30 +9,22 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column, read_rows
+from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import Units
+from autorubric.metrics.core.resampling import Ends, Units
 from autorubric.metrics.core.scales import Array, Codes
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteTable:
-    """The units that every rater rated.
+    """The units that every rater rated."""
 
-    Attributes:
-        scores: Scores without missing values, shape `(n_units, n_raters)`, centred and scaled to avoid
-            cancellation.
-        cluster: Cluster of each unit, 0..C-1 without gaps; None if units are independent.
-        n_missing: Number of units dropped because a rating was missing.
-        any_rated: Whether there are any ratings, including those of incomplete units.
-    """
-
+    # scores without missing values, shape `(n_units, n_raters)`, centred and scaled to avoid cancellation
     scores: Array
-    cluster: Codes | None
-    n_missing: int
-    any_rated: bool
+    cluster: Codes | None  # cluster of each unit, 0..C-1 without gaps; None if units are independent
+    n_missing: int  # number of units dropped because a rating was missing
+    any_rated: bool  # whether there are any ratings, including those of incomplete units
 
     @property
     def n_raters(self) -> int:
@@ -55,20 +47,12 @@ class CompleteTable:
 
 
 def score_rows(ratings: Any) -> Array:
-    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings.
-
-    Raises:
-        ArgumentError: If rows differ in length, or a rating is not a number.
-    """
+    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings."""
     return number_rows(ratings, "ratings")
 
 
 def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
-    """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments.
-
-    Raises:
-        ArgumentError: If `table` is not a table, its rows differ in length, or a value is not a number.
-    """
+    """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments."""
     rows = read_rows(table, what, shape)
     if isinstance(rows, np.ndarray):
         return numeric_column(rows.reshape(-1), what).reshape(rows.shape)
@@ -77,11 +61,7 @@ def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Ar
 
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
-    """Return the rows of a table of ratings that have no missing rating.
-
-    Raises:
-        ArgumentError: If rows differ in length, or a rating is not a number.
-    """
+    """Return the rows of a table of ratings that have no missing rating."""
     scores = score_rows(ratings)
     complete = np.asarray(~np.isnan(scores).any(axis=1))
     members = cluster_codes(cluster, len(scores))
@@ -93,25 +73,15 @@ def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable
     return CompleteTable(kept, dense(members, complete), n_missing, bool((~np.isnan(scores)).any()))
 
 
-def dense(members: Codes | None, kept: Array) -> Codes | None:
-    """Return the clusters of the kept units, numbered without gaps."""
-    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
-
-
 _KEYS_UP_TO = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """The distinct rows of a table of integers ≥ -1, with the number of units that have each row.
+    """The distinct rows of a table of integers ≥ -1, with the number of units that have each row."""
 
-    Attributes:
-        rows: Distinct rows, shape `(u, n_columns)`.
-        counts: Number of units with each row, shape `(u,)`.
-    """
-
-    rows: Codes
-    counts: Codes
+    rows: Codes  # distinct rows, shape `(u, n_columns)`
+    counts: Codes  # number of units with each row, shape `(u,)`
 
     @classmethod
     def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:
@@ -147,9 +117,11 @@ def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -
     if cluster is None:
         counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
         return Units(counts=counts, n=int(counts.sum()), sums=sums)
-    by_cluster = np.zeros((int(cluster.max(initial=-1)) + 1, sums.shape[1]))
-    np.add.at(by_cluster, cluster, sums)
-    ones = np.ones(len(by_cluster), dtype=np.int64)
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    by_cluster = np.empty((n_clusters, sums.shape[1]))
+    for place, column in enumerate(sums.T):
+        by_cluster[:, place] = np.bincount(cluster, weights=column, minlength=n_clusters)
+    ones = np.ones(n_clusters, dtype=np.int64)
     return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
 
 
@@ -173,7 +145,7 @@ def unclustered(figure: Figure, units: Units) -> None:
         raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
 
 
-def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
+def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:
     """Add the possible pseudo-units to units with sums. Only the smoothed bootstrap draws them."""
     assert units.sums is not None
     none = np.zeros(len(units.counts))
@@ -181,11 +153,11 @@ def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
         units,
         counts=np.append(units.counts, np.zeros(len(sums), dtype=np.int64)),
         sums=np.concatenate([units.sums, sums]),
-        pseudo=np.append(none, chances),
+        prior=np.append(none, chances),
     )
 
 
-def with_pseudo_weights(units: Units, chances: Array) -> Units:
+def with_prior_weights(units: Units, chances: Array) -> Units:
     """Add the possible pseudo-units to units of draw counts, as the last entries of the sums."""
     n_kinds, n_more = len(units.counts), len(chances)
     gather = units.gather
@@ -193,5 +165,5 @@ def with_pseudo_weights(units: Units, chances: Array) -> Units:
         units,
         counts=np.append(units.counts, np.zeros(n_more, dtype=np.int64)),
         gather=None if gather is None else np.append(gather, n_kinds + np.arange(n_more)),
-        pseudo=np.append(np.zeros(n_kinds), chances),
+        prior=np.append(np.zeros(n_kinds), chances),
     )

@@ -42,12 +42,7 @@ if TYPE_CHECKING:
 
 
 def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
-    """Return the votes table of a run together with the labels of its dataset.
-
-    Raises:
-        ArgumentError: If a graded item's id is not in the dataset or occurs twice in the run, or if its
-            submission differs from the dataset's.
-    """
+    """Return the votes table of a run together with the labels of its dataset."""
     reports = _reports_by_item(result, dataset)
     rows = TableRows()
     scored = [_read_item(i, reports.get(i), dataset, rows, i in reports) for i in range(len(dataset.items))]
@@ -169,14 +164,11 @@ NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The treatment of abstentions.
+    """The treatment of abstentions."""
 
-    Attributes:
-        cannot_assess: Whether CANNOT_ASSESS is excluded, counts as the worst answer or is its own category.
-        na: Whether NA options are excluded, count as the worst answer or are their own category.
-    """
-
+    # whether CANNOT_ASSESS is excluded, counts as the worst answer or is its own category
     cannot_assess: CannotAssessMode = "exclude"
+    # whether NA options are excluded, count as the worst answer or are their own category
     na: NaMode = "exclude"
 
     @property
@@ -187,20 +179,14 @@ class Modes:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One rater's answers over the cells, as arrays of shape `(n_cells,)`.
+    """One rater's answers over the cells, as arrays of shape `(n_cells,)`."""
 
-    Attributes:
-        status: Position of the vote's status in `STATUSES`.
-        code: Position of the answer among the criterion's categories, not counting NA options. Abstentions
-            that count as a category have the position after the last one; -1 means no answer.
-        value: Value of the answer in [0, 1]; NaN if it has no value.
-        number: The answer in its own units if it is a number; otherwise NaN.
-    """
-
-    status: Codes
+    status: Codes  # position of the vote's status in `STATUSES`
+    # Position of the answer among the criterion's categories, not counting NA options. Abstentions that count
+    # as a category have the position after the last one; -1 means no answer.
     code: Codes
-    value: Array
-    number: Array
+    value: Array  # value of the answer in [0, 1]; NaN if it has no value
+    number: Array  # the answer in its own units if it is a number; otherwise NaN
 
     def take(self, cells: slice) -> Column:
         """Return the column restricted to a slice of the cells."""
@@ -223,32 +209,22 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """All cells, sorted by criterion and item.
-
-    Attributes:
-        criteria: Criteria in the order of their cells.
-        spans: Slice of the cells of each criterion.
-        item: Position of each cell's item, shape `(n_cells,)`.
-        n_items: Number of items in the dataset.
-        truth: Ground-truth labels.
-        raters: Decisions of the panel and of each judge, by rater.
-        scores: Item scores by rater; see `VotesTable`.
-        outcomes: Outcomes of comparisons, by position of the criterion; see `VotesTable`.
-        positions: By rater, the samples in which a judge answered in two orders of the candidates, shape
-            `(n_samples, 3)`: position of the criterion, position of the item, and 1 if both answers agree.
-        tied: Mask of the cells on which the judges' votes tie, whether or not the panel gives an answer;
-            shape `(n_cells,)`.
-    """
+    """All cells, sorted by criterion and item."""
 
     criteria: tuple[MeasuredCriterion, ...]
-    spans: tuple[slice, ...]
-    item: Codes
+    spans: tuple[slice, ...]  # slice of the cells of each criterion
+    item: Codes  # position of each cell's item, shape `(n_cells,)`
     n_items: int
     truth: Column
-    raters: dict[Rater, Column]
-    scores: dict[Rater, Array]
+    raters: dict[Rater, Column]  # decisions of the panel and of each judge, by rater
+    scores: dict[Rater, Array]  # item scores by rater; see `VotesTable`
+    # outcomes of comparisons, by position of the criterion; see `VotesTable`
     outcomes: Mapping[int, tuple[Outcome, ...]]
+    # by rater, the samples in which a judge answered in two orders of the candidates, shape `(n_samples, 3)`:
+    # position of the criterion, position of the item, and 1 if both answers agree
     positions: dict[Rater, Codes]
+    # mask of the cells on which the judges' votes tie, whether or not the panel gives an answer; shape
+    # `(n_cells,)`
     tied: Array
 
     def size(self, place: int, modes: Modes) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias, TypedDict, get_args
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.estimate import is_rounding
 from autorubric.metrics.core.scales import Array, Codes
 
 Compute: TypeAlias = Callable[[Array], Array]
@@ -25,24 +27,18 @@ class Units:
 
     Equal units are stored once with their count. A metric receives the rows of `sums` added up over the drawn
     units or, if it is computed from ranks, how often each observation was drawn.
-
-    Attributes:
-        counts: Number of equal units of each kind, shape `(u,)`.
-        n: Total number of observations in all units.
-        sums: Contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j.
-        gather: Unit of each observation, shape `(n,)`; only for metrics that need weights per observation.
-        clustered: Whether a unit may contain several observations.
-        pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`.
-            Kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
-            likely.
     """
 
-    counts: Codes
-    n: int
+    counts: Codes  # number of equal units of each kind, shape `(u,)`
+    n: int  # total number of observations in all units
+    # contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j
     sums: Array | None = None
+    # unit of each observation, shape `(n,)`; only for metrics that need weights per observation
     gather: Codes | None = None
-    clustered: bool = False
-    pseudo: Array | None = None
+    clustered: bool = False  # whether a unit may contain several observations
+    # Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`. Kinds that do
+    # not occur in the data have a count of 0. None for tables, whose cells are equally likely.
+    prior: Array | None = None
 
     @property
     def size(self) -> int:
@@ -74,7 +70,7 @@ def replicates(
         n_resamples: Number of resamples.
         rng: Random generator.
         smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
-            from `Units.pseudo`. With clusters, it has as many observations as the average cluster.
+            from `Units.prior`. With clusters, it has as many observations as the average cluster.
     """
     values = [
         compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
@@ -114,15 +110,15 @@ def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
     total = units.size
-    if units.sums is None and units.pseudo is None:
+    if units.sums is None and units.prior is None:
         cells = len(units.counts)
         return rng.multinomial(total, (units.counts + 1.0 / cells) / (total + 1), size=rows).astype(float)
     weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
     observations = units.n / total if units.clustered else 1.0
     n_extra, weights = np.rint(weights[:, -1] * observations).astype(np.int64), weights[:, :-1]
-    if units.pseudo is not None:
-        possible = np.flatnonzero(units.pseudo)
-        chances = units.pseudo[possible]
+    if units.prior is not None:
+        possible = np.flatnonzero(units.prior)
+        chances = units.prior[possible]
         weights[:, possible] += rng.multinomial(n_extra, chances / chances.sum())
         return units.aggregate(weights)
     assert units.sums is not None
@@ -211,13 +207,19 @@ class Resampling:
     rng: int | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.confidence_level < 1.0:
+        if not isinstance(self.confidence_level, Real) or not 0.0 < self.confidence_level < 1.0:
             raise ArgumentError(f"confidence_level must be between 0 and 1; got {self.confidence_level!r}")
-        if self.n_resamples < 1:
+        if not isinstance(self.n_resamples, Integral) or self.n_resamples < 1:
             raise ArgumentError(f"n_resamples must be a positive integer; got {self.n_resamples!r}")
         is_seed = isinstance(self.rng, int | np.integer) and not isinstance(self.rng, bool) and self.rng >= 0
         if not is_seed and not isinstance(self.rng, np.random.Generator):
             raise ArgumentError(f"rng must be a non-negative integer or a numpy Generator; got {self.rng!r}")
+
+    @property
+    def seed(self) -> int:
+        """The seed of the draws; not available if `rng` is a generator."""
+        assert not isinstance(self.rng, np.random.Generator)
+        return int(self.rng)
 
     def generator(self) -> np.random.Generator:
         """Return the random generator. The same seed always gives the same draws."""
@@ -254,3 +256,51 @@ class CodedOptions(IntervalOptions):
         IntervalOptions.__post_init__(self)
         if self.labels is not None and self.labels < 1:
             raise ArgumentError(f"labels must be the number of categories, at least 1; got {self.labels!r}")
+
+
+MOST_UNDEFINED = 0.5
+"""Proportion of undefined resamples above which there is no interval."""
+
+MOST_UNDEFINED_CORRECTED = 0.1
+"""The same for metrics corrected for a judge's errors. Their resamples are undefined where the judge looks
+uninformative, which is where corrected values are extreme, so ignoring many would bias the interval."""
+
+
+class Ends(NamedTuple):
+    """The limits of an interval and its standard error; each is None if it is not available."""
+
+    low: float | None
+    high: float | None
+    se: float | None
+
+
+NO_ENDS = Ends(None, None, None)
+
+
+def interval_of(
+    drawn: Array,
+    options: Resampling,
+    *,
+    quantiles: tuple[float, float] | None = None,
+    most_undefined: float = MOST_UNDEFINED,
+) -> tuple[Ends, int]:
+    """Compute the percentile interval of resampled values, and how many of them are undefined.
+
+    Args:
+        drawn: Value in each resample, NaN where undefined; their standard deviation is the standard error.
+        options: The confidence level, which determines the quantiles unless `quantiles` is passed.
+        quantiles: Lower and upper quantile level.
+        most_undefined: Proportion of undefined resamples above which there is no interval. Fewer are ignored.
+    """
+    defined = drawn[~np.isnan(drawn)]
+    n_undefined = len(drawn) - len(defined)
+    if not len(defined) or n_undefined > most_undefined * len(drawn):
+        return NO_ENDS, n_undefined
+    tail = (1 - options.confidence_level) / 2
+    low, high = (float(end) for end in np.quantile(defined, quantiles or (tail, 1 - tail)))
+    return Ends(low, high, float(defined.std(ddof=1)) if len(defined) > 1 else None), n_undefined
+
+
+def is_point(low: float, high: float, value: float) -> bool:
+    """Return whether an interval's width is rounding error, as from identical units, which show no spread."""
+    return is_rounding(high - low, max(abs(value), 1.0))

@@ -73,11 +73,7 @@ class _Categorical:
         return {_key(label): code for code, label in enumerate(self.labels)}
 
     def code(self, label: object) -> int:
-        """Return the position of the label on the scale, or -1 if it is missing.
-
-        Raises:
-            ArgumentError: If the label is not on the scale.
-        """
+        """Return the position of the label on the scale, or -1 if it is missing."""
         if is_missing(label):
             return MISSING
         try:
@@ -105,7 +101,7 @@ class _Categorical:
         return np.array(codes, dtype=np.int64)
 
 
-def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
+def _distinct_labels(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
     if not isinstance(labels, Iterable):
         hint = f"range({labels})" if isinstance(labels, int) else "['low', 'high']"
         raise ArgumentError(f"{what} needs a list of all categories, such as {hint}; got {labels!r}")
@@ -171,7 +167,7 @@ class Nominal(_Categorical):
     na: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __init__(self, labels: Iterable[Any], *, na: Iterable[Any] = ()) -> None:
-        object.__setattr__(self, "labels", _declared(labels, "Nominal"))
+        object.__setattr__(self, "labels", _distinct_labels(labels, "Nominal"))
         object.__setattr__(self, "na", tuple(_key(label) for label in na))
 
 
@@ -192,7 +188,7 @@ class Ordinal(_Categorical):
     def __init__(
         self, labels: Iterable[Any], values: Iterable[float] | None = None, *, na: Iterable[Any] = ()
     ) -> None:
-        object.__setattr__(self, "labels", _declared(labels, "Ordinal"))
+        object.__setattr__(self, "labels", _distinct_labels(labels, "Ordinal"))
         object.__setattr__(self, "na", tuple(_key(label) for label in na))
         numbers = None if values is None else tuple(float(value) for value in values)
         if numbers is not None and not (
@@ -280,11 +276,7 @@ def _interval_of(criterion: ScaledCriterion) -> Interval:
 
 
 def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:
-    """Return the labels as a 1-D sequence.
-
-    Raises:
-        ArgumentError: If `labels` is not iterable, is a string, mapping or DataFrame, or is not 1-D.
-    """
+    """Return the labels as a 1-D sequence."""
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels; got {labels!r}")
     if is_frame(labels):
@@ -305,9 +297,6 @@ def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
 
     The scale is binary if `Binary` accepts all labels, ordinal with the labels as values if all are numbers,
     and otherwise nominal with the sorted labels.
-
-    Raises:
-        ArgumentError: If the labels are not hashable.
     """
     try:
         seen = {_key(label) for label in labels if not is_missing(label)}
@@ -335,9 +324,6 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
     Linear weights are 1 - |v_i - v_j| / range, and quadratic weights are 1 - (v_i - v_j)² / range², where v
     are the values of the scale's categories or, if there are none, their positions.
 
-    Raises:
-        ArgumentError: If the scale has no order, or the matrix is not a K × K agreement matrix.
-
     References:
         [1] D. V. Cicchetti, T. Allison (1971), A new procedure for assessing reliability of scoring EEG
             sleep recordings, American Journal of EEG Technology 11, 101-109.
@@ -347,7 +333,7 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
     if weights is None:
         return np.eye(size)
     if not isinstance(weights, str):
-        return _checked(weights, size)
+        return _check_weights(weights, size)
     if weights not in ("linear", "quadratic"):
         raise ArgumentError(f"weights must be 'linear', 'quadratic', a K × K matrix or None; got {weights!r}")
     if isinstance(scale, Nominal):
@@ -362,7 +348,7 @@ def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -
     return np.asarray(1.0 - (distance if weights == "linear" else distance**2))
 
 
-def _checked(weights: Any, size: int) -> Array:
+def _check_weights(weights: Any, size: int) -> Array:
     matrix = np.asarray(weights, dtype=float)
     if matrix.shape != (size, size):
         raise ArgumentError(f"weights must be a K × K matrix with K = {size}; got shape {matrix.shape}")

@@ -35,17 +35,11 @@ Outcome: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCriterion:
-    """A criterion as used by the metrics. Criteria of different items with the same name and scale are equal.
-
-    Attributes:
-        name: Name of the criterion.
-        level: Measurement level of the answers.
-        answers: Declared answers, in order; empty if the possible answers cannot be listed.
-    """
+    """A criterion as used by metrics; criteria of different items with the same name and scale are equal."""
 
     name: str
     level: Level
-    answers: tuple[Answer, ...]
+    answers: tuple[Answer, ...]  # declared answers, in order; empty if the possible answers cannot be listed
 
     @property
     def categories(self) -> tuple[Answer, ...]:
@@ -55,49 +49,32 @@ class MeasuredCriterion:
 
 @dataclass(frozen=True, slots=True)
 class VotesTable:
-    """A long table of votes, decisions and labels, stored as columns of equal length.
-
-    Attributes:
-        criteria: All criteria, in order of appearance.
-        raters: All raters, in order of appearance. A rater is a pair of kind and name.
-        item_ids: Ids of the dataset's items, by position.
-        item: Position of the item in the dataset.
-        criterion: Position of the criterion in `criteria`.
-        rater: Position of the rater in `raters`.
-        sample: Sample index of a vote; -1 for decisions and labels.
-        order: Order in which the candidates were shown, for votes on comparisons; otherwise None.
-        code: Position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if
-            the answer has no position.
-        label: Answer in words; None if there is no answer.
-        value: Answer in [0, 1]; NaN if the answer has no value.
-        number: Answer in its own units if it is a number; otherwise NaN.
-        na: Whether the answer is an NA option.
-        status: Position of the status in `STATUSES`. Answers that only replace unreadable replies are failed.
-        scores: Item scores without the length penalty by rater, shape `(n_items,)`, NaN where missing.
-        outcomes: Outcomes of comparisons by position of the criterion. An outcome is the number of candidates
-            ranked above each declared candidate, regardless of the candidates' names.
-        notes: Notes for the user on how the table was read.
-        tied: Item and criterion of the answers that the panel of a run gave despite tied votes, shape
-            `(n, 2)`.
-    """
+    """A long table of votes, decisions and labels, stored as columns of equal length."""
 
     criteria: tuple[MeasuredCriterion, ...]
-    raters: tuple[Rater, ...]
-    item_ids: tuple[str, ...]
-    item: Array
-    criterion: Array
-    rater: Array
-    sample: Array
-    order: Array
+    raters: tuple[Rater, ...]  # All raters, in order of appearance. A rater is a pair of kind and name.
+    item_ids: tuple[str, ...]  # ids of the dataset's items, by position
+    item: Array  # position of the item in the dataset
+    criterion: Array  # position of the criterion in `criteria`
+    rater: Array  # position of the rater in `raters`
+    sample: Array  # sample index of a vote; -1 for decisions and labels
+    order: Array  # order in which the candidates were shown, for votes on comparisons; otherwise None
+    # position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if the
+    # answer has no position
     code: Array
-    label: Array
-    value: Array
-    number: Array
-    na: Array
+    label: Array  # answer in words; None if there is no answer
+    value: Array  # answer in [0, 1]; NaN if the answer has no value
+    number: Array  # answer in its own units if it is a number; otherwise NaN
+    na: Array  # whether the answer is an NA option
+    # Position of the status in `STATUSES`. Answers that only replace unreadable replies are failed.
     status: Array
+    # item scores without the length penalty by rater, shape `(n_items,)`, NaN where missing
     scores: Mapping[Rater, Array]
+    # Outcomes of comparisons by position of the criterion. An outcome is the number of candidates ranked
+    # above each declared candidate, regardless of the candidates' names.
     outcomes: Mapping[int, tuple[Outcome, ...]]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # notes for the user on how the table was read
+    # item and criterion of the answers that the panel of a run gave despite tied votes, shape `(n, 2)`
     tied: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     def __len__(self) -> int:
@@ -182,20 +159,13 @@ _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
 
 class Cell(NamedTuple):
-    """Key of a row in the votes table.
-
-    Attributes:
-        item: Position of the item.
-        criterion: Position of the criterion.
-        rater: Rater who gave the answer.
-        sample: Sample index of a vote; `DECIDED` for decisions and labels.
-        order: Order in which the candidates were shown, for votes on comparisons; otherwise None.
-    """
+    """Key of a row in the votes table."""
 
     item: int
     criterion: int
     rater: Rater
-    sample: int = DECIDED
+    sample: int = DECIDED  # sample index of a vote; `DECIDED` for decisions and labels
+    # order in which the candidates were shown, for votes on comparisons; otherwise None
     order: str | None = None
 
 
@@ -219,7 +189,7 @@ class TableRows:
         if found is None:
             # Comparisons of different candidates are one criterion: outcomes do not name candidates.
             declared = () if criterion.level == "ranking" else criterion.answers()
-            plain = tuple(_bare(answer) for answer in declared)
+            plain = tuple(_scale_answer(answer) for answer in declared)
             measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
             # The criterion is stored, because another object could reuse its id if it were deleted.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
@@ -309,13 +279,13 @@ class TableRows:
         """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
         at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
         if answer is not None and answer.index is None:
-            self.rows.append((*at, *_said(answer, status, code)))
+            self.rows.append((*at, *_answer_columns(answer, status, code)))
             return
         key = (id(answer), status, code)
         said = self.said.get(key)
         if said is None:
             # The answer is stored, because another object could reuse its id if it were deleted.
-            said = self.said[key] = (answer, _said(answer, status, code))
+            said = self.said[key] = (answer, _answer_columns(answer, status, code))
         self.rows.append((*at, *said[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
@@ -372,7 +342,7 @@ class TableRows:
         )
 
 
-def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
+def _answer_columns(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
     """Return the columns of a row that describe the answer."""
     became = _STATUS[status]
     if answer is None or status not in ("answered", "abstained"):
@@ -389,7 +359,7 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
     return criterion.part_answers(answer)
 
 
-def _bare(answer: Answer) -> Answer:
+def _scale_answer(answer: Answer) -> Answer:
     """Return a copy of a declared answer with only the fields that distinguish scales."""
     return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
 

@@ -310,7 +310,6 @@ def _advantage(wins: list[_Wins], cluster: Codes | None, options: IntervalOption
         reason=lambda sums: "too_few_units",
         bounds=(0.0, 1.0),
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import read_rows
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.label_rows import NO_ANSWER
+from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.scales import Binary, Codes, as_sequence
 from autorubric.support.blocks import Cell, TableBlock
 from autorubric.support.frames import is_frame
@@ -24,9 +25,6 @@ Sampled: TypeAlias = Literal["random", "chosen"]
 
 PPI_LABELS = 50
 """Minimum number of labelled units for the normal interval of ppi++ to have sufficient coverage."""
-
-MOST_UNDEFINED = 0.1
-"""Maximum proportion of undefined resamples that an interval may ignore without bias."""
 
 
 class CorrectionArguments(TypedDict, total=False):
@@ -51,13 +49,10 @@ class CorrectionArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionOptions:
+class CorrectionOptions(Resampling):
     """Validated interval arguments with the attributes of `CorrectionArguments`."""
 
     ci: CorrectionCi | None = "auto"
-    confidence_level: float = 0.95
-    n_resamples: int = 1000
-    rng: int | np.random.Generator = 0
     lam: float | None = None
 
     def __post_init__(self) -> None:
@@ -65,11 +60,7 @@ class CorrectionOptions:
             raise ArgumentError(f"ci must be one of {list(get_args(CorrectionCi))} or None; got {self.ci!r}")
         if self.lam is not None and not 0 <= finite_number(self.lam, "lam", "from 0 to 1 (or None)") <= 1:
             raise ArgumentError(f"lam must be from 0 to 1, or None to tune it; got {self.lam!r}")
-        check_draws(self.confidence_level, self.n_resamples, self.rng)
-
-    def generator(self) -> np.random.Generator:
-        """Return the random generator; the same seed gives the same draws."""
-        return np.random.default_rng(self.rng)
+        Resampling.__post_init__(self)  # super() does not work with slots=True
 
 
 def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
@@ -93,22 +84,6 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
         raise ArgumentError(f"lam applies only to method='ppi++'; got lam={options.lam!r}")
     if method == "rogan-gladen" and options.ci == "bootstrap-t":
         raise ArgumentError("ci='bootstrap-t' requires method='ppi++'; use 'analytic' or 'percentile'")
-
-
-def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:
-    """Check the confidence level and the number of resamples, and return the random generator.
-
-    Raises:
-        ArgumentError: If an argument is invalid.
-    """
-    if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
-        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
-    if not isinstance(n_resamples, Integral) or int(n_resamples) < 1:
-        raise ArgumentError(f"n_resamples must be a positive integer; got {n_resamples!r}")
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"rng must be a non-negative seed or a NumPy Generator; got {rng!r}") from error
 
 
 def finite_number(given: object, what: str, meaning: str) -> float:

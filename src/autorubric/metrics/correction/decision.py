@@ -11,8 +11,9 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
+from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, Ends, Resampling, interval_of
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.arguments import MOST_UNDEFINED, check_draws, ends_text, finite_number
+from autorubric.metrics.correction.arguments import ends_text, finite_number
 from autorubric.metrics.correction.judge_error import (
     LabelledScores,
     OpenCriteria,
@@ -222,7 +223,7 @@ def decision(
     """
     threshold = finite_number(threshold, "threshold", "the lowest score that passes")
     given = _Options(**options)
-    rng = check_draws(confidence_level, given.n_resamples, given.rng)
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=given.n_resamples, rng=given.rng)
     _demand_report(report)
     scorer = _scorer(report, given)
     votes = {one.name: revoted(one, given.aggregation) for one in report.report}
@@ -235,7 +236,7 @@ def decision(
         labelled = labelled_scores(judge_error, given.dataset, report)
         found = _calibrated(report, scorer, base, open_, labelled, confidence_level)
     else:
-        found = _redrawn(report, _Draws(scorer, open_, votes), base, given.n_resamples, rng, confidence_level)
+        found = _redrawn(report, _Draws(scorer, open_, votes), base, resampling)
     score, hard, sources = found
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
@@ -262,22 +263,17 @@ class _DecisionBasis(NamedTuple):
 
 
 def _redrawn(
-    report: EnsembleEvaluationReport,
-    draws: _Draws,
-    base: Mapping[str, Decision],
-    n_resamples: int,
-    rng: np.random.Generator,
-    confidence_level: float,
+    report: EnsembleEvaluationReport, draws: _Draws, base: Mapping[str, Decision], resampling: Resampling
 ) -> _DecisionBasis:
     sources = _sources(draws.votes.values())
-    drawn = draws.made(n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
-    method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
-    method += f", {n_resamples} resamples" if sources else ""
-    tail = (1 - confidence_level) / 2
-    score = _score(report, drawn[:, 0], sources, tail, method)
+    drawn = draws.made(resampling) if sources else np.array([draws.scored(base)], dtype=float)
+    method = f"{' and '.join(sources) or 'no source of spread'}, {resampling.confidence_level:.0%}"
+    method += f", {resampling.n_resamples} resamples" if sources else ""
+    score = _score(report, drawn[:, 0], sources, resampling, method)
     hard = _Range(score.low, score.high)
     if draws.open.n or not sources:
-        hard = _Range(_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
+        worst, best = (_interval(column, resampling) for column in (drawn[:, 1], drawn[:, 2]))
+        hard = _Range(worst.low, best.high)
     return _DecisionBasis(score, hard, sources)
 
 
@@ -377,12 +373,12 @@ class _Draws:
         score = self.scorer.score(decisions)
         return (score, *self.open.ends(self.scorer, decisions)) if self.open.n else (score, score, score)
 
-    def made(self, n_resamples: int, rng: np.random.Generator) -> Array:
+    def made(self, resampling: Resampling) -> Array:
         """Return score, worst and best score of each resample, shape `(n_resamples, 3)`; NaN if undefined."""
         most = max(len(one.judges) for one in self.votes.values()) or 1
         known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
-        rows = []
-        for _ in range(n_resamples):
+        rng, rows = resampling.generator(), []
+        for _ in range(resampling.n_resamples):
             places = rng.random(most)
             decisions = {name: one.draw(places, rng) for name, one in self.votes.items()}
             key = tuple(
@@ -402,27 +398,26 @@ def _raw(report: EnsembleEvaluationReport) -> Estimate:
 
 
 def _score(
-    report: EnsembleEvaluationReport, drawn: Array, sources: tuple[Source, ...], tail: float, method: str
+    report: EnsembleEvaluationReport,
+    drawn: Array,
+    sources: tuple[Source, ...],
+    resampling: Resampling,
+    method: str,
 ) -> Estimate:
     """Return the report's score with quantiles of the draws as bounds, extended to include the score."""
     raw = _raw(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
-    low, high = _quantile(drawn, tail), _quantile(drawn, 1 - tail)
+    low, high, se = _interval(drawn, resampling)
     if not sources or low is None or high is None:
         reason: Reason = "degenerate_resamples" if sources else "no_spread"
         return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
-    se = float(np.nanstd(drawn, ddof=1)) if np.count_nonzero(~np.isnan(drawn)) > 1 else None
     held = min(low, raw.value), max(high, raw.value)
     return Estimate(raw.value, *held, se, raw.n, f"score of the report; {method}")
 
 
-def _quantile(drawn: Array, share: float) -> float | None:
-    """Return a quantile of the draws, or None if more than a tenth of them have no score."""
-    kept = drawn[~np.isnan(drawn)]
-    if not len(kept) or len(drawn) - len(kept) > MOST_UNDEFINED * len(drawn):
-        return None
-    return float(np.quantile(kept, share))
+def _interval(drawn: Array, resampling: Resampling) -> Ends:
+    return interval_of(drawn, resampling, most_undefined=MOST_UNDEFINED_CORRECTED)[0]
 
 
 def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:

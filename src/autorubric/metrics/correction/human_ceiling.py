@@ -11,11 +11,11 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.metric import MetricSpec
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
 from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
 from autorubric.metrics.correction.arguments import Annotators, figure_text, figures_table, read_annotators
-from autorubric.metrics.figures.specs import SPECS, MetricSpec, spec
+from autorubric.metrics.figures.specs import SPECS, spec
 from autorubric.support.blocks import Block, TextBlock, render_text
 
 Statistic: TypeAlias = str | Callable[..., Any]
@@ -228,12 +228,8 @@ def _mean(
     if n_units < 2:
         return Estimate(value, n=n, method=method, reason="too_few_units")
     drawn = np.array(list(_resampled(pairs, figure, members, options)))
-    kept = drawn[~np.isnan(drawn)]
-    if len(drawn) - len(kept) > DEGENERATE_SHARE * len(drawn):
-        return Estimate(value, n=n, method=method, reason="degenerate_resamples")
-    tail = (1 - options.confidence_level) / 2
-    low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))
-    return Estimate(value, low, high, float(kept.std(ddof=1)) if len(kept) > 1 else None, n, method)
+    ends = interval_of(drawn, options)[0]
+    return Estimate(value, *ends, n, method, "degenerate_resamples" if ends.low is None else None)
 
 
 def _members(pairs: list[_Against], cluster: Codes | None) -> list[Array]:

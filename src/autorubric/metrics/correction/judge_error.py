@@ -13,7 +13,6 @@ import numpy as np
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.intervals import Ends
 from autorubric.metrics.core.item_scores import (
     LabelledDataset,
     OwnedRun,
@@ -21,6 +20,7 @@ from autorubric.metrics.core.item_scores import (
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
+from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
 from autorubric.scoring.decisions import decide_by_judge, decide_panel
@@ -75,7 +75,7 @@ class LabelledScores:
                 predictive inference for regression, JASA 113(523), 1094-1111.
         """
         if self.n < self.fewest(confidence_level):
-            return Ends(None, None, None)
+            return NO_ENDS
         constant, slope = self._residuals(judged)
         with np.errstate(divide="ignore", invalid="ignore"):
             points = np.concatenate(
@@ -86,7 +86,7 @@ class LabelledScores:
             )
         points = np.concatenate([[0.0, 1.0, self.predict(judged)], points[(points >= 0) & (points <= 1)]])
         kept = points[self._accepted(constant, slope, points, confidence_level)]
-        return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
+        return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else NO_ENDS
 
     def _residuals(self, judged: float) -> tuple[Array, Array]:
         """Return constants and slopes in y of the m + 1 residuals, each `(m + 1,)`; the new item is last."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, normal_quantile, t_quantile, wilson_ends
+from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile, wilson_ends
+from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, NO_ENDS, Ends, interval_of
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.correction.arguments import MOST_UNDEFINED, PPI_LABELS, CorrectionOptions
+from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionOptions
 from autorubric.metrics.correction.strata import Strata, Stratum, strata_of
 
 WIDTH = 5
@@ -98,7 +99,6 @@ def _factor(n_units: int) -> float:
     return (n_units / (n_units - 1)) ** 0.5 if n_units > 1 else 1.0
 
 
-_NOTHING = Ends(None, None, None)
 _EDGE = 1e-3
 
 
@@ -143,7 +143,7 @@ def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name
 def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[Ends, str]:
     resampled = f", {options.n_resamples} resamples"
     if options.ci == "percentile":
-        return _percentile(units, options), "percentile bootstrap" + resampled
+        return interval_of(_drawn(units, options)[:, 0], options)[0], "percentile bootstrap" + resampled
     if share and not units.clustered:
         # Identical labels show no spread and few labels too little; adding 1/4 per cell compensates for this.
         table = smoothed(units)
@@ -155,7 +155,7 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
         return _bootstrap_t(units, options), "bootstrap-t" + resampled
     df = units.n_labelled - 1 if units.df is None else units.df
     if df < 1:
-        return _NOTHING, "t"
+        return NO_ENDS, "t"
     mean, se = _moments(units, options.lam)
     if share:
         return Ends(
@@ -189,29 +189,22 @@ def _score_t(table: Strata, options: CorrectionOptions) -> Ends:
     values = np.clip(values, _EDGE, 1 - _EDGE)
     effective = values * (1 - values) / np.maximum(errors, 1e-9) ** 2
     scores = (values - mean) * np.sqrt(effective / (mean * (1 - mean)))
-    tail = (1 - options.confidence_level) / 2
-    lower, upper = np.quantile(scores, (tail, 1 - tail))
+    lower, upper, _ = interval_of(scores, options)[0]
+    assert lower is not None and upper is not None
     least = normal_quantile(options.confidence_level)
-    return _score(table, max(float(upper), least), max(-float(lower), least), options.lam)
-
-
-def _percentile(units: Strata, options: CorrectionOptions) -> Ends:
-    values = _drawn(units, options)[:, 0]
-    tail = (1 - options.confidence_level) / 2
-    low, high = np.quantile(values, (tail, 1 - tail))
-    return Ends(float(low), float(high), float(values.std(ddof=1)) if len(values) > 1 else None)
+    return _score(table, max(upper, least), max(-lower, least), options.lam)
 
 
 def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
     """Return the interval from studentised resamples, excluding resamples without spread."""
     values, errors = _drawn(units, options).T
-    spread = errors > 1e-12
-    if np.count_nonzero(~spread) > MOST_UNDEFINED * len(values):
-        return _NOTHING
     mean, se = _moments(units, options.lam)
-    tail = (1 - options.confidence_level) / 2
-    lower, upper = np.quantile((values[spread] - mean) / errors[spread], (tail, 1 - tail))
-    return Ends(mean - float(upper) * se, mean - float(lower) * se, se)
+    spread = errors > 1e-12
+    studentised = np.where(spread, (values - mean) / np.where(spread, errors, 1.0), np.nan)
+    lower, upper, _ = interval_of(studentised, options, most_undefined=MOST_UNDEFINED_CORRECTED)[0]
+    if lower is None or upper is None:
+        return NO_ENDS
+    return Ends(mean - upper * se, mean - lower * se, se)
 
 
 def _drawn(units: Strata, options: CorrectionOptions, added: Array | float = 0.0) -> Array:

@@ -12,7 +12,8 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends, normal_quantile, t_quantile
+from autorubric.metrics.core.intervals import normal_quantile, t_quantile
+from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import (
@@ -69,7 +70,7 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
     """
     df = units.df
     if df is not None and df < 1:
-        return Ends(None, None, None)
+        return NO_ENDS
     q = normal_quantile(confidence_level) if df is None else t_quantile(confidence_level, df)
     sizes, shares, between = _shares(units)
     (n_p, n_se, n_sp), (p, se, sp) = sizes, shares
@@ -79,7 +80,7 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
     n_se, n_sp = n_se + _ADDED, n_sp + _ADDED
     room = se + sp - 1
     if room <= 0:
-        return Ends(None, None, None)
+        return NO_ENDS
     rate = min(max((p + sp - 1) / room, 0.0), 1.0)
     of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
     slopes = np.array([1.0, -rate, 1 - rate])

@@ -14,10 +14,10 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import expanded_tail
 from autorubric.metrics.core.item_scores import FingerprintedRun, LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.label_table import dataset_of
+from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, interval_of
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import (
-    MOST_UNDEFINED,
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
@@ -485,13 +485,15 @@ def _with_ends(
 ) -> Estimate:
     if options.ci is None:
         return Estimate(value, n=n, method=name)
-    kept = drawn[~np.isnan(drawn)]
-    undefined = len(drawn) - len(kept)
+    quantiles = None
+    if df is not None:
+        tail = expanded_tail(options.confidence_level, df)
+        quantiles = tail, 1 - tail
+    (low, high, se), undefined = interval_of(
+        drawn, options, quantiles=quantiles, most_undefined=MOST_UNDEFINED_CORRECTED
+    )
     text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
     text += f"; undefined resamples: {undefined}" if undefined else ""
-    if undefined > MOST_UNDEFINED * len(drawn):
+    if low is None or high is None:
         return Estimate(value, n=n, method=text, reason="degenerate_resamples")
-    tail = (1 - options.confidence_level) / 2 if df is None else expanded_tail(options.confidence_level, df)
-    low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))
-    se = float(kept.std(ddof=1)) if len(kept) > 1 else None
     return Estimate(value, min(low, value), max(high, value), se, n, text)

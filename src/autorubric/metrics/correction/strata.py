@@ -12,10 +12,17 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, mean_ends, normal_quantile, wilson_ends
-from autorubric.metrics.core.resampling import Compute, draw_weights
+from autorubric.metrics.core.intervals import logit_t_ends, mean_ends, normal_quantile, wilson_ends
+from autorubric.metrics.core.resampling import (
+    MOST_UNDEFINED_CORRECTED,
+    NO_ENDS,
+    Compute,
+    Ends,
+    draw_weights,
+    interval_of,
+)
 from autorubric.metrics.core.scales import Array, Codes, as_sequence
-from autorubric.metrics.correction.arguments import MOST_UNDEFINED, CorrectionOptions
+from autorubric.metrics.correction.arguments import CorrectionOptions
 
 _CHUNK_CELLS = 4_000_000
 
@@ -215,14 +222,7 @@ def share_estimate(
 
 def percentile_ends(units: Strata, compute: Compute, options: CorrectionOptions) -> tuple[Ends, int]:
     """Return the percentile interval over resamples of both samples, and the count of undefined resamples."""
-    nothing = Ends(None, None, None)
     if units.n_labelled < 2 or units.n_tested < 2:
-        return nothing, 0
+        return NO_ENDS, 0
     drawn = np.concatenate([compute(s) for s in units.draws(options.n_resamples, options.generator())])
-    defined = drawn[~np.isnan(drawn)]
-    undefined = len(drawn) - len(defined)
-    if undefined > MOST_UNDEFINED * len(drawn):
-        return nothing, undefined
-    tail = (1 - options.confidence_level) / 2
-    low, high = np.quantile(defined, (tail, 1 - tail))
-    return Ends(float(low), float(high), float(defined.std(ddof=1)) if len(defined) > 1 else None), undefined
+    return interval_of(drawn, options, most_undefined=MOST_UNDEFINED_CORRECTED)

@@ -11,13 +11,15 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
-from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends, normal_quantile
-from autorubric.metrics.core.rater_tables import dense
+from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
+from autorubric.metrics.core.estimate import Estimate, Reason, Result
+from autorubric.metrics.core.intervals import logit_limits, normal_quantile
+from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import (
+    NO_ENDS,
     CodedArguments,
     CodedOptions,
+    Ends,
     IntervalArguments,
     IntervalOptions,
 )
@@ -30,23 +32,17 @@ from autorubric.metrics.figures.forecasts import (
     t_ends,
     weighted_figure,
 )
+from autorubric.metrics.figures.ranks import sums_before
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """Observations ranked by the probability of one class, for that class against the rest.
+    """Observations ranked by the probability of one class, for that class against the rest."""
 
-    Attributes:
-        order: Indices that sort the observations by increasing probability, shape `(n,)`.
-        positive: Whether each observation belongs to the class, in that order.
-        first: Start of the run of equal probabilities that contains each observation.
-        after: End of that run.
-    """
-
-    order: Codes
-    positive: Array
-    first: Codes
-    after: Codes
+    order: Codes  # indices that sort the observations by increasing probability, shape `(n,)`
+    positive: Array  # whether each observation belongs to the class, in that order
+    first: Codes  # start of the run of equal probabilities that contains each observation
+    after: Codes  # end of that run
 
     def area(self, weights: Array) -> Array:
         """Return the share of correctly ordered pairs, with ties as ½, shape `(...)`; NaN with one class."""
@@ -54,12 +50,11 @@ class _Ranking:
         ours, others = sorted_weights * self.positive, sorted_weights * ~self.positive
         pairs = ours.sum(-1) * others.sum(-1)
         won = (ours * self._below(others)).sum(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(pairs == 0, np.nan, won / pairs)
+        return divide(won, pairs)
 
     def _below(self, weights: Array) -> Array:
         """Return the weight ranked below each observation plus half the weight tied with it."""
-        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)
+        before = sums_before(weights)
         return np.asarray((before[..., self.first] + before[..., self.after]) / 2)
 
     def effects(self) -> Array:
@@ -73,7 +68,7 @@ class _Ranking:
         return found
 
 
-def _ranked(prob: Array, positive: Array) -> _Ranking:
+def _rank_by(prob: Array, positive: Array) -> _Ranking:
     order = np.argsort(prob, kind="stable")
     _, first, where, counts = np.unique(
         prob[order], return_index=True, return_inverse=True, return_counts=True
@@ -82,6 +77,12 @@ def _ranked(prob: Array, positive: Array) -> _Ranking:
     return _Ranking(order, positive[order], first[where], (first + counts)[where])
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    reference="Hanley and McNeil 1982; DeLong et al. 1988",
+    symmetric=False,
+)
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -115,7 +116,7 @@ def auroc(
     """
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     if given.n_classes == 2:
         sides = [(given.positive, given.truth == 1)]
         name = "AUROC, Mann-Whitney with midranks"
@@ -125,7 +126,7 @@ def auroc(
         name = f"AUROC, mean of {len(sides)} of {given.n_classes} classes against the rest, midranks"
     if given.n and (not sides or len(np.unique(given.truth)) < 2):
         return Estimate.undefined("single_class", n=given.n, method=name, n_missing=given.n_missing)
-    rankings = [_ranked(chances, positive) for chances, positive in sides]
+    rankings = [_rank_by(chances, positive) for chances, positive in sides]
 
     def compute(weights: Array) -> Array:
         return np.asarray(sum(one.area(weights) for one in rankings) / max(len(rankings), 1))
@@ -137,7 +138,7 @@ def auroc(
 def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         rarest = min(min(_counts(one)) for one in rankings)
         if 0.0 < value < 1.0 and rarest >= 2:
             se = _standard_error(rankings, seen)
@@ -147,7 +148,7 @@ def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
                     if seen.cluster is None
                     else seen.quantile(confidence_level)
                 )
-                return Ends(*_on_logit(value, se, quantile), se)
+                return Ends(*logit_limits(value, se, quantile), se)
         share = seen.n_units / seen.n
         low, high = score_ends(
             value, rarest * share, (seen.n - rarest) * share, normal_quantile(confidence_level)
@@ -176,13 +177,6 @@ def _standard_error(rankings: list[_Ranking], seen: Observations) -> float:
     if seen.cluster is None:
         return math.sqrt(float((total**2).sum()))
     return seen.spread(total)
-
-
-def _on_logit(value: float, se: float, quantile: float) -> tuple[float, float]:
-    centre = math.log(value / (1 - value))
-    half = quantile * se / (value * (1 - value))
-    low, high = (1 / (1 + math.exp(-min(max(centre + side * half, -700.0), 700.0))) for side in (-1, 1))
-    return low, high
 
 
 def score_ends(value: float, n_ours: float, n_others: float, quantile: float) -> tuple[float, float]:
@@ -215,7 +209,7 @@ _NAME = "area under the risk-coverage curve, with equal confidences as one step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoveragePoint:
+class CoveragePoint(Result):
     """Accuracy of the most confident answers at one coverage level.
 
     Attributes:
@@ -230,16 +224,9 @@ class CoveragePoint:
     accuracy: Estimate
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
-            "n": self.n,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageCurve:
+class CoverageCurve(Result):
     """Accuracy as a function of coverage, the fraction of answers kept.
 
     Attributes:
@@ -257,31 +244,16 @@ class CoverageCurve:
     n_missing: int
     reason: Reason | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
-            "n_missing": self.n_missing, "reason": self.reason,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Answers in order of decreasing confidence; equal confidences form one step.
+    """Answers in order of decreasing confidence; equal confidences form one step."""
 
-    Attributes:
-        wrong: 1 if the answer is wrong, otherwise 0, in that order, shape `(n,)`.
-        step: Step of each answer, 0..S-1, in increasing order.
-        ends: Number of answers up to the end of each step, shape `(S,)`.
-        thresholds: Confidence of each step, in decreasing order.
-        seen: Observations and clusters used for resampling.
-    """
-
-    wrong: Array
-    step: Codes
-    ends: Codes
-    thresholds: Array
-    seen: Observations
+    wrong: Array  # 1 if the answer is wrong, otherwise 0, in that order, shape `(n,)`
+    step: Codes  # step of each answer, 0..S-1, in increasing order
+    ends: Codes  # number of answers up to the end of each step, shape `(S,)`
+    thresholds: Array  # confidence of each step, in decreasing order
+    seen: Observations  # observations and clusters used for resampling
 
     def area(self, weights: Array) -> Array:
         """Compute `Σ_s (share of answers in s) · (error rate up to the end of s)`, shape `(...)`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import ndtr, stdtr
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
-from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic, is_rounding
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, Result, TestStatistic, is_rounding
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, as_sequence
@@ -132,11 +132,11 @@ def sign_flip(
     step = max(1, _CHUNK_CELLS // len(sizes))
     for start in range(0, n_flips, step):
         rows = min(step, n_flips - start)
-        beyond += int(np.count_nonzero(distance(_flipped(sizes, counts, rows, rng)) >= as_far))
+        beyond += int(np.count_nonzero(distance(_flip_signs(sizes, counts, rows, rng)) >= as_far))
     return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
 
 
-def _flipped(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
+def _flip_signs(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
     """Draw sums under random signs. For equal sizes, only the number of positive signs is drawn."""
     if counts.max() == 1:
         signs = rng.integers(0, 2, size=(rows, len(sizes)), dtype=np.int8)
@@ -149,7 +149,7 @@ _LIMIT = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfidenceInterval:
+class ConfidenceInterval(Result):
     """A confidence interval.
 
     Attributes:
@@ -164,13 +164,9 @@ class ConfidenceInterval:
     confidence: float
     method: str
 
-    def to_dict(self) -> dict[str, float | str]:
-        """Return all fields as JSON-compatible values."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiasResult:
+class BiasResult(Result):
     """Mean difference pred - truth, with tests, effect sizes and limits of agreement.
 
     Attributes:
@@ -230,14 +226,6 @@ class BiasResult:
     permutation_method: PMethod | None = None
     t_test: TestStatistic | None = None
     alternative: Alternative = "two-sided"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values, never NaN."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return plain | {
-            "ci": None if self.ci is None else self.ci.to_dict(),
-            "t_test": None if self.t_test is None else self.t_test.to_dict(),
-        }
 
 
 def bias(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.estimate import Estimate, Result
 from autorubric.metrics.core.intervals import normal_quantile
 from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
 
@@ -17,11 +17,7 @@ Comparison: TypeAlias = tuple[str, str, str | None]
 
 
 def checked(comparison: Any) -> Comparison:
-    """Return the comparison as a tuple `(left, right, winner)`.
-
-    Raises:
-        ArgumentError: If `comparison` is malformed.
-    """
+    """Return the comparison as a tuple `(left, right, winner)`."""
     try:
         left, right, winner = comparison
     except (TypeError, ValueError):
@@ -39,7 +35,7 @@ _ELO = "Elo (legacy method; depends on the order of the comparisons)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EloResult:
+class EloResult(Result):
     """Elo ratings after the last comparison.
 
     Attributes:
@@ -55,13 +51,6 @@ class EloResult:
     initial: float = 1000.0
     n: int = 0
     method: str = _ELO
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values."""
-        return {
-            "strengths": dict(self.strengths), "k": self.k, "initial": self.initial, "n": self.n,
-            "method": self.method,
-        }  # fmt: skip
 
 
 def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
@@ -109,7 +98,7 @@ def _expected(apart: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BradleyTerryResult:
+class BradleyTerryResult(Result):
     """Strengths estimated by the Bradley–Terry model.
 
     Attributes:
@@ -153,16 +142,6 @@ class BradleyTerryResult:
         variance = self.covariance[i][i] + self.covariance[j][j] - 2 * self.covariance[i][j]
         value = self.strengths[left] - self.strengths[right]
         return _wald(value, variance, self.n, method, self.confidence_level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return plain | {
-            "strengths": None if self.strengths is None else dict(self.strengths),
-            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
-            "covariance": None if self.covariance is None else [list(row) for row in self.covariance],
-            "unconnected": list(self.unconnected),
-        }
 
 
 def bradley_terry(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.estimate import Estimate, Result
+from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
     Forecasts,
-    Observations,
     logit_ends,
     mean_of,
     rate,
@@ -36,7 +35,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrierParts:
+class BrierParts(Result):
     """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:
@@ -58,11 +57,6 @@ class BrierParts:
     within_variance: Estimate
     within_covariance: Estimate
     method: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +112,7 @@ class _BrierTerms:
         options = IntervalOptions(confidence_level=confidence_level)
         base = rate("base rate", self.binned.happened, seen.cluster, options)
         if base.low is None or base.high is None or base.se is None or base.value is None:
-            return Ends(None, None, None)
+            return NO_ENDS
         ends = (base.low * (1 - base.low), base.high * (1 - base.high))
         high = 0.25 if base.low <= 0.5 <= base.high else max(ends)
         return Ends(min(ends), high, abs(1 - 2 * base.value) * base.se)
@@ -168,9 +162,8 @@ def brier_parts(
     binned = into_bins(given.positive, given.truth, given, bins, strategy)
     parts = _BrierTerms(binned)
     estimates = {name: _estimate(binned, parts, name, options) for name in ("uncertainty", *_BOUNDS)}
-    one_column = Forecasts(given.truth, given.positive, given.cluster, given.n_missing)
     return BrierParts(
-        brier=brier_of(one_column, options),
+        brier=brier_of(replace(given, prob=given.positive), options),
         **estimates,
         method=f"Brier score of P(positive), {describe_bins(bins, strategy)}",
     )
@@ -185,6 +178,14 @@ def _estimate(binned: Binned, parts: _BrierTerms, name: str, options: IntervalOp
     return binned.seen.estimate(figure, options)
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    bounds=(0.0, 2.0),
+    reference="Brier 1950",
+    perfect=0.0,
+    symmetric=False,
+)
 def brier(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -215,7 +216,7 @@ def brier(
 def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
     """Compute `brier` for forecasts that have already been read."""
     losses, high = _squared_losses(given)
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     figure = weighted_figure(
         f"Brier score, {_form(given)}",
         mean_of(losses),
@@ -242,6 +243,14 @@ def _squared_losses(given: Forecasts) -> tuple[Array, float]:
     return (losses / 2, 1.0) if given.n_classes == 2 else (losses, 2.0)
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    bounds=(0.0, None),
+    reference="Good 1952",
+    perfect=0.0,
+    symmetric=False,
+)
 def log_loss(
     truth: Iterable[Any],
     prob: Any,
@@ -283,7 +292,7 @@ def log_loss(
         return Estimate.undefined("infinite_loss", n=given.n, method=name, n_missing=given.n_missing)
     # Adding 0 turns -0.0 into 0.0.
     losses = -np.log(chances) + 0.0
-    seen = Observations(given.n, given.cluster, given.n_missing)
+    seen = given.observations
     ends = t_ends(seen, lambda: (losses - losses.mean()) / seen.n, (0.0, math.inf))
     return seen.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)
 

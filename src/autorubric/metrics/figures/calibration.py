@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import erf
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.estimate import Estimate, Reason, Result
+from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -30,23 +30,14 @@ Strategy: TypeAlias = Literal["width", "mass"]
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """Forecasts sorted by bin, without empty bins.
+    """Forecasts sorted by bin, without empty bins."""
 
-    Attributes:
-        prob: Forecast probability, shape `(n,)`.
-        happened: 1 if the forecast event happened, otherwise 0, shape `(n,)`.
-        place: Bin of each forecast, 0..B-1, in increasing order, shape `(n,)`.
-        starts: Index of the first forecast of each bin, shape `(B,)`.
-        edges: Lower and upper edge of each bin, shape `(B, 2)`.
-        seen: Observations and clusters used for resampling.
-    """
-
-    prob: Array
-    happened: Array
-    place: Codes
-    starts: Codes
-    edges: Array
-    seen: Observations
+    prob: Array  # forecast probability, shape `(n,)`
+    happened: Array  # 1 if the forecast event happened, otherwise 0, shape `(n,)`
+    place: Codes  # bin of each forecast, 0..B-1, in increasing order, shape `(n,)`
+    starts: Codes  # index of the first forecast of each bin, shape `(B,)`
+    edges: Array  # lower and upper edge of each bin, shape `(B, 2)`
+    seen: Observations  # observations and clusters used for resampling
 
     def sums(self, weighted: Array) -> Array:
         """Sum values of shape `(..., n)` within each bin; the result has shape `(..., B)`."""
@@ -132,7 +123,7 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
     return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
 
 
-def _by_chance(binned: Binned) -> float:
+def _ece_by_chance(binned: Binned) -> float:
     """Return the ECE expected of a calibrated judge on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
     n, forecast, _ = binned.means(binned.ones)
     return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
@@ -144,18 +135,25 @@ def _ece_ends(binned: Binned) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         seen = binned.seen
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         _, forecast, observed = binned.means(binned.ones)
         effects = np.sign(forecast - observed)[binned.place] * (binned.prob - binned.happened)
         se = seen.spread((effects - effects.mean()) / seen.n)
         half = seen.quantile(confidence_level) * se
         shown = float(_gaps(binned, binned.ones))
-        low = max(0.0, min(value, shown - _by_chance(binned) - half))
+        low = max(0.0, min(value, shown - _ece_by_chance(binned) - half))
         return Ends(low, min(1.0, max(value, float(_debiased_gaps(binned, binned.ones)) + half)), se)
 
     return ends
 
 
+@metric(
+    inputs="probabilities",
+    levels=CATEGORICAL,
+    reference="Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017",
+    perfect=0.0,
+    symmetric=False,
+)
 def ece(
     truth: Iterable[Any],
     prob: Any,
@@ -207,7 +205,7 @@ def ece(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin:
+class ReliabilityBin(Result):
     """One bin of a reliability curve.
 
     Attributes:
@@ -224,16 +222,9 @@ class ReliabilityBin:
     rate: Estimate
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
-            "n": self.n,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityCurve:
+class ReliabilityCurve(Result):
     """Observed rates and mean forecasts by bin.
 
     Attributes:
@@ -249,13 +240,6 @@ class ReliabilityCurve:
     n_missing: int
     method: str
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {
-            "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
-            "method": self.method, "reason": self.reason,
-        }  # fmt: skip
 
 
 def reliability_curve(

@@ -10,13 +10,15 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import TableInput, read_pair
+from autorubric.metrics.core.contingency import OneVsRestRate, TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, share_figure, smooth_figure
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Nominal, Scale, as_sequence, infer_scale
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="share of agreement")
 def accuracy(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -39,9 +41,19 @@ def accuracy(
     References:
         [1] E. B. Wilson (1927), JASA 22(158), 209-212.
     """
-    options = CodedOptions(**interval)
+    return _estimate(accuracy_figure, truth, pred, scale, table, CodedOptions(**interval))
+
+
+def _estimate(
+    figure: Callable[[int], Figure],
+    truth: Iterable[Any] | None,
+    pred: Iterable[Any] | None,
+    scale: Scale | None,
+    table: Any,
+    options: CodedOptions,
+) -> Estimate:
     pair = read_pair(truth, pred, table, scale, options)
-    return estimate(accuracy_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+    return estimate(figure(pair.size), pair.units, options, n_missing=pair.n_missing)
 
 
 def accuracy_figure(size: int) -> Figure:
@@ -49,6 +61,7 @@ def accuracy_figure(size: int) -> Figure:
     return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="Brodersen et al. 2010", symmetric=False)
 def balanced_accuracy(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -65,9 +78,7 @@ def balanced_accuracy(
         [1] K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann (2010), The balanced accuracy and its
             posterior distribution, ICPR, 3121-3124.
     """
-    options = CodedOptions(**interval)
-    pair = read_pair(truth, pred, table, scale, options)
-    return estimate(balanced_accuracy_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+    return _estimate(balanced_accuracy_figure, truth, pred, scale, table, CodedOptions(**interval))
 
 
 def balanced_accuracy_figure(size: int) -> Figure:
@@ -75,6 +86,7 @@ def balanced_accuracy_figure(size: int) -> Figure:
     return smooth_figure("balanced accuracy", size, shares.balanced_accuracy_of, "single_class")
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="mean one-against-rest F1")
 def macro_f1(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -114,6 +126,7 @@ def classes_note(table: Array) -> str:
     return f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur"
 
 
+@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Matthews 1975; Gorodkin 2004")
 def mcc(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -133,9 +146,7 @@ def mcc(
         [2] J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient,
             Computational Biology and Chemistry 28, 367-374.
     """
-    options = CodedOptions(**interval)
-    pair = read_pair(truth, pred, table, scale, options)
-    return estimate(mcc_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+    return _estimate(mcc_figure, truth, pred, scale, table, CodedOptions(**interval))
 
 
 def mcc_figure(size: int) -> Figure:
@@ -143,6 +154,7 @@ def mcc_figure(size: int) -> Figure:
     return smooth_figure("Matthews correlation", size, shares.mcc_of, "no_variance", low=-1.0)
 
 
+@metric(inputs="labels", levels=("ordinal",), reference="share within k places")
 def adjacent_accuracy(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -209,42 +221,28 @@ OneClassFigure: TypeAlias = Callable[[int, int], Figure]
 """Function that returns the figure for the category at a place (second) of a K × K table (first)."""
 
 
-def _share(
-    name: str, of: Callable[[Array, int], Array], trials: Callable[[Array, int], Array], reason: Reason
-) -> OneClassFigure:
+def _share(name: str, rate: OneVsRestRate, reason: Reason) -> OneClassFigure:
+    def trials(cells: Array, positive: int) -> Array:
+        return rate.denominator(shares.one_against_rest(cells, positive))
+
     return lambda size, positive: share_figure(
-        name, size, lambda cells: of(cells, positive), lambda cells: trials(cells, positive), reason
+        name, size, lambda cells: rate(cells, positive), lambda cells: trials(cells, positive), reason
     )
 
 
-def _smooth(name: str, of: Callable[[Array, int], Array], reason: Reason) -> OneClassFigure:
-    return lambda size, positive: smooth_figure(name, size, lambda cells: of(cells, positive), reason)
+def _smooth(name: str, rate: OneVsRestRate, reason: Reason) -> OneClassFigure:
+    return lambda size, positive: smooth_figure(name, size, lambda cells: rate(cells, positive), reason)
 
 
-precision_figure = _share(
-    "precision",
-    shares.precision_of,
-    lambda cells, positive: cells[..., :, positive].sum(-1),
-    "no_positive_in_pred",
-)
-recall_figure = _share(
-    "recall",
-    shares.recall_of,
-    lambda cells, positive: cells[..., positive, :].sum(-1),
-    "no_positive_in_truth",
-)
-specificity_figure = _share(
-    "specificity",
-    shares.specificity_of,
-    lambda cells, positive: cells.sum((-1, -2)) - cells[..., positive, :].sum(-1),
-    "no_negative_in_truth",
-)
+precision_figure = _share("precision", shares.precision_of, "no_positive_in_pred")
+recall_figure = _share("recall", shares.recall_of, "no_positive_in_truth")
+specificity_figure = _share("specificity", shares.specificity_of, "no_negative_in_truth")
 f1_figure = _smooth("F1", shares.f1_of, "no_positive")
 positive_agreement_figure = _smooth("positive agreement", shares.f1_of, "no_positive")
 negative_agreement_figure = _smooth("negative agreement", shares.negative_agreement_of, "no_negative")
 
 
-def _one_class(
+def _table_and_class(
     truth: Iterable[Any] | None,
     pred: Iterable[Any] | None,
     positive: Any,
@@ -274,7 +272,7 @@ def _one_class(
     return pair, scale.code(positive)
 
 
-def _estimate(
+def _of_class(
     figure: OneClassFigure,
     truth: Iterable[Any] | None,
     pred: Iterable[Any] | None,
@@ -283,10 +281,11 @@ def _estimate(
     table: Any,
     options: CodedOptions,
 ) -> Estimate:
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    pair, index = _table_and_class(truth, pred, positive, scale, table, options)
     return estimate(figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="TP / (TP + FP)", symmetric=False, one_class=True)
 def precision(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -310,9 +309,10 @@ def precision(
         table: K × K counts with the truth in the rows; replaces `truth` and `pred`.
         **interval: Interval options; see `CodedArguments`.
     """
-    return _estimate(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="TP / (TP + FN)", symmetric=False, one_class=True)
 def recall(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -326,9 +326,10 @@ def recall(
 
     It is undefined if the truth has no positives (`no_positive_in_truth`). See `precision` for the arguments.
     """
-    return _estimate(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="TN / (TN + FP)", symmetric=False, one_class=True)
 def specificity(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -342,9 +343,10 @@ def specificity(
 
     It is undefined if the truth has no negatives (`no_negative_in_truth`). See `precision` for the arguments.
     """
-    return _estimate(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="2 TP / (2 TP + FP + FN)", one_class=True)
 def f1(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -359,9 +361,10 @@ def f1(
     F1 is undefined if there are neither actual nor predicted positives (`no_positive`), and 0.0 if there are
     no true positives. See `precision` for the arguments.
     """
-    return _estimate(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="Feinstein and Cicchetti 1990", one_class=True)
 def positive_agreement(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -381,9 +384,10 @@ def positive_agreement(
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
             paradoxes, Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    return _estimate(positive_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(positive_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
+@metric(inputs="labels", levels=CATEGORICAL, reference="Feinstein and Cicchetti 1990", one_class=True)
 def negative_agreement(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -401,4 +405,4 @@ def negative_agreement(
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    return _estimate(negative_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(negative_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))

@@ -10,28 +10,32 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 from scipy.special import betainc, ndtr
 
-from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
+from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, divide, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
-from autorubric.metrics.core.intervals import Ends, t_quantile
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units, influence
+from autorubric.metrics.core.intervals import t_quantile
+from autorubric.metrics.core.metric import ORDERED, SIGNED, metric
+from autorubric.metrics.core.rater_tables import row_units
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+    influence,
+)
 from autorubric.metrics.core.scales import Array, as_sequence
 from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sums over pairs, ready for resampling.
+    """Sums over pairs, ready for resampling."""
 
-    Attributes:
-        units: Sampling units with the sums listed in the module docstring.
-        shift: Mean of x minus mean of y before centring, divided by `unit`.
-        unit: Number by which x and y are divided.
-    """
-
-    units: Units
-    shift: float
-    unit: float
+    units: Units  # their sums are those of 1, x, y, x², y², xy, (y - x)² and |y - x|
+    shift: float  # mean of x minus mean of y before centring, divided by `unit`
+    unit: float  # number by which x and y are divided
 
 
 def moments_of(pairs: NumberPairs) -> Moments:
@@ -46,18 +50,7 @@ def moments_of(pairs: NumberPairs) -> Moments:
     u, v, gap = centred_x / unit, centred_y / unit, (y - x) / unit
     # Each column is contiguous in memory, because columns are created and summed one at a time.
     sums = np.stack([np.ones(pairs.n), u, v, u * u, v * v, u * v, gap * gap, np.abs(gap)]).T
-    return Moments(_units(sums, pairs), (mean_x - mean_y) / unit, unit)
-
-
-def _units(sums: Array, pairs: NumberPairs) -> Units:
-    if pairs.cluster is None:
-        return Units(counts=np.ones(len(sums), dtype=np.int64), n=pairs.n, sums=sums)
-    n_clusters = int(pairs.cluster.max()) + 1
-    by_cluster = np.column_stack(
-        [np.bincount(pairs.cluster, weights=column, minlength=n_clusters) for column in sums.T]
-    )
-    ones = np.ones(n_clusters, dtype=np.int64)
-    return Units(counts=ones, n=pairs.n, sums=by_cluster, clustered=True)
+    return Moments(row_units(sums, pairs.cluster), (mean_x - mean_y) / unit, unit)
 
 
 def _spread(n: Array, total: Array, squares: Array) -> Array:
@@ -70,8 +63,7 @@ def pearson_of(sums: Array) -> Array:
     """Compute s_xy / (s_x s_y); NaN if x or y is constant."""
     n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
     product = _spread(n, x, xx) * _spread(n, y, yy)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(product == 0, np.nan, (n * xy - x * y) / np.sqrt(product))
+    ratio = divide(n * xy - x * y, np.sqrt(product))
     # Rounding may exceed the bounds, but complex-step derivatives must not be clipped.
     return ratio if np.iscomplexobj(ratio) else np.clip(ratio, -1.0, 1.0)
 
@@ -86,24 +78,13 @@ def ccc_of(shift: float) -> Callable[[Array], Array]:
         n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
         apart = x - y + n * shift
         room = _spread(n, x, xx) + _spread(n, y, yy) + apart * apart
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(room == 0, np.nan, 2 * (n * xy - x * y) / room)
+        return divide(2 * (n * xy - x * y), room)
 
     return compute
 
 
-def mean_square_of(sums: Array) -> Array:
-    """Compute the mean of (y - x)²."""
-    return np.asarray(sums[..., 6] / sums[..., 0])
-
-
-def mean_absolute_of(sums: Array) -> Array:
-    """Compute the mean of |y - x|."""
-    return np.asarray(sums[..., 7] / sums[..., 0])
-
-
-Variance: TypeAlias = Callable[[float, int], float | None]
-"""A function from (value, n) to the variance on Fisher's z scale, or to None if there are too few pairs."""
+Variance: TypeAlias = Callable[[float, int], float]
+"""A function from (value, n) to the variance on Fisher's z scale."""
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
@@ -111,18 +92,20 @@ def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) 
     return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
 
 
-def _pearson_variance(value: float, n: int) -> float | None:
-    return 1 / (n - 3) if n > 3 else None
+def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewest: int = 4) -> Figure:
+    """Return a correlation whose interval is on Fisher's z scale, with at least `fewest` pairs."""
+    return Figure(
+        name=name,
+        compute=compute,
+        reason=lambda sums: "too_few_units" if n < 2 else "no_variance",
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=fisher_z(lambda value, n: variance(value, n) if n >= fewest else None),
+        on_table=False,
+    )
 
 
-def _spearman_variance(value: float, n: int) -> float | None:
-    return (1 + value * value / 2) / (n - 3) if n > 3 else None
-
-
-def _kendall_variance(value: float, n: int) -> float | None:
-    return 0.437 / (n - 4) if n > 4 else None
-
-
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Fisher 1921")
 def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Pearson's r, s_xy / (s_x s_y).
 
@@ -144,15 +127,7 @@ def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
 
 def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     """Compute `pearson` from pairs that have already been read."""
-    figure = Figure(
-        name="Pearson's r",
-        compute=pearson_of,
-        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
-        auto="analytic",
-        auto_clustered="percentile",
-        analytic=fisher_z(_pearson_variance),
-        on_table=False,
-    )
+    figure = _fisher_figure("Pearson's r", pairs.n, pearson_of, lambda value, n: 1 / (n - 3))
     # Each column is scaled separately, or squares of the smaller one could vanish next to the other's.
     sides = replace(pairs, truth=_standard(pairs.truth), pred=_standard(pairs.pred))
     return estimate(figure, moments_of(sides).units, options, n_missing=pairs.n_missing)
@@ -168,6 +143,7 @@ def _standard(values: Array) -> Array:
     return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Bonett and Wright 2000")
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Spearman's rho, which is Pearson's r of the midranks.
 
@@ -185,22 +161,12 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
 
 def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
     """Compute `spearman` from pairs that have already been ranked."""
-    figure = _rank_figure("Spearman's rho", ranked, spearman_of(ranked), _spearman_variance)
+    n, compute = ranked.units.n, spearman_of(ranked)
+    figure = _fisher_figure("Spearman's rho", n, compute, lambda rho, n: (1 + rho * rho / 2) / (n - 3))
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
-def _rank_figure(name: str, ranked: Ranked, compute: Compute, variance: Variance) -> Figure:
-    return Figure(
-        name=name,
-        compute=compute,
-        reason=lambda sums: "too_few_units" if ranked.units.n < 2 else "no_variance",
-        auto="analytic",
-        auto_clustered="percentile",
-        analytic=fisher_z(variance),
-        on_table=False,
-    )
-
-
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Kendall 1945")
 def kendall_tau_b(
     truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -222,10 +188,12 @@ def kendall_tau_b(
 
 def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
     """Compute `kendall_tau_b` from pairs that have already been ranked."""
-    figure = _rank_figure("Kendall's tau-b", ranked, kendall_of(ranked), _kendall_variance)
+    n, compute = ranked.units.n, kendall_of(ranked)
+    figure = _fisher_figure("Kendall's tau-b", n, compute, lambda tau, n: 0.437 / (n - 4), fewest=5)
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Lin 1989")
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
 
@@ -249,7 +217,6 @@ def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
         compute=ccc_of(moments.shift),
         reason=lambda sums: "no_variance",
         auto="analytic",
-        auto_clustered="analytic",
         analytic=lin_z,
         on_table=False,
     )
@@ -305,26 +272,27 @@ def kendall_test(ranked: Ranked, tau: float | None) -> TestStatistic | None:
 def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
     """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
     if units.size < 2:
-        return Ends(None, None, None)
+        return NO_ENDS
     effects = influence(units, figure.compute)
     se = math.sqrt(float((units.counts * effects**2).sum()) * units.size / (units.size - 1))
     half = t_quantile(confidence_level, units.size - 1) * se
     return Ends(max(0.0, value - half), value + half, se)
 
 
-def _mean_figure(name: str, compute: Any) -> Figure:
+def _mean_figure(name: str, column: int) -> Figure:
+    """Return the figure of the mean of one of the sums in `Moments`."""
     return Figure(
         name=name,
-        compute=compute,
+        compute=lambda sums: np.asarray(sums[..., column] / sums[..., 0]),
         reason=lambda sums: "no_pairs",
         bounds=(0.0, math.inf),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=_mean_t,
         on_table=False,
     )
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="root mean square error", perfect=0.0)
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
 
@@ -343,16 +311,16 @@ def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
 def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     """Compute `rmse` from pairs that have already been read."""
     moments = moments_of(pairs)
-    figure = _mean_figure("RMSE", mean_square_of)
-    squared = estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+    squared = estimate(_mean_figure("RMSE", 6), moments.units, options, n_missing=pairs.n_missing)
     root = squared.map(lambda square: moments.unit * math.sqrt(square))
     if squared.se is None or not squared.value:
         return root
     # Delta method for the square root.
     se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
-    return Estimate(root.value, root.low, root.high, se, root.n, root.method, root.reason, root.n_missing)
+    return replace(root, se=se)
 
 
+@metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="mean absolute error", perfect=0.0)
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
 
@@ -366,11 +334,6 @@ def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalAr
 def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     """Compute `mae` from pairs that have already been read."""
     moments = moments_of(pairs)
-    scaled = estimate(
-        _mean_figure("MAE", mean_absolute_of), moments.units, options, n_missing=pairs.n_missing
-    )
-    plain = scaled.map(lambda distance: moments.unit * distance)
+    scaled = estimate(_mean_figure("MAE", 7), moments.units, options, n_missing=pairs.n_missing)
     se = None if scaled.se is None else scaled.se * moments.unit
-    return Estimate(
-        plain.value, plain.low, plain.high, se, plain.n, plain.method, plain.reason, plain.n_missing
-    )
+    return replace(scaled.map(lambda distance: moments.unit * distance), se=se)

@@ -1,11 +1,11 @@
-"""Dawid and Skene's model: true labels from raters with different error rates."""
+"""Dawid and Skene's model: true labels from raters with different error rates, and warnings about a fit."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.scales import Array, Codes, Scale, as_sequence
-from autorubric.metrics.figures.identifiability import DawidSkeneFit, fit, fit_warnings
 from autorubric.metrics.figures.majority import CodedVotes, Patterns, collapse, read_votes
 
 
@@ -167,9 +166,9 @@ def _result(
     warnings: tuple[str, ...],
 ) -> DawidSkeneResult:
     """Expand the fit from patterns to items."""
-    spoken = np.empty(len(votes.categories) + 1, dtype=object)
-    spoken[:-1] = votes.categories
-    best = np.where(_clear(fitted.posterior), fitted.posterior.argmax(1), -1)
+    labels_or_none = np.empty(len(votes.categories) + 1, dtype=object)
+    labels_or_none[:-1] = votes.categories
+    best = np.where(_has_winner(fitted.posterior), fitted.posterior.argmax(1), -1)
     n_items = len(rated)
     posterior = fitted.posterior[patterns.of_item]
     winner = best[patterns.of_item]
@@ -180,7 +179,7 @@ def _result(
     for array in (posterior, fitted.confusion, fitted.prior, fitted.support):
         array.setflags(write=False)
     return DawidSkeneResult(
-        labels=spoken[winner].tolist(),
+        labels=labels_or_none[winner].tolist(),
         posterior=posterior,
         confusion=fitted.confusion,
         prior=fitted.prior,
@@ -196,9 +195,281 @@ def _result(
     )
 
 
-def _clear(posterior: Array) -> Array:
+def _has_winner(posterior: Array) -> Array:
     """Return whether one class is more probable than all others, shape `(n,)`."""
     if posterior.shape[1] < 2:
         return np.ones(len(posterior), dtype=bool)
     second, first = np.partition(posterior, -2, axis=1)[:, -2:].T
     return np.asarray(first - second > _EQUAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DawidSkeneFit:
+    """Final estimates of the EM algorithm."""
+
+    posterior: Array  # probability of each class, shape `(n_patterns, K)`
+    prior: Array  # proportion of each class, shape `(K,)`
+    confusion: Array  # confusion matrix of each rater with truth in the rows, shape `(R, K, K)`
+    support: Array  # expected number of votes in each row of `confusion`, shape `(R, K)`
+    log_likelihood: float
+    iterations: int  # number of M steps
+    converged: bool  # whether the last step changed no probability by more than the tolerance
+
+
+def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: float) -> DawidSkeneFit:
+    """Fit the model to patterns that each have a vote."""
+    size, n_raters = patterns.size, patterns.n_raters
+    backward = patterns.votes.T.tocsr()
+    posterior = _soft_majority(patterns)
+    iterations, moved = 0, np.inf
+    while moved > tolerance and iterations < max_iterations:
+        weighted = posterior * patterns.counts[:, None]
+        votes = (backward @ weighted).reshape(n_raters, size, size)
+        prior = (weighted.sum(0) + smoothing) / (patterns.counts.sum() + smoothing * size)
+        support = votes.sum(1)
+        confusion = _rows(votes, support, smoothing)
+        before = posterior
+        posterior, evidence = _expect(patterns, prior, confusion)
+        moved = float(np.abs(posterior - before).max())
+        iterations += 1
+    return DawidSkeneFit(
+        posterior=posterior,
+        prior=prior,
+        confusion=confusion.transpose(0, 2, 1),
+        support=support,
+        log_likelihood=float(patterns.counts @ evidence),
+        iterations=iterations,
+        converged=moved <= tolerance,
+    )
+
+
+def _soft_majority(patterns: Patterns) -> Array:
+    votes = patterns.votes @ np.tile(np.eye(patterns.size), (patterns.n_raters, 1))
+    return np.asarray(votes / votes.sum(1, keepdims=True))
+
+
+def _rows(votes: Array, support: Array, smoothing: float) -> Array:
+    """Return the probability of each label given the class, `(R, label, class)`.
+
+    Without votes, all labels are equally probable, which is the limit as smoothing goes to 0. This has no
+    effect, because no item belongs to the class.
+    """
+    size = votes.shape[1]
+    room = support[:, None, :] + smoothing * size
+    empty = room == 0
+    return np.where(empty, 1.0 / size, (votes + smoothing) / np.where(empty, 1.0, room))
+
+
+def _expect(patterns: Patterns, prior: Array, confusion: Array) -> tuple[Array, Array]:
+    """Return the posterior of each pattern and the logarithm of its probability."""
+    with np.errstate(divide="ignore"):
+        table, shares = np.log(confusion.reshape(-1, patterns.size)), np.log(prior)
+    # The sparse product skips labels that were not given, for which 0 · log 0 would be NaN.
+    joint = patterns.votes @ table + shares
+    top = joint.max(1, keepdims=True)
+    joint = np.exp(joint - top)
+    total = joint.sum(1, keepdims=True)
+    return joint / total, (top + np.log(total))[:, 0]
+
+
+FEWEST_COMMON = 20
+"""Minimum number of items rated by both raters of a pair."""
+
+_NEAREST = 3
+_LEAST_EXCESS = 0.1
+_STANDARD_ERRORS = 4.0
+
+
+class CopyingPair(NamedTuple):
+    """Two raters that may copy each other; `agreement` is the proportion of equal labels on `n_items`."""
+
+    first: int
+    second: int
+    agreement: float
+    n_items: int
+
+
+def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
+    """Find pairs that agree more than their agreement with the other raters explains, clearest pair first.
+
+    If raters err independently given the truth, the kappa of two raters is the product of each one's
+    agreement with the truth, so κ_rs κ_uv = κ_ru κ_sv for any two other raters u and v (Spearman's tetrads
+    [1]; exact for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four
+    standard errors for every u and v. A tetrad does not show which of its pairs is dependent: if every κ_uv
+    exceeds κ_rs, the pair with the largest κ_uv is listed instead. Pairs whose labels are all equal are
+    checked first, and listed if every other rater clearly differs from them (two raters without errors are
+    listed too). The second rater of a listed pair is excluded from the search for the next pair.
+
+    References:
+        [1] C. Spearman (1904), "General intelligence," objectively determined and measured, American Journal
+            of Psychology 15(2), 201-292.
+    """
+    kappa, agreement, n_items = _pair_tables(patterns)
+    active = list(range(patterns.n_raters))
+    found: list[CopyingPair] = []
+    while len(active) >= 3:
+        pair = _identical(kappa, n_items, active) or _clearest(kappa, n_items, active)
+        if pair is None:
+            break
+        first, second = sorted(pair)
+        found.append(CopyingPair(first, second, float(agreement[first, second]), int(n_items[first, second])))
+        active.remove(second)
+    return found
+
+
+def _pair_tables(patterns: Patterns) -> tuple[Array, Array, Array]:
+    """Return kappa, agreement and the number of common items of each pair, shapes `(R, R)`."""
+    n_raters, size = patterns.n_raters, patterns.size
+    weighted = patterns.votes.multiply(patterns.counts[:, None]).tocsr()
+    joint = np.asarray((weighted.T @ patterns.votes).todense(), dtype=float)
+    tables = joint.reshape(n_raters, size, n_raters, size).transpose(0, 2, 1, 3)
+    there = (np.asarray(patterns.votes.todense()).reshape(-1, n_raters, size).sum(2) > 0).astype(float)
+    n_items = (there * patterns.counts[:, None]).T @ there
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = tables / tables.sum((2, 3), keepdims=True)
+        agreement = np.trace(shares, axis1=2, axis2=3)
+        chance = (shares.sum(3) * shares.sum(2)).sum(2)
+        kappa = np.where(chance < 1 - _EQUAL, (agreement - chance) / (1 - chance), np.nan)
+    kappa[n_items < FEWEST_COMMON] = np.nan
+    return kappa, agreement, n_items
+
+
+def _identical(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int] | None:
+    """Return two active raters with identical labels that differ from every other rater's, if any."""
+    within = np.array(active)
+    equal = kappa[np.ix_(within, within)] >= 1 - _EQUAL
+    np.fill_diagonal(equal, False)
+    for at in np.flatnonzero(equal.any(1)).tolist():
+        rest = within[~equal[at]]
+        rest = rest[rest != within[at]]
+        known = rest[~np.isnan(kappa[within[at], rest])]
+        theirs = kappa[within[at], known]
+        spread = np.sqrt(_variance(theirs, n_items[within[at], known]))
+        if len(known) and np.all(theirs + _STANDARD_ERRORS * spread < 1):
+            return active[at], active[int(np.argmax(equal[at]))]
+    return None
+
+
+def _clearest(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int] | None:
+    """Return the pair of active raters with the largest excess agreement, or None if no pair has excess."""
+    best: tuple[float, tuple[int, int]] | None = None
+    within = np.array(active)
+    for r in active:
+        others = within[within != r]
+        others = others[~np.isnan(kappa[r, others])]
+        for s in others[np.argsort(-kappa[r, others])][:_NEAREST].tolist():
+            excess = _excess(kappa, n_items, r, s, within)
+            if excess is not None and (best is None or excess > best[0]):
+                best = (excess, (r, s))
+    if best is None:
+        return None
+    r, s = best[1]
+    others = within[(within != r) & (within != s)]
+    between = kappa[np.ix_(others, others)].copy()
+    between[np.tril_indices(len(others))] = np.nan
+    if np.any(~np.isnan(between)) and np.nanmin(between) > kappa[r, s]:
+        u, v = np.unravel_index(int(np.nanargmax(between)), between.shape)
+        return int(others[u]), int(others[v])
+    return r, s
+
+
+def _excess(kappa: Array, n_items: Array, r: int, s: int, within: Array) -> float | None:
+    """Return the agreement of the pair in excess of what the other raters explain; None without excess."""
+    others = within[(within != r) & (within != s)]
+    # Rows are u (compared with r), columns v (with s), so each reference pair occurs in both orders.
+    with_r, with_s, between = (
+        kappa[r, others][:, None],
+        kappa[s, others][None, :],
+        kappa[np.ix_(others, others)].copy(),
+    )
+    np.fill_diagonal(between, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        implied = np.clip(with_r * with_s / np.where(between > 0, between, np.nan), 0.0, 1.0)
+        variance = _variance(kappa[r, s], n_items[r, s])
+        variance = variance + (with_s / between) ** 2 * _variance(with_r, n_items[r, others][:, None])
+        variance = variance + (with_r / between) ** 2 * _variance(with_s, n_items[s, others][None, :])
+        variance = variance + (implied / between) ** 2 * _variance(between, n_items[np.ix_(others, others)])
+    excess = kappa[r, s] - implied
+    known = ~np.isnan(excess)
+    if not known.any() or np.any(
+        (excess <= np.maximum(_LEAST_EXCESS, _STANDARD_ERRORS * np.sqrt(variance)))[known]
+    ):
+        return None
+    return float(excess[known].min())
+
+
+def _variance(kappa: Array, n: Array) -> Array:
+    """Return the large-sample variance of a correlation; kappa with equal margins is a correlation."""
+    return np.asarray((1 - kappa**2) ** 2 / np.maximum(n, 1))
+
+
+_READINGS = 3
+_NAMES_SHOWN = 5
+
+
+def fit_warnings(
+    fit: DawidSkeneFit, patterns: Patterns, raters: Sequence[Any], categories: Sequence[Any]
+) -> tuple[str, ...]:
+    """Return the warnings for a fit to patterns that have at least one vote each."""
+    n_items, size = int(patterns.counts.sum()), len(categories)
+    voted = (patterns.votes.T @ patterns.counts).reshape(len(raters), size)
+    found = []
+    if patterns.n_columns < _READINGS:
+        found.append(
+            f"{patterns.n_columns} columns of votes do not identify the model: with fewer than {_READINGS}, "
+            "several solutions fit equally well and the starting point decides between them"
+        )
+    active = int(np.count_nonzero(voted.sum(1)))
+    free = (size - 1) + active * size * (size - 1)
+    if n_items < free:
+        found.append(
+            f"{n_items} items are too few to estimate {free} parameters; smoothing stabilises the estimates"
+        )
+    found += _on_raters(fit, voted, raters)
+    found += _on_copies(patterns, raters)
+    empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
+    if empty:
+        found.append(
+            f"no item belongs to {_join_names(empty)}; error rates of such classes are not estimated"
+        )
+    if not fit.converged:
+        found.append(f"the fit did not converge in {fit.iterations} iterations; increase max_iterations")
+    return tuple(found)
+
+
+def _on_raters(fit: DawidSkeneFit, voted: Array, raters: Sequence[Any]) -> list[str]:
+    """Warn about raters that have no votes, give only one label, or are worse than guessing."""
+    size = voted.shape[1]
+    silent = voted.sum(1) == 0
+    constant = (np.count_nonzero(voted, axis=1) == 1) & (size > 1)
+    seen = fit.support > 0
+    right = np.diagonal(fit.confusion, axis1=1, axis2=2)
+    expected = np.where(seen, fit.prior, 0.0)
+    share = (right * expected).sum(1) / np.where(expected.sum(1) > 0, expected.sum(1), 1.0)
+    worse = ~silent & ~constant & (share < 1 / size)
+    named = (
+        (silent, "have no votes: their confusion matrices are not estimated"),
+        (constant, "always give the same label: their votes carry no information about the truth"),
+        (worse, "are correct less often than a random guess: their labels, or the classes, may be swapped"),
+    )
+    found = []
+    for which, what in named:
+        names = [raters[place] for place in np.flatnonzero(which).tolist()]
+        if names:
+            found.append(f"raters {_join_names(names)} {what}")
+    return found
+
+
+def _on_copies(patterns: Patterns, raters: Sequence[Any]) -> list[str]:
+    """Warn about pairs of raters that agree too well to be independent."""
+    return [
+        f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
+        f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
+        "the other, or both are the same model, the fit mistakes agreement for accuracy; exclude one of them"
+        for pair in copying_pairs(patterns)
+    ]
+
+
+def _join_names(names: Sequence[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"

@@ -13,7 +13,8 @@ from scipy.special import rel_entr
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights
+from autorubric.metrics.core.metric import ALL_LEVELS, ORDERED, metric
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights, interval_of
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
 
 _CHUNK_CELLS = 4_000_000
@@ -24,17 +25,11 @@ Distance: TypeAlias = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Two samples as positions on a common grid of values, with -1 for missing values.
+    """Two samples as positions on a common grid of values, with -1 for missing values."""
 
-    Attributes:
-        left: Positions of sample a, shape `(n_a,)`.
-        right: Positions of sample b, shape `(n_b,)`.
-        size: Number of values on the grid.
-    """
-
-    left: Codes
-    right: Codes
-    size: int
+    left: Codes  # positions of sample a, shape `(n_a,)`
+    right: Codes  # positions of sample b, shape `(n_b,)`
+    size: int  # number of values on the grid
 
     @property
     def n_missing(self) -> int:
@@ -73,7 +68,7 @@ def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
     return np.asarray(np.sqrt(np.clip(nats / np.log(2), 0.0, 1.0)))
 
 
-def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
+def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
     """Return both samples on the grid of their numbers, the grid, and its unit."""
     sides, divisor, unit = [], 1.0, "units of the scores"
     for values, what in ((a, "a"), (b, "b")):
@@ -104,6 +99,13 @@ def _span(scale: Scale) -> float | None:
     return None if scale.positions is None else float(np.ptp(scale.positions))
 
 
+@metric(
+    inputs="samples",
+    levels=ORDERED,
+    bounds=(0.0, None),
+    reference="Rubner, Tomasi and Guibas 2000",
+    perfect=0.0,
+)
 def wasserstein_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -121,11 +123,12 @@ def wasserstein_distance(
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
     options = IntervalOptions(**interval)
-    samples, grid, unit = _located(a, b, scale)
+    samples, grid, unit = _place_on_grid(a, b, scale)
     name = f"Wasserstein distance in {unit}, pairing ignored"
     return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
 
 
+@metric(inputs="samples", levels=ALL_LEVELS, reference="Lin 1991; Endres and Schindelin 2003", perfect=0.0)
 def js_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -150,7 +153,7 @@ def js_distance(
     """
     options = IntervalOptions(**interval)
     if isinstance(scale, Interval):
-        samples, _, _ = _located(a, b, scale)
+        samples, _, _ = _place_on_grid(a, b, scale)
     else:
         coded = encode((a, b), scale, None)
         left, right = coded.codes
@@ -175,12 +178,12 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
-    drawn = _drawn(counts, tables, distance, options)
-    if len(drawn) < options.n_resamples / 2:
+    drawn = _resample(counts, tables, distance, options)
+    low, high, _ = interval_of(drawn, options)[0]
+    if low is None:
         return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
-    tails = (1 - options.confidence_level) / 2
-    low, high = np.quantile(drawn, (tails, 1 - tails))
-    return Estimate(value, float(low), float(high), float(drawn.std()), n, text, None, n_missing)
+    se = float(drawn[~np.isnan(drawn)].std())
+    return Estimate(value, low, high, se, n, text, None, n_missing)
 
 
 def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
@@ -201,7 +204,7 @@ def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Arr
     return tables[0][there], tables[1][there]
 
 
-def _drawn(
+def _resample(
     counts: tuple[Array, Array],
     tables: tuple[Array, Array] | None,
     distance: Distance,
@@ -220,9 +223,10 @@ def _drawn(
             size = len(tables[0])
             weights = draw_weights(np.ones(size, dtype=np.int64), size, rows, rng)
             left, right = weights @ tables[0], weights @ tables[1]
-        # Resamples in which one sample is empty have no distance and are skipped.
+        # Resamples in which one sample is empty have no distance.
         full = (left.sum(-1) > 0) & (right.sum(-1) > 0)
-        found.append(distance(left[full], right[full]))
+        found.append(np.full(rows, np.nan))
+        found[-1][full] = distance(left[full], right[full])
     return np.concatenate(found)
 
 

@@ -10,26 +10,21 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, t_quantile
-from autorubric.metrics.core.rater_tables import dense, weighted_units
-from autorubric.metrics.core.resampling import Compute, IntervalOptions, Units
+from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
+from autorubric.metrics.core.rater_tables import weighted_units
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalOptions, Units
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Observations and clusters used for resampling.
-
-    Attributes:
-        n: Number of observations.
-        cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
-        n_missing: Number of excluded observations.
-    """
+    """Observations and clusters used for resampling."""
 
     n: int
+    # cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit
     cluster: Codes | None
     n_missing: int
 
@@ -71,7 +66,6 @@ def weighted_figure(
         reason=lambda sums: reason,
         bounds=(0.0, high),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=analytic,
         on_table=False,
     )
@@ -84,7 +78,7 @@ def t_ends(
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         se = seen.spread(effects())
         half = seen.quantile(confidence_level) * se
         return Ends(max(bounds[0], value - half), min(bounds[1], value + half), se)
@@ -100,7 +94,7 @@ def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) ->
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
-            return Ends(None, None, None)
+            return NO_ENDS
         se = seen.spread(effects())
         low, up = logit_t_ends(value / high, se / high, seen.n_units, confidence_level)
         return Ends(high * low, high * up, se)
@@ -114,7 +108,6 @@ _RATE = Figure(
     reason=lambda sums: "no_pairs",
     bounds=(0.0, 1.0),
     auto="analytic",
-    auto_clustered="analytic",
     analytic=proportion,
     trials=lambda sums: sums[..., 0],
     on_table=False,
@@ -148,17 +141,11 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """Observations with both a truth and a probability.
+    """Observations with both a truth and a probability."""
 
-    Attributes:
-        truth: Code of the outcome, shape `(n,)`; 0 or 1 with a single column.
-        prob: P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`.
-        cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
-        n_missing: Number of excluded observations.
-    """
-
-    truth: Codes
-    prob: Array
+    truth: Codes  # code of the outcome, shape `(n,)`; 0 or 1 with a single column
+    prob: Array  # P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`
+    # cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit
     cluster: Codes | None
     n_missing: int
 
@@ -166,6 +153,11 @@ class Forecasts:
     def n(self) -> int:
         """Number of observations."""
         return len(self.truth)
+
+    @property
+    def observations(self) -> Observations:
+        """The observations without truth and probabilities."""
+        return Observations(self.n, self.cluster, self.n_missing)
 
     @property
     def n_classes(self) -> int:
@@ -181,14 +173,9 @@ class Forecasts:
 def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
-    """Read the observations that have both a truth and a probability.
-
-    Raises:
-        ArgumentError: If the lengths differ, a probability is outside [0, 1], a row does not sum to 1, or a
-            truth is not one of the classes.
-    """
-    chances = _checked(_columns(prob))
-    codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])
+    """Read the observations that have both a truth and a probability."""
+    chances = _check_probabilities(_columns(prob))
+    codes = _binary_codes(truth, scale) if chances.ndim == 1 else _class_codes(truth, scale, chances.shape[1])
     if len(codes) != len(chances):
         raise ArgumentError(
             f"truth has {len(codes)} labels but prob has {len(chances)} rows; pass one of each per item"
@@ -221,7 +208,7 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, list | tuple | np.ndarray)
 
 
-def _checked(chances: Array) -> Array:
+def _check_probabilities(chances: Array) -> Array:
     with np.errstate(invalid="ignore"):
         outside = chances[(chances < -_ROUNDING) | (chances > 1 + _ROUNDING)]
     if outside.size:
@@ -244,7 +231,7 @@ def _checked(chances: Array) -> Array:
     return np.clip(chances, 0.0, 1.0)
 
 
-def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
+def _binary_codes(truth: Iterable[Any], scale: Scale | None) -> Codes:
     coded = encode((truth,), scale or Binary(), None)
     if coded.size != 2:
         raise ArgumentError(
@@ -253,7 +240,7 @@ def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
     return coded.codes[0]
 
 
-def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
+def _class_codes(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
     if scale is not None:
         coded = encode((truth,), scale, None)
         if coded.size != n_classes:

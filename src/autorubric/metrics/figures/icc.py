@@ -11,9 +11,10 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, fdtri
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
-from autorubric.metrics.core.intervals import Ends
+from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.rater_tables import (
     complete_table,
     no_analytic,
@@ -21,8 +22,16 @@ from autorubric.metrics.core.rater_tables import (
     unclustered,
     weighted_units,
 )
-from autorubric.metrics.core.resampling import Compute, IntervalArguments, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    Units,
+)
 from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.figures.ranks import sums_before
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 
@@ -52,6 +61,12 @@ class _Squares(NamedTuple):
     n: Array
 
 
+@metric(
+    inputs="scores",
+    levels=ORDERED,
+    bounds=(None, 1.0),
+    reference="Shrout and Fleiss 1979; McGraw and Wong 1996",
+)
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute an intraclass correlation, the proportion of variance that is between units.
 
@@ -84,6 +99,7 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     return _estimate(ratings, form, form, IntervalOptions(**interval))
 
 
+@metric(inputs="scores", levels=ORDERED, bounds=(None, 1.0), reference="Cronbach 1951; Feldt 1965")
 def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Cronbach's alpha with raters as items, k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k) [1, 2].
 
@@ -186,15 +202,15 @@ def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, 
         limits = _agreement_limits if model == "agreement" else _ratio_limits
         low, high = limits(squares, k, tail, model)
         if mean:
-            low, high = (_stepped_up(limit, k) for limit in (low, high))
+            low, high = (_step_up(limit, k) for limit in (low, high))
         if not low - 1e-12 <= value <= high + 1e-12:
-            return Ends(None, None, None)
+            return NO_ENDS
         return Ends(min(low, value), max(high, value), None)
 
     return ends
 
 
-def _stepped_up(single: float, k: int) -> float:
+def _step_up(single: float, k: int) -> float:
     room = 1 + (k - 1) * single
     return k * single / room if room > 0 else math.nan
 
@@ -232,6 +248,7 @@ def _agreement_limits(squares: _Squares, k: int, tail: float, model: _Model) -> 
     )
 
 
+@metric(inputs="scores", levels=ORDERED, reference="Kendall and Babington Smith 1939")
 def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Kendall's W with tie correction, 12 S / (m² (n³ - n) - m Σ T_j) [1, 2].
 
@@ -266,7 +283,6 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
         reason=lambda weights: "no_variance",
         bounds=(0.0, 1.0),
         auto="percentile",
-        auto_clustered="percentile",
         analytic=no_analytic,
         on_table=False,
     )
@@ -290,9 +306,7 @@ def _compute(scores: Array) -> Compute:
             ranks = column.midranks(weights)
             summed += ranks
             spread += (weights * ranks * ranks).sum(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = (weights * summed * summed).sum(-1) / (len(columns) * spread)
-            return np.where(spread == 0, np.nan, np.clip(ratio, 0.0, 1.0))
+        return np.clip(divide((weights * summed * summed).sum(-1), len(columns) * spread), 0.0, 1.0)
 
     return compute
 
@@ -312,6 +326,5 @@ class _RankOrder(NamedTuple):
 
     def midranks(self, weights: Array) -> Array:
         """Return centred midranks of units drawn `weights` times, doubled so that counts stay integers."""
-        upto = np.cumsum(weights[..., self.order], axis=-1)
-        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), upto], axis=-1)
+        before = sums_before(weights[..., self.order])
         return np.asarray(before[..., self.start] + before[..., self.end] - before[..., -1:])

@@ -14,7 +14,8 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, delta, estimate
+from autorubric.metrics.core.estimation import Figure, delta, estimate, square
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale, Weights, describe, weight_matrix
 from autorubric.metrics.figures.many_raters import CountCoefficient, ac_chance, bp_chance, ratings_estimate
@@ -41,7 +42,7 @@ def _brennan_prediger(rows: Array, columns: Array, weights: Array) -> Array:
     return np.asarray(bp_chance(rows, weights) * rows.sum(-1) ** 2)
 
 
-def corrected(table: Array, weights: Array, chance: Chance) -> Array:
+def _correct_for_chance(table: Array, weights: Array, chance: Chance) -> Array:
     """Compute (po - pe) / (1 - pe) of each table, shape `(...)`, NaN where 1 - pe is 0.
 
     All terms are multiplied by n², which keeps tables of counts exact.
@@ -58,7 +59,7 @@ def corrected(table: Array, weights: Array, chance: Chance) -> Array:
 
 def kappa_of(table: Array, weights: Array | None = None) -> Array:
     """Compute Cohen's kappa of each table, shape `(...)`; see `weight_matrix` for `weights`."""
-    return corrected(table, np.eye(table.shape[-1]) if weights is None else weights, _cohen)
+    return _correct_for_chance(table, np.eye(table.shape[-1]) if weights is None else weights, _cohen)
 
 
 def undefined_reason(table: Array) -> Reason:
@@ -85,7 +86,7 @@ def _figure(name: str, weights: Array, chance: Chance) -> Figure:
     size = len(weights)
     return Figure(
         name=name,
-        compute=lambda sums: corrected(sums.reshape(*sums.shape[:-1], size, size), weights, chance),
+        compute=lambda sums: _correct_for_chance(square(sums, size), weights, chance),
         reason=lambda sums: undefined_reason(sums.reshape(size, size)),
         analytic=delta,
     )
@@ -114,6 +115,7 @@ def _pair_estimate(
     return estimate(_figure(name, matrix, chance), pair.units, options, n_missing=pair.n_missing, note=note)
 
 
+@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Cohen 1960, 1968", weighted=True)
 def cohen_kappa(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -150,6 +152,7 @@ def cohen_kappa(
     return _pair_estimate("Cohen's kappa", pair, weights, _cohen, options)
 
 
+@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Scott 1955", weighted=True)
 def scott_pi(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -173,6 +176,7 @@ def scott_pi(
     return _pair_estimate("Scott's pi", pair, weights, _scott, options)
 
 
+@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Gwet 2008, 2014", weighted=True)
 def gwet_ac(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -207,13 +211,16 @@ def gwet_ac(
     options = CodedOptions(**interval)
     name = "Gwet's AC1" if weights is None else "Gwet's AC2"
     if ratings is not None:
-        _alone(truth, pred, table)
+        _require_alone(truth, pred, table)
         coefficient = CountCoefficient(name, ac_chance, needs_declared=True)
         return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = _declared(read_pair(truth, pred, table, scale, options), name)
+    pair = _require_declared(read_pair(truth, pred, table, scale, options), name)
     return _pair_estimate(name, pair, weights, _gwet, options)
 
 
+@metric(
+    inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Brennan and Prediger 1981", weighted=True
+)
 def brennan_prediger(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -238,19 +245,19 @@ def brennan_prediger(
     options = CodedOptions(**interval)
     name = "Brennan-Prediger"
     if ratings is not None:
-        _alone(truth, pred, table)
+        _require_alone(truth, pred, table)
         coefficient = CountCoefficient(name, bp_chance, needs_declared=True)
         return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = _declared(read_pair(truth, pred, table, scale, options), name)
+    pair = _require_declared(read_pair(truth, pred, table, scale, options), name)
     return _pair_estimate(name, pair, weights, _brennan_prediger, options)
 
 
-def _alone(truth: object, pred: object, table: object) -> None:
+def _require_alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
         raise ArgumentError("pass only one of: ratings, table, or truth and pred")
 
 
-def _declared(pair: TableInput, name: str) -> TableInput:
+def _require_declared(pair: TableInput, name: str) -> TableInput:
     from_binary = pair.scale is not None and pair.size == 2 and pair.scale.labels == ("UNMET", "MET")
     if not (pair.declared or from_binary or pair.size == 0):
         raise ArgumentError(

@@ -21,22 +21,22 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes
+from autorubric.metrics.core.contingency import cluster_codes, dense
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
+from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
-    dense,
     no_analytic,
     row_units,
     score_rows,
     weighted_units,
-    with_pseudo_rows,
-    with_pseudo_weights,
+    with_prior_rows,
+    with_prior_weights,
 )
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, Compute, IntervalOptions, Units
 from autorubric.metrics.core.scales import Array, Codes, Interval, Nominal, Scale
-from autorubric.metrics.figures.many_raters import PseudoUnit, code_ratings, is_smoothed, pseudo_ratings
+from autorubric.metrics.figures.many_raters import SmoothingPrior, code_ratings, is_smoothed, prior_ratings
 
 _TAIL = 40.0
 """exp(-_TAIL) is below rounding error."""
@@ -45,26 +45,21 @@ _HIGHEST = 13.0
 """Frequency above which the weights are below rounding error."""
 
 
-class Waves(NamedTuple):
-    """Waves that represent the differences between a set of values, so that no sum goes pair by pair.
+class CosineSeries(NamedTuple):
+    """Waves whose sums give the differences of all pairs, so that time and memory are linear in the values.
 
     With `t = log c - log k`, the difference `((c - k) / (c + k))²` is `tanh²(t/2) = 1 - sech²(t/2)`, and
     `sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0 to infinity. The trapezoidal rule
     turns the integral into a sum whose error is below rounding error here. The sum of `1 - cos(ω (x - y))`
     over all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
-
-    Attributes:
-        frequency: Frequencies, shape `(f,)`.
-        weight: Weight of each frequency, shape `(f,)`.
-        place: Centred logarithm of each value; NaN if the value is 0.
     """
 
-    frequency: Array
-    weight: Array
-    place: Array
+    frequency: Array  # frequencies, shape `(f,)`
+    weight: Array  # weight of each frequency, shape `(f,)`
+    place: Array  # centred logarithm of each value; NaN if the value is 0
 
     @classmethod
-    def of(cls, values: Array) -> Waves:
+    def of(cls, values: Array) -> CosineSeries:
         """Return the waves for non-negative values."""
         with np.errstate(divide="ignore"):
             place = np.log(values)
@@ -88,10 +83,10 @@ class Waves(NamedTuple):
         for column in codes.T:
             there = column >= 0
             place = np.where(there, self.place[column], np.nan)
-            waving = ~np.isnan(place)
-            angle = np.where(waving, place, 0.0)[:, None] * self.frequency
+            positive = ~np.isnan(place)
+            angle = np.where(positive, place, 0.0)[:, None] * self.frequency
             found[:, 0] += there
-            found[:, 1] += there & ~waving
+            found[:, 1] += there & ~positive
             found[:, 2 : 2 + n_waves] += 2 * np.sin(angle / 2) ** 2
             found[:, 2 + n_waves :] += np.sin(angle)
         return found
@@ -101,9 +96,9 @@ class Waves(NamedTuple):
         n_waves = len(self.frequency)
         n, zeros = sums[..., 0], sums[..., 1]
         positive = (n - zeros)[..., None]
-        rise, sway = sums[..., 2 : 2 + n_waves], sums[..., 2 + n_waves :]
+        cosines, sines = sums[..., 2 : 2 + n_waves], sums[..., 2 + n_waves :]
         # n² - (n - Σ (1 - cos))² - (Σ sin)², rearranged to avoid cancellation for close values.
-        waves = (2 * positive - rise) * rise - sway * sway
+        waves = (2 * positive - cosines) * cosines - sines * sines
         return np.asarray(waves @ self.weight + 2 * zeros * (n - zeros))
 
 
@@ -115,31 +110,20 @@ AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class _Pairable:
-    """The ratings of all units that have two or more ratings.
+    """The ratings of all units that have two or more ratings."""
 
-    Attributes:
-        codes: Position of each rating among the values, shape `(u, n_raters)`, -1 where missing.
-        counts: Number of units with these ratings, shape `(u,)`.
-        values: Numeric values in increasing order; None if the values have no order.
-        size: Number of values.
-        cluster: Cluster of each unit; None if each unit is independent.
-        pseudo: Possible units that the smoothed bootstrap adds; None without smoothing.
-        any_rated: Whether any unit has a rating, pairable or not.
-        n_units: Total number of units.
-        note: Note on the scale for the `method` of the estimate.
-    """
-
-    codes: Codes
-    counts: Codes
-    values: Array | None
+    codes: Codes  # position of each rating among the values, shape `(u, n_raters)`, -1 where missing
+    counts: Codes  # number of units with these ratings, shape `(u,)`
+    values: Array | None  # numeric values in increasing order; None if the values have no order
     size: int
-    cluster: Codes | None
-    pseudo: PseudoUnit | None
-    any_rated: bool
+    cluster: Codes | None  # cluster of each unit; None if each unit is independent
+    prior: SmoothingPrior | None  # possible units that the smoothed bootstrap adds; None without smoothing
+    any_rated: bool  # whether any unit has a rating, pairable or not
     n_units: int
-    note: str
+    note: str  # note on the scale for the `method` of the estimate
 
 
+@metric(inputs="ratings", levels=ALL_LEVELS, bounds=SIGNED, reference="Krippendorff 2004, 2011")
 def krippendorff_alpha(
     ratings: Any,
     *,
@@ -181,11 +165,10 @@ def krippendorff_alpha(
     figure = Figure(
         name=name,
         compute=compute,
-        reason=_reason,
-        auto="percentile" if units.pseudo is None else "smoothed",
-        auto_clustered="percentile" if units.pseudo is None else "smoothed",
+        reason=lambda sums: "single_class",
+        auto="percentile" if units.prior is None else "smoothed",
         analytic=no_analytic,
-        on_table=units.pseudo is not None,
+        on_table=units.prior is not None,
     )
     return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
 
@@ -205,10 +188,6 @@ def alpha_parts(
             ascending order.
     """
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
-
-
-def _reason(sums: Array) -> Reason:
-    return "single_class"
 
 
 def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOptions) -> _Pairable:
@@ -235,9 +214,11 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOp
     if not size or not len(table.codes):
         return table
     size = size if values is None else len(values)
-    pseudo = pseudo_ratings(table.codes >= 0, table.counts, size)
+    prior = prior_ratings(table.codes >= 0, table.counts, size)
     # Rows are sorted as in the table, because alpha does not distinguish raters.
-    return replace(table, size=size, pseudo=PseudoUnit(np.sort(pseudo.rows, axis=1), pseudo.chances).merged())
+    return replace(
+        table, size=size, prior=SmoothingPrior(np.sort(prior.rows, axis=1), prior.chances).merged()
+    )
 
 
 def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | None:
@@ -269,7 +250,7 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
         values=values,
         size=size,
         cluster=dense(members, kept),
-        pseudo=None,
+        prior=None,
         any_rated=bool(rated.any()),
         n_units=len(codes),
         note=note,
@@ -283,12 +264,12 @@ def _counts(codes: Codes, size: int) -> csr_array:
     return csr_array((ones, (unit, codes[unit, rater])), shape=(len(codes), size))
 
 
-def _summed(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
+def _units_of_sums(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
     """Return the units with their sums, computed from each row of codes."""
     units = row_units(sums_of(table.codes), table.cluster, table.counts)
-    if table.pseudo is None:
+    if table.prior is None:
         return units
-    return with_pseudo_rows(units, sums_of(table.pseudo.rows), table.pseudo.chances)
+    return with_prior_rows(units, sums_of(table.prior.rows), table.prior.chances)
 
 
 def _alpha(observed: Array, expected: Array, n: Array) -> Array:
@@ -301,7 +282,7 @@ def _alpha(observed: Array, expected: Array, n: Array) -> Array:
 
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
     """Return units and function for nominal alpha; the sum over pairs of different values is n² - Σ n_c²."""
-    codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
+    codes = table.codes if table.prior is None else np.concatenate([table.codes, table.prior.rows])
     if len(codes) * table.size <= _DENSE_CELLS:
 
         def compute(sums: Array) -> Array:
@@ -309,7 +290,7 @@ def _nominal(table: _Pairable) -> tuple[Units, Compute]:
             n = margins.sum(-1)
             return _alpha(sums[..., 0], n * n - (margins * margins).sum(-1), n)
 
-        return _summed(table, lambda rows: _with_counts(rows, table.size)), compute
+        return _units_of_sums(table, lambda rows: _with_counts(rows, table.size)), compute
     counts = _counts(codes, table.size)
     observed = _unequal_pairs(counts)
 
@@ -319,7 +300,7 @@ def _nominal(table: _Pairable) -> tuple[Units, Compute]:
         return _alpha((weights * observed).sum(-1), n * n - (margins * margins).sum(-1), n)
 
     units = weighted_units(len(table.codes), table.cluster, table.counts)
-    smoothed = units if table.pseudo is None else with_pseudo_weights(units, table.pseudo.chances)
+    smoothed = units if table.prior is None else with_prior_weights(units, table.prior.chances)
     return smoothed, compute_of_weights
 
 
@@ -336,7 +317,8 @@ def _unequal_pairs(counts: csr_array) -> Array:
 
 def _ratio(table: _Pairable) -> tuple[Units, Compute]:
     assert table.values is not None
-    waves = Waves.of(table.values)
+    waves = CosineSeries.of(table.values)
+    # The matrix of differences is smaller for few values; for 30,000 values, it would take 7 GB.
     if table.size <= waves.width:
         return _ratio_by_value(table, table.values)
 
@@ -347,7 +329,7 @@ def _ratio(table: _Pairable) -> tuple[Units, Compute]:
     def compute(sums: Array) -> Array:
         return _alpha(sums[..., 0], waves.over_all_pairs(sums[..., 1:]), sums[..., 1])
 
-    return _summed(table, sums_of), compute
+    return _units_of_sums(table, sums_of), compute
 
 
 def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
@@ -364,7 +346,7 @@ def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
         margins = sums[..., 1:]
         return _alpha(sums[..., 0], ((margins @ difference) * margins).sum(-1), margins.sum(-1))
 
-    return _summed(table, sums_of), compute
+    return _units_of_sums(table, sums_of), compute
 
 
 def _interval(table: _Pairable) -> tuple[Units, Compute]:
@@ -384,11 +366,11 @@ def _interval(table: _Pairable) -> tuple[Units, Compute]:
         n = sums[..., 1]
         return _alpha(sums[..., 0], 2 * (n * sums[..., 3] - sums[..., 2] ** 2), n)
 
-    return _summed(table, sums_of), compute
+    return _units_of_sums(table, sums_of), compute
 
 
 def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
-    codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
+    codes = table.codes if table.prior is None else np.concatenate([table.codes, table.prior.rows])
     counts = _counts(codes, table.size)
     there = codes >= 0
     m = there.sum(1).astype(float)
@@ -409,7 +391,7 @@ def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
         return _alpha(observed / scale, 2 * (n * squares - total * total) / scale, n)
 
     units = weighted_units(len(table.codes), table.cluster, table.counts)
-    return units if table.pseudo is None else with_pseudo_weights(units, table.pseudo.chances), compute
+    return units if table.prior is None else with_prior_weights(units, table.prior.chances), compute
 
 
 _FIGURES: dict[AlphaLevel, Callable[[_Pairable], tuple[Units, Compute]]] = {

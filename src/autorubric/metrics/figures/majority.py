@@ -20,22 +20,13 @@ _COUNTED_KEYS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Distinct patterns of votes.
+    """Distinct patterns of votes."""
 
-    Attributes:
-        votes: Number of times each rater gave each category, shape `(n_patterns, R * K)`, sparse.
-        counts: Number of items with each pattern, shape `(n_patterns,)`.
-        of_item: Pattern of each item, shape `(n_items,)`.
-        n_raters: Number of raters R.
-        n_columns: Number of columns with at least one vote.
-        size: Number of categories K.
-    """
-
-    votes: Any
-    counts: Array
-    of_item: Codes
+    votes: Any  # number of times each rater gave each category, shape `(n_patterns, R * K)`, sparse
+    counts: Array  # number of items with each pattern, shape `(n_patterns,)`
+    of_item: Codes  # pattern of each item, shape `(n_items,)`
     n_raters: int
-    n_columns: int
+    n_columns: int  # number of columns with at least one vote
     size: int
 
 
@@ -58,7 +49,7 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     keys, span = np.zeros(len(codes), dtype=np.int64), 1
     for column in codes.T:
         if span * (size + 1) > _COUNTED_KEYS:
-            keys, span = _renumbered(keys)
+            keys, span = _renumber(keys)
         span *= size + 1
         keys = keys * (size + 1) + column + 1
     counts = np.bincount(keys, minlength=span)
@@ -71,7 +62,7 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     return of_row, example, counts[seen]
 
 
-def _renumbered(keys: Codes) -> tuple[Codes, int]:
+def _renumber(keys: Codes) -> tuple[Codes, int]:
     """Renumber keys without gaps to avoid overflow, and return the number of distinct keys."""
     seen, places = np.unique(keys, return_inverse=True)
     return places.reshape(-1), len(seen)
@@ -79,27 +70,17 @@ def _renumbered(keys: Codes) -> tuple[Codes, int]:
 
 @dataclass(frozen=True, slots=True)
 class CodedVotes:
-    """A table of votes.
+    """A table of votes."""
 
-    Attributes:
-        codes: Positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote.
-        categories: Labels in the order of the scale, each in the form in which it was first voted.
-        scale: The declared or inferred scale; None for integer codes.
-        declared: Whether the caller declared the categories.
-    """
-
-    codes: Codes
+    codes: Codes  # positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote
+    # labels in the order of the scale, each in the form in which it was first voted
     categories: tuple[Any, ...]
-    scale: CategoricalScale | None
+    scale: CategoricalScale | None  # the declared or inferred scale; None for integer codes
     declared: bool
 
 
 def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> CodedVotes:
-    """Encode the votes as positions on the scale.
-
-    Raises:
-        ArgumentError: If rows differ in length, or a label is outside the scale.
-    """
+    """Encode the votes as positions on the scale."""
     table = _as_table(ratings)
     coded, codes = code_ratings(table, scale, labels)
     return CodedVotes(codes, _categories(table, codes, coded.scale, coded.size), coded.scale, coded.declared)
@@ -129,7 +110,8 @@ def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: 
     if scale is None:
         return tuple(range(size))
     return tuple(
-        _unvoted(scale, code, voted) if place < 0 else voted[code] for code, place in enumerate(places)
+        _label_without_votes(scale, code, voted) if place < 0 else voted[code]
+        for code, place in enumerate(places)
     )
 
 
@@ -137,7 +119,7 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _unvoted(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
+def _label_without_votes(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
     """Return the label of a category without votes; a binary label has the type of the other's votes."""
     other = next((label for label in voted if label is not None), None)
     if isinstance(scale, Binary) and isinstance(other, bool | int | float):
@@ -198,10 +180,10 @@ def majority_vote(
     if ties is not None:
         still_open = np.flatnonzero((tied.sum(1) > 1)[of_unit])
         which = of_unit[still_open]
-        winner[still_open] = _broken(ties, tied[which], patterns[which][:, weight > 0], rng)
-    spoken = np.empty(len(votes.categories) + 1, dtype=object)
-    spoken[:-1] = votes.categories
-    return list(spoken[winner].tolist())
+        winner[still_open] = _break_ties(ties, tied[which], patterns[which][:, weight > 0], rng)
+    labels_or_none = np.empty(len(votes.categories) + 1, dtype=object)
+    labels_or_none[:-1] = votes.categories
+    return list(labels_or_none[winner].tolist())
 
 
 def _weights(weights: Iterable[float] | None, n_raters: int) -> Array:
@@ -231,7 +213,7 @@ def _first(which: Array) -> Codes:
     return np.asarray(which.argmax(1) if which.shape[1] else np.zeros(len(which), dtype=np.int64))
 
 
-def _broken(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
+def _break_ties(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
     """Return the winner of each tied row; `codes` are the votes with nonzero weight."""
     if ties == "lowest":
         return _first(tied)

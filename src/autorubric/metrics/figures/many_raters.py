@@ -9,10 +9,11 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, read_rows
+from autorubric.metrics.core.contingency import Coded, cluster_codes, dense, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
-from autorubric.metrics.core.rater_tables import CountedRows, dense, row_units, with_pseudo_rows
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
+from autorubric.metrics.core.rater_tables import CountedRows, row_units, with_prior_rows
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
     Array,
@@ -30,25 +31,21 @@ _MOST_RATINGS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoUnit:
+class SmoothingPrior:
     """Probability distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
     Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
     of their table. Its pattern of missing ratings is drawn from those of the real units. The possible
     pseudo-units are enumerated if there are few of them, and sampled otherwise.
-
-    Attributes:
-        rows: Possible pseudo-units, shape `(p, n_columns)`.
-        chances: Probability of each pseudo-unit, shape `(p,)`.
     """
 
-    rows: Codes
-    chances: Array
+    rows: Codes  # possible pseudo-units, shape `(p, n_columns)`
+    chances: Array  # probability of each pseudo-unit, shape `(p,)`
 
-    def merged(self) -> PseudoUnit:
+    def merged(self) -> SmoothingPrior:
         """Return the distribution with equal rows merged."""
         rows, where = np.unique(self.rows, axis=0, return_inverse=True)
-        return PseudoUnit(rows, np.bincount(where.reshape(-1), weights=self.chances))
+        return SmoothingPrior(rows, np.bincount(where.reshape(-1), weights=self.chances))
 
 
 def is_smoothed(options: IntervalOptions) -> bool:
@@ -56,14 +53,8 @@ def is_smoothed(options: IntervalOptions) -> bool:
     return options.ci in ("auto", "smoothed")
 
 
-def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
-    """Return pseudo-units as the category code of each rater, where -1 means missing.
-
-    Args:
-        given: Mask of the raters who gave a rating, one row per pattern, shape `(m, n_raters)`.
-        how_many: Number of units with each pattern, shape `(m,)`.
-        size: Number of categories.
-    """
+def prior_ratings(given: Array, how_many: Codes, size: int) -> SmoothingPrior:
+    """Return pseudo-units as the category code of each rater, where -1 means missing."""
     patterns, where = np.unique(given, axis=0, return_inverse=True)
     shares = np.bincount(where.reshape(-1), weights=how_many) / how_many.sum()
     rated = patterns.sum(1)
@@ -72,13 +63,13 @@ def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
         chances = [
             np.full(len(block), share / len(block)) for block, share in zip(blocks, shares, strict=True)
         ]
-        return PseudoUnit(np.concatenate(blocks), np.concatenate(chances))
+        return SmoothingPrior(np.concatenate(blocks), np.concatenate(chances))
     # The fixed seed selects the units that represent all possible ones; it does not affect the resampling.
     rng = np.random.default_rng(0)
     n_rows = max(1, min(_MOST_ROWS, _MOST_RATINGS // patterns.shape[1]))
     chosen = patterns[rng.choice(len(patterns), size=n_rows, p=shares)]
     codes = np.where(chosen, rng.integers(0, size, size=chosen.shape), -1)
-    return PseudoUnit(codes, np.full(n_rows, 1 / n_rows))
+    return SmoothingPrior(codes, np.full(n_rows, 1 / n_rows))
 
 
 def _all_ratings(pattern: Array, size: int) -> Codes:
@@ -90,20 +81,14 @@ def _all_ratings(pattern: Array, size: int) -> Codes:
     return rows
 
 
-def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
-    """Return pseudo-units as counts of ratings in each category, shape `(p, size)`.
-
-    Args:
-        n_ratings: Possible numbers of ratings per unit, shape `(m,)`.
-        how_many: Number of units with each number of ratings, shape `(m,)`.
-        size: Number of categories.
-    """
+def prior_counts(n_ratings: Codes, how_many: Codes, size: int) -> SmoothingPrior:
+    """Return pseudo-units as counts of ratings in each category, shape `(p, size)`."""
     given = np.arange(int(n_ratings.max())) < n_ratings[:, None]
-    codes = pseudo_ratings(given, how_many, size)
+    codes = prior_ratings(given, how_many, size)
     counts = np.zeros((len(codes.rows), size), dtype=np.int64)
     unit, rater = np.nonzero(codes.rows >= 0)
     np.add.at(counts, (unit, codes.rows[unit, rater]), 1)
-    return PseudoUnit(counts, codes.chances).merged()
+    return SmoothingPrior(counts, codes.chances).merged()
 
 
 Chance: TypeAlias = Callable[[Array, Array], Array]
@@ -133,28 +118,18 @@ def no_chance(shares: Array, weights: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class CountCoefficient:
-    """An agreement coefficient of many raters.
-
-    Attributes:
-        name: Display name.
-        chance: Function that computes the agreement expected by chance.
-        needs_declared: Whether unused categories change the value, so that categories must be declared.
-    """
+    """An agreement coefficient of many raters."""
 
     name: str
-    chance: Chance
+    chance: Chance  # function that computes the agreement expected by chance
+    # whether unused categories change the value, so that categories must be declared
     needs_declared: bool = False
 
 
 def ratings_estimate(
     coefficient: CountCoefficient, ratings: Any, scale: Scale | None, weights: Weights, options: CodedOptions
 ) -> Estimate:
-    """Compute the coefficient from labels of shape `(n_units, n_raters)`.
-
-    Raises:
-        ArgumentError: If rows differ in length, a label is not on the scale, or required categories are not
-            declared.
-    """
+    """Compute the coefficient from labels of shape `(n_units, n_raters)`."""
     coded, codes = code_ratings(ratings, scale, options.labels)
     if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
         raise ArgumentError(
@@ -188,11 +163,7 @@ def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple
 
 
 def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Array, Array]:
-    """Read units × K counts, and return them with the weight matrix.
-
-    Raises:
-        ArgumentError: If the counts are invalid or do not match the scale.
-    """
+    """Read units × K counts, and return them with the weight matrix."""
     rows = read_rows(counts, "counts", "units × K")
     try:
         table = np.asarray(rows, dtype=float)
@@ -235,18 +206,22 @@ def _units(
     units = row_units(_unit_sums(table.rows, weights), members, table.counts)
     if not smoothed or not units.n:
         return units
-    pseudo = pseudo_counts(table.rows.sum(1), table.counts, len(weights))
-    return with_pseudo_rows(units, _unit_sums(pseudo.rows, weights), pseudo.chances)
+    prior = prior_counts(table.rows.sum(1), table.counts, len(weights))
+    return with_prior_rows(units, _unit_sums(prior.rows, weights), prior.chances)
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
     """Compute for each unit the agreement of its pairs, whether it has a pair, its proportions, and 1."""
+    proportions = counts / counts.sum(1)[:, None]
+    return np.column_stack([*_pair_agreement(counts, weights), proportions, np.ones(len(counts))])
+
+
+def _pair_agreement(counts: Array, weights: Array) -> tuple[Array, Array]:
+    """Compute the agreement of each unit's pairs of ratings, and whether it has a pair."""
     total = counts.sum(1)
     paired = total >= 2
     pairs = np.where(paired, total * (total - 1), 1.0)
-    agreeing = (counts * (counts @ weights - 1.0)).sum(1)
-    agreement = np.where(paired, agreeing / pairs, 0.0)
-    return np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
+    return np.where(paired, (counts * (counts @ weights - 1.0)).sum(1) / pairs, 0.0), paired
 
 
 def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
@@ -272,7 +247,6 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
             reason=reason,
             bounds=(0.0, 1.0),
             auto="analytic",
-            auto_clustered="analytic",
             analytic=logit_t,
             trials=lambda sums: sums[..., 1],
             on_table=False,
@@ -284,6 +258,9 @@ _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 _PERCENT = CountCoefficient("percent agreement", no_chance)
 
 
+@metric(
+    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Fleiss 1971; Gwet 2014", weighted=True
+)
 def fleiss_kappa(
     ratings: Any = None,
     *,
@@ -315,24 +292,9 @@ def fleiss_kappa(
     return _either(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
-def percent_agreement(
-    ratings: Any = None,
-    *,
-    scale: Scale | None = None,
-    weights: Weights = None,
-    counts: Any = None,
-    **interval: Unpack[CodedArguments],
-) -> Estimate:
-    """Compute the mean proportion of agreeing rater pairs over units (rated items) with two or more ratings.
-
-    The interval is a t interval on the logit scale over these units or their clusters. If all have the same
-    agreement, such as 0 or 1, it is a score interval with one observation per unit.
-
-    The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
-    """
-    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
-
-
+@metric(
+    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Conger 1980; Gwet 2014", weighted=True
+)
 def conger_kappa(
     ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
 ) -> Estimate:
@@ -362,22 +324,16 @@ def conger_kappa(
     table = CountedRows.of(codes[rated], len(matrix), members)
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     if is_smoothed(options):
-        pseudo = pseudo_ratings(table.rows >= 0, table.counts, len(matrix))
-        units = with_pseudo_rows(units, _conger_sums(pseudo.rows, matrix), pseudo.chances)
+        prior = prior_ratings(table.rows >= 0, table.counts, len(matrix))
+        units = with_prior_rows(units, _conger_sums(prior.rows, matrix), prior.chances)
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 
 
 def _conger_sums(codes: Codes, weights: Array) -> Array:
     """Compute for each unit the agreement of its pairs, whether it has a pair, and each rater's choice."""
-    size = len(weights)
-    chosen = (codes[:, :, None] == np.arange(size)).astype(float)
-    counts = chosen.sum(1)
-    total = counts.sum(1)
-    paired = total >= 2
-    pairs = np.where(paired, total * (total - 1), 1.0)
-    agreement = np.where(paired, (counts * (counts @ weights - 1.0)).sum(1) / pairs, 0.0)
-    return np.column_stack([agreement, paired, chosen.reshape(len(codes), -1)])
+    chosen = (codes[:, :, None] == np.arange(len(weights))).astype(float)
+    return np.column_stack([*_pair_agreement(chosen.sum(1), weights), chosen.reshape(len(codes), -1)])
 
 
 def _conger_figure(n_raters: int, weights: Array) -> Figure:
@@ -401,6 +357,25 @@ def _conger_figure(n_raters: int, weights: Array) -> Figure:
         return "single_class" if np.count_nonzero(used) == 1 else "no_variance"
 
     return Figure(name="Conger's kappa", compute=compute, reason=reason, analytic=delta)
+
+
+@metric(inputs="ratings", levels=CATEGORICAL, reference="share of agreeing pairs", weighted=True)
+def percent_agreement(
+    ratings: Any = None,
+    *,
+    scale: Scale | None = None,
+    weights: Weights = None,
+    counts: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute the mean proportion of agreeing rater pairs over units (rated items) with two or more ratings.
+
+    The interval is a t interval on the logit scale over these units or their clusters. If all have the same
+    agreement, such as 0 or 1, it is a score interval with one observation per unit.
+
+    The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
+    """
+    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 def _either(

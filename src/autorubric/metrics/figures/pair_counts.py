@@ -15,27 +15,21 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column
 from autorubric.metrics.core.scales import Array, Codes, as_sequence, is_missing
+from autorubric.metrics.figures.ranks import sums_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItems:
-    """Items that have both scores.
-
-    Attributes:
-        gold: Gold scores, shape `(n,)`.
-        pred: Predicted scores, shape `(n,)`.
-        group: Group of each item, 0..G-1 without gaps; None if all pairs are compared.
-        cluster: Cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit.
-        n_missing: Number of items dropped because a score was missing.
-    """
+    """Items that have both scores."""
 
     gold: Array
     pred: Array
-    group: Codes | None
+    group: Codes | None  # group of each item, 0..G-1 without gaps; None if all pairs are compared
+    # cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit
     cluster: Codes | None
-    n_missing: int
+    n_missing: int  # number of items dropped because a score was missing
 
     @property
     def n(self) -> int:
@@ -51,12 +45,7 @@ class ScoredItems:
 def scored_items(
     gold: Iterable[Any], pred: Iterable[Any], groups: Iterable[Any] | None, cluster: Iterable[Any] | None
 ) -> ScoredItems:
-    """Return the items that have both scores.
-
-    Raises:
-        ArgumentError: If the lengths differ, a score is not a number, a group id is missing, or a group is
-            split over clusters.
-    """
+    """Return the items that have both scores."""
     left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
     if len(left) != len(right):
         raise ArgumentError(f"gold has {len(left)} scores but pred has {len(right)}; lengths must match")
@@ -67,14 +56,10 @@ def scored_items(
     return ScoredItems(
         gold=left[both],
         pred=right[both],
-        group=None if group is None else _without_gaps(group[both]),
-        cluster=None if clusters is None else _without_gaps(clusters[both]),
+        group=dense(group, both),
+        cluster=dense(clusters, both),
         n_missing=int(both.size - np.count_nonzero(both)),
     )
-
-
-def _without_gaps(codes: Codes) -> Codes:
-    return np.unique(codes, return_inverse=True)[1].reshape(-1)
 
 
 def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
@@ -140,26 +125,19 @@ class _Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCounts:
-    """Pairs of items within groups, with methods that count the compared and the right pairs.
-
-    Attributes:
-        ties: Treatment of pairs tied in gold.
-        places: Both scores as places.
-        group: Group of each item.
-        rising: Look-ups that find the partners with a smaller gold score in right pairs.
-    """
+    """Pairs of items within groups, with methods that count the compared and the right pairs."""
 
     ties: Ties
-    places: _Places
+    places: _Places  # both scores as places
     group: Codes
-    rising: tuple[_Level, ...]
+    rising: tuple[_Level, ...]  # look-ups that find the partners with a smaller gold score in right pairs
 
     def right(self, weights: Array) -> Array:
         """Count the right pairs for item weights of shape `(..., n)`; no item is paired with itself."""
         found = (weights * _look_up(self.rising, weights)).sum(-1)
         if self.ties == "skip":
             return np.asarray(found)
-        tied = _tied(self.places, weights) - weights
+        tied = _tied_weight(self.places, weights) - weights
         return np.asarray(found + (weights * tied).sum(-1) / 2)
 
     def compared(self, weights: Array) -> Array:
@@ -170,9 +148,9 @@ class PairCounts:
     def right_of_each(self) -> Array:
         """Count the right pairs that include each item, shape `(n,)`."""
         ones = np.ones(len(self.group))
-        falling = _levels(_mirrored(self.places))
+        falling = _levels(_mirror(self.places))
         found = _look_up(self.rising, ones) + _look_up(falling, ones)
-        return found if self.ties == "skip" else found + _tied(self.places, ones) - 1
+        return found if self.ties == "skip" else found + _tied_weight(self.places, ones) - 1
 
     def compared_of_each(self) -> Array:
         """Count the compared pairs that include each item, shape `(n,)`."""
@@ -184,15 +162,7 @@ class PairCounts:
 
 
 def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: float) -> PairCounts:
-    """Prepare the pairs of these items for counting.
-
-    Args:
-        gold: Gold scores, shape `(n,)`.
-        pred: Predicted scores, shape `(n,)`; a pair is tied if its floats differ by at most `epsilon`.
-        group: Group of each item, numbered from 0.
-        ties: Treatment of pairs tied in gold.
-        epsilon: Tie threshold for predicted scores.
-    """
+    """Prepare the pairs of these items for counting."""
     gold_code = np.unique(gold, return_inverse=True)[1].reshape(-1)
     values, place = np.unique(pred, return_inverse=True)
     place = place.reshape(-1)
@@ -231,7 +201,7 @@ def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
     return low
 
 
-def _mirrored(places: _Places) -> _Places:
+def _mirror(places: _Places) -> _Places:
     """Return the places with both scores reversed."""
     top = int(places.pred.max(initial=0)) + 1
     low, high = np.maximum(top + 1 - places.high, 0), top + 1 - places.low
@@ -260,18 +230,18 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
     """Sum the weights of the partners of each item, shape `(..., n)`."""
     found = np.zeros(weights.shape)
     for level in levels:
-        before = _before(weights[..., level.left])
+        before = sums_before(weights[..., level.left])
         found[..., level.right] += before[..., level.end] - before[..., level.start]
     return found
 
 
-def _tied(places: _Places, weights: Array) -> Array:
+def _tied_weight(places: _Places, weights: Array) -> Array:
     """Sum for each item the weights of items tied with it in both scores, itself included, `(..., n)`."""
     step = int(places.high.max(initial=0)) + 1
     own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step
     order = np.argsort(own + places.pred, kind="stable")
     keys = (own + places.pred)[order]
-    before = _before(weights[..., order])
+    before = sums_before(weights[..., order])
     ends = (np.searchsorted(keys, own + places.high), np.searchsorted(keys, own + places.low))
     return np.asarray(before[..., ends[0]] - before[..., ends[1]])
 
@@ -282,8 +252,3 @@ def _squares(codes: Codes, weights: Array) -> Array:
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     summed = np.add.reduceat(weights[..., order], starts, axis=-1)
     return np.asarray((summed * summed).sum(-1))
-
-
-def _before(weights: Array) -> Array:
-    """Return the sum of the weights before each index, from 0 to n, shape `(..., n + 1)`."""
-    return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

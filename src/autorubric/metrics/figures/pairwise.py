@@ -11,15 +11,18 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import cluster_codes, read_pair
+from autorubric.metrics.core.contingency import cluster_codes, dense, divide, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
-from autorubric.metrics.core.intervals import Ends, logit_t_ends
-from autorubric.metrics.core.rater_tables import dense, number_rows
+from autorubric.metrics.core.intervals import logit_t_ends
+from autorubric.metrics.core.metric import ORDERED, metric
+from autorubric.metrics.core.rater_tables import number_rows, weighted_units
 from autorubric.metrics.core.resampling import (
+    NO_ENDS,
     CodedArguments,
     CodedOptions,
     Compute,
+    Ends,
     IntervalArguments,
     IntervalOptions,
     Units,
@@ -30,12 +33,7 @@ from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairPart:
-    """Items that are compared with each other, and their pairs.
-
-    Attributes:
-        items: Positions of the items.
-        counts: Pair counts of the items.
-    """
+    """Items that are compared with each other, and their pairs."""
 
     items: Codes
     counts: PairCounts
@@ -57,13 +55,10 @@ def right_share(
         reason=lambda weights: "too_few_units" if items.n < 2 else "no_variance",
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=_over_items(right, compared),
         on_table=False,
     )
-    members = np.arange(items.n) if items.cluster is None else items.cluster
-    ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
-    units = Units(counts=ones, n=items.n, gather=members, clustered=items.cluster is not None)
+    units = weighted_units(items.n, items.cluster)
     note = f"{note}, {int(compared.sum()) // 2} pairs"
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
 
@@ -74,8 +69,7 @@ def _share_of(parts: list[PairPart]) -> Compute:
     def compute(weights: Array) -> Array:
         right = sum(part.counts.right(weights[..., part.items]) for part in parts)
         compared = sum(part.counts.compared(weights[..., part.items]) for part in parts)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(compared == 0, np.nan, np.asarray(right) / compared)
+        return divide(np.asarray(right), np.asarray(compared))
 
     return compute
 
@@ -93,7 +87,7 @@ def _over_items(right: Array, compared: Array) -> Analytic:
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         size = units.size
         if size < 2 or units.gather is None:
-            return Ends(None, None, None)
+            return NO_ENDS
         effects = np.bincount(units.gather, weights=2 * (right - value * compared) / compared.sum())
         se = math.sqrt(float((effects**2).sum()) * size / (size - 1))
         return Ends(*logit_t_ends(value, se, size, confidence_level), se)
@@ -118,11 +112,10 @@ def _mean_of_groups(
     units = Units(counts=np.ones(len(sums), dtype=np.int64), n=used, sums=sums, clustered=True)
     figure = Figure(
         name=name,
-        compute=_mean,
+        compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
         reason=lambda sums: "no_pairs",
         bounds=(0.0, 1.0),
         auto="analytic",
-        auto_clustered="analytic",
         analytic=proportion,
         on_table=False,
     )
@@ -131,11 +124,7 @@ def _mean_of_groups(
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
 
 
-def _mean(sums: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
-
-
+@metric(inputs="numbers", levels=ORDERED, reference="Deutsch, Foster and Freitag 2023")
 def pairwise_accuracy(
     gold: Iterable[Any],
     pred: Iterable[Any],
@@ -282,7 +271,7 @@ def soft_pairwise_accuracy(
         undefined: Reason = "too_few_units" if n_units else "no_pairs"
         return Estimate.undefined(undefined, n=n_systems, method=method, n_missing=n_missing)
     rows = max(1, _CELLS // max(n_systems * n_systems, n_units))
-    signs = _all_signs(n_units) if exact else _drawn_signs(n_units, n_permutations, rows, options.generator())
+    signs = _all_signs(n_units) if exact else _draw_signs(n_units, n_permutations, rows, options.generator())
     left, right = _p_values(sides, signs, added=0 if exact else 1)
     value = 1 - float(np.abs(left - right)[np.triu_indices(n_systems, 1)].mean())
     reason: Reason | None = None if options.ci is None else "no_interval"
@@ -314,7 +303,7 @@ def _all_signs(n_segments: int) -> Iterator[Array]:
     yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
 
 
-def _drawn_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
+def _draw_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
     """Yield randomly drawn combinations, `rows` at a time."""
     for start in range(0, n_drawn, rows):
         yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))

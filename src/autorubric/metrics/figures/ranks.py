@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import NumberPairs
+from autorubric.metrics.core.contingency import NumberPairs, cell_units
+from autorubric.metrics.core.rater_tables import weighted_units
 from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
 
@@ -17,20 +18,13 @@ _MATRIX_ROWS = 1500
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Two columns of numbers as indices into their sorted distinct values, with the units to resample.
+    """Two columns of numbers as indices into their sorted distinct values, with the units to resample."""
 
-    Attributes:
-        x: Index of each observation's true value, shape `(n,)`.
-        y: Index of each observation's predicted value, shape `(n,)`.
-        shape: Numbers of distinct true and predicted values.
-        on_table: Whether the units' sums are the cells of a table with this shape; otherwise they are weights
-            per observation.
-        units: Sampling units.
-    """
-
-    x: Codes
-    y: Codes
-    shape: tuple[int, int]
+    x: Codes  # index of each observation's true value, shape `(n,)`
+    y: Codes  # index of each observation's predicted value, shape `(n,)`
+    shape: tuple[int, int]  # numbers of distinct true and predicted values
+    # whether the units' sums are the cells of a table with this shape; otherwise they are weights per
+    # observation
     on_table: bool
     units: Units
 
@@ -43,19 +37,8 @@ def rank_pairs(pairs: NumberPairs) -> Ranked:
     x, y = x.reshape(-1), y.reshape(-1)
     cells = shape[0] * shape[1]
     if cells > _TABLE_CELLS or not pairs.n:
-        return Ranked(x, y, shape, False, _observation_units(pairs))
-    flat = x * shape[1] + y
-    if pairs.cluster is None:
-        return Ranked(x, y, shape, True, Units(counts=np.bincount(flat, minlength=cells), n=pairs.n))
-    n_clusters = int(pairs.cluster.max()) + 1
-    sums = np.bincount(pairs.cluster * cells + flat, minlength=n_clusters * cells)
-    units = Units(
-        counts=np.ones(n_clusters, dtype=np.int64),
-        n=pairs.n,
-        sums=sums.reshape(n_clusters, cells).astype(float),
-        clustered=True,
-    )
-    return Ranked(x, y, shape, True, units)
+        return Ranked(x, y, shape, False, weighted_units(pairs.n, pairs.cluster))
+    return Ranked(x, y, shape, True, cell_units(x * shape[1] + y, cells, pairs.cluster))
 
 
 def rank_table(table: Array, values: Array) -> Ranked:
@@ -74,13 +57,6 @@ def margins(ranked: Ranked, sums: Array) -> tuple[Array, Array]:
         table = sums.reshape(ranked.shape)
         return table.sum(1), table.sum(0)
     return _margin(sums, ranked.x, ranked.shape[0]), _margin(sums, ranked.y, ranked.shape[1])
-
-
-def _observation_units(pairs: NumberPairs) -> Units:
-    members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
-    n_units = int(members.max(initial=-1)) + 1
-    ones = np.ones(n_units, dtype=np.int64)
-    return Units(counts=ones, n=pairs.n, gather=members, clustered=pairs.cluster is not None)
 
 
 def _ratio(numerator: Array, left: Array, right: Array) -> Array:
@@ -175,7 +151,7 @@ def _rising(y: Codes, weights: Array) -> Array:
         size = np.bincount(group)
         start = (np.cumsum(size) - size)[group]
         drawn = weights[..., order]
-        zeros, ones = _before(np.where(is_one, 0.0, drawn)), _before(np.where(is_one, drawn, 0.0))
+        zeros, ones = sums_before(np.where(is_one, 0.0, drawn)), sums_before(np.where(is_one, drawn, 0.0))
         zeros, ones = zeros[..., :-1] - zeros[..., start], ones[..., :-1] - ones[..., start]
         total += (drawn * np.where(is_one, zeros, -ones)).sum(-1)
     return total
@@ -184,12 +160,12 @@ def _rising(y: Codes, weights: Array) -> Array:
 def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
     """Compute the sum of `_rising` over the pairs with equal x, for y sorted within x."""
     key = x * (int(y.max()) + 2) + y
-    before = _before(weights)
+    before = sums_before(weights)
     smaller = np.searchsorted(key, key, side="left")
     start = np.searchsorted(x, x, side="left")
     return np.asarray((weights * (before[..., smaller] - before[..., start])).sum(-1))
 
 
-def _before(weights: Array) -> Array:
+def sums_before(weights: Array) -> Array:
     """Compute the cumulative sum of the weights before each position 0..n, shape `(..., n + 1)`."""
     return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

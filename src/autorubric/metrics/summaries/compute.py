@@ -204,7 +204,7 @@ def metrics_of_table(
         cannot_assess=modes.cannot_assess,
         na_mode=modes.na,
         confidence_level=options.confidence_level,
-        seed=int(str(options.rng)) if bootstrap else 0,
+        seed=options.seed if bootstrap else 0,
         warnings=tuple(fold_warnings(warnings)),
     )
 

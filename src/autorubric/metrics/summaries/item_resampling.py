@@ -9,10 +9,18 @@ from typing import Literal
 import numpy as np
 
 from autorubric.metrics.core.contingency import divide
-from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE, Figure, estimate, proportion
-from autorubric.metrics.core.intervals import Ends
-from autorubric.metrics.core.resampling import IntervalOptions, Resampling, Units
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import Figure, estimate, proportion
+from autorubric.metrics.core.resampling import (
+    MOST_UNDEFINED,
+    NO_ENDS,
+    Ends,
+    IntervalOptions,
+    Resampling,
+    Units,
+    interval_of,
+    is_point,
+)
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.summaries import table_metrics as metrics
 from autorubric.metrics.summaries.macro_bootstrap import (
@@ -272,7 +280,6 @@ class ResampledMetrics:
             reason=lambda sums: _reason(what.name),
             bounds=(0.0, 1.0),
             auto="analytic",
-            auto_clustered="analytic",
             analytic=proportion,
             trials=lambda sums: sums[..., 1],
             on_table=False,
@@ -291,29 +298,27 @@ class ResampledMetrics:
         undefined = int(np.count_nonzero(np.isnan(drawn)))
         text = f"{name}; {self._how(how)}" + (f"; undefined resamples: {undefined}" if undefined else "")
         if ends.low is None or ends.high is None:
-            lost = undefined > DEGENERATE_SHARE * len(drawn)
+            lost = undefined > MOST_UNDEFINED * len(drawn)
             reason: Reason = "degenerate_resamples" if lost else "too_few_units"
             return Estimate(value, n=what.n, method=text, reason=reason)
-        if is_rounding(ends.high - ends.low, max(abs(value), 1.0)):
+        if is_point(ends.low, ends.high, value):
             return Estimate(value, n=what.n, method=text, reason="no_variance")
         return Estimate(value, *ends, what.n, text)
 
     def _ends(self, value: float, drawn: Array, what: _Metric, n_criteria: int) -> tuple[Ends, str]:
         """Return an interval and the name of the method that computed it."""
-        level, defined = self.resampling.confidence_level, drawn[~np.isnan(drawn)]
-        if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
-            return Ends(None, None, None), "smoothed bootstrap"
+        percentiles, _ = interval_of(drawn, self.resampling)
+        if percentiles.se is None:
+            return NO_ENDS, "smoothed bootstrap"
         rule = "around the value" if what.part == "gap" else _INTERVALS.get(what.name)
         if rule == "percentile":
-            tail = (1 - level) / 2
-            low, high = np.quantile(defined, (tail, 1 - tail))
-            return Ends(float(low), float(high), float(defined.std(ddof=1))), "percentile bootstrap"
+            return percentiles, "percentile bootstrap"
         if rule == "around the value":
             # A gap of metrics in [-1, 1] is in [-2, 2].
             most = 2.0 if what.part == "gap" and what.name in _INTERVALS else 1.0
-            ends = kappa_ends(value, drawn, self.n_items, n_criteria, level, most=most)
+            ends = kappa_ends(value, drawn, self.n_items, n_criteria, self.resampling, most=most)
             return ends, "smoothed bootstrap around the value"
-        ends = share_ends(value, float(defined.std(ddof=1)), what.weights, level)
+        ends = share_ends(value, percentiles.se, what.weights, self.resampling.confidence_level)
         return ends, "logit-t with the standard error of the smoothed bootstrap"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +11,10 @@ from scipy.sparse import csr_array, hstack
 
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import is_rounding
-from autorubric.metrics.core.estimation import DEGENERATE_SHARE
-from autorubric.metrics.core.intervals import Ends, logit_t_ends, normal_quantile, t_quantile
+from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile
 from autorubric.metrics.core.item_scores import TRUTH, Rater
 from autorubric.metrics.core.read_votes import Modes
-from autorubric.metrics.core.resampling import Resampling, Units, replicates
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, Units, interval_of, replicates
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
@@ -30,8 +29,6 @@ from autorubric.metrics.summaries.table_metrics import (
     places_with,
     share_counts,
 )
-
-_NOTHING = Ends(None, None, None)
 
 
 class PseudoPairs:
@@ -67,7 +64,7 @@ def _key(criterion: MeasuredCriterion) -> tuple[str, ...]:
 
 
 def kappa_ends(
-    value: float, drawn: Array, n_units: int, n_tables: int, confidence_level: float, *, most: float = 1.0
+    value: float, drawn: Array, n_units: int, n_tables: int, options: Resampling, *, most: float = 1.0
 ) -> Ends:
     """Compute an interval around a kappa of several tables from smoothed resamples, within ±`most`.
 
@@ -79,17 +76,15 @@ def kappa_ends(
     several tables, each bound is also at least t standard errors of the draws from the value. If the value
     equals `most`, the lower bound is the plain percentile. The bounds are None if most draws are undefined.
     """
-    defined = drawn[~np.isnan(drawn)]
-    if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
-        return _NOTHING
-    tail = (1 - confidence_level) / 2
-    low, high = (float(end) for end in np.quantile(defined, (tail, 1 - tail)))
-    se = float(defined.std(ddof=1))
+    low, high, se = interval_of(drawn, options)[0]
+    if low is None or high is None or se is None:
+        return NO_ENDS
     if is_rounding(most - value):
         return Ends(min(low, value), value, se)
-    offset = (float(defined.mean()) - value) * (1 - 1 / max(n_tables, 1))
-    quantile = t_quantile(confidence_level, n_units - 1)
-    wider, least = quantile / normal_quantile(confidence_level), quantile * se if n_tables > 1 else 0.0
+    offset = (float(drawn[~np.isnan(drawn)].mean()) - value) * (1 - 1 / max(n_tables, 1))
+    quantile = t_quantile(options.confidence_level, n_units - 1)
+    wider = quantile / normal_quantile(options.confidence_level)
+    least = quantile * se if n_tables > 1 else 0.0
     low = value - max(least, (value - low + offset) * wider)
     high = value + max(least, (high - offset - value) * wider)
     return Ends(max(-most, low), min(most, high), se)
@@ -104,7 +99,7 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
     """
     held = weights[weights > 0]
     if len(held) < 2:
-        return _NOTHING
+        return NO_ENDS
     effective = float(held.sum() ** 2 / (held**2).sum())
     # The effective number of items is at least two; below that, the t quantile grows without bound.
     low, high = logit_t_ends(value, se, max(2.0, effective), confidence_level)
@@ -138,7 +133,7 @@ def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level:
         hit: 1 if the cell is a hit and 0 otherwise, shape `(n_cells,)`.
     """
     if not len(item):
-        return _NOTHING
+        return NO_ENDS
     n = np.bincount(criterion)
     share = np.bincount(criterion, hit) / np.maximum(n, 1)
     n_criteria = np.count_nonzero(n)
@@ -171,11 +166,10 @@ def resampled_metrics(
             them.
     """
     end = n_raters * layout.width
-    assert isinstance(resampling.rng, int)
     tables = [(place, group.size) for group in layout.groups for place in group.places]
     kind = np.zeros(n_raters, dtype=np.int64)
     kind[people] = 1
-    more = [PseudoPairs(criteria, tables, resampling.rng + at) for at in range(1 + int(kind.any()))]
+    more = [PseudoPairs(criteria, tables, resampling.seed + at) for at in range(1 + int(kind.any()))]
     some = _with_pairs(layout, np.asarray(sums.sum(0), dtype=float)[:end].reshape(n_raters, layout.width))
 
     def of_sums(totals: Array) -> Array:
@@ -230,27 +224,18 @@ def macro_bootstrap(
     for at, rater in enumerate(raters):
         mine = sums[:, at * layout.width : (at + 1) * layout.width].toarray()
         counts = [one[:, order] for one in share_counts(layout, mine, "accuracy")]
-        value, kappa = float(mean_of_defined(accuracies[at])), float(mean_of_defined(kappas[at]))
-        ends: Mapping[str, Ends] = {
-            "logit-t over items": share_ends(value, *share_parts(*counts), resampling.confidence_level)
-            if not math.isnan(value) and len(used) > 1
-            else _NOTHING,
-            "smoothed bootstrap over items, around the value": kappa_ends(
-                kappa, drawn[:, 0, at], len(used), int((~np.isnan(kappas[at])).sum()),
-                resampling.confidence_level,
-            )
-            if not math.isnan(kappa) and len(used) > 1
-            else _NOTHING,
-            "percentile over resampled items": _percentiles(_defined(drawn[:, 1, at]), resampling),
-        }  # fmt: skip
-        accuracy_ci, kappa_ci, rmse_ci = (_interval(one, how, resampling) for how, one in ends.items())
+        accuracy = float(mean_of_defined(accuracies[at]))
+        accuracy_ends = share_ends(accuracy, *share_parts(*counts), resampling.confidence_level)
+        kappa, n_kappas = float(mean_of_defined(kappas[at])), int((~np.isnan(kappas[at])).sum())
+        around = kappa_ends(kappa, drawn[:, 0, at], len(used), n_kappas, resampling)
+        percentiles, _ = interval_of(drawn[:, 1, at], resampling)
         found[rater.rater] = BootstrapResults(
-            accuracy_ci=accuracy_ci,
-            kappa_ci=kappa_ci,
-            rmse_ci=rmse_ci,
+            accuracy_ci=_interval(accuracy_ends, "logit-t over items", resampling),
+            kappa_ci=_interval(around, "smoothed bootstrap over items, around the value", resampling),
+            rmse_ci=_interval(percentiles, "percentile over resampled items", resampling),
             n_bootstrap=resampling.n_resamples,
             confidence_level=resampling.confidence_level,
-            seed=int(str(resampling.rng)),
+            seed=resampling.seed,
         )
     return found
 
@@ -262,21 +247,6 @@ def _squared_errors(raters: Sequence[ComparedRater]) -> csr_array:
     gaps = np.column_stack([cells.scores[TRUTH] - cells.scores.get(one.rater, nothing) for one in raters])
     columns = np.stack([np.nan_to_num(gaps**2), ~np.isnan(gaps)], axis=-1)
     return csr_array(columns.reshape(cells.n_items, 2 * len(raters)).astype(float))
-
-
-def _defined(figures: Array) -> Array | None:
-    """Return the defined values; None if too many are undefined."""
-    defined = figures[~np.isnan(figures)]
-    few = not len(defined) or len(figures) - len(defined) > DEGENERATE_SHARE * len(figures)
-    return None if few else defined
-
-
-def _percentiles(drawn: Array | None, resampling: Resampling) -> Ends:
-    if drawn is None:
-        return _NOTHING
-    tail = (1 - resampling.confidence_level) / 2
-    low, high = np.quantile(drawn, (tail, 1 - tail))
-    return Ends(float(low), float(high), None)
 
 
 def _interval(ends: Ends, method: str, resampling: Resampling) -> ConfidenceInterval | None:

@@ -17,6 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.intervals import clustered_se
+from autorubric.metrics.core.resampling import Resampling, interval_of
 from autorubric.metrics.core.scales import Nominal, Ordinal
 from autorubric.metrics.figures.icc import icc
 from autorubric.metrics.figures.kappa import cohen_kappa, gwet_ac
@@ -321,7 +322,7 @@ def _interval(method: str, scores: Any, weights: Any, members: Any) -> tuple[flo
 
 def _bootstrap(
     compute: Callable[[Any, Any], Any], scores: Any, weights: Any, members: Any
-) -> tuple[float, float]:
+) -> tuple[float, float] | None:
     """Compute a percentile interval over resampled items; the same scores always give the same interval."""
     rng = np.random.default_rng(0)
     places = [np.flatnonzero(members == one) for one in np.unique(members)]
@@ -335,5 +336,5 @@ def _bootstrap(
     for _ in range(_RESAMPLES // _AT_ONCE):
         chosen = units[rng.integers(0, len(units), size=(_AT_ONCE, len(units)))].reshape(_AT_ONCE, -1)
         drawn.append(compute(padded[chosen], own_weights[chosen]))
-    low, high = np.nanquantile(np.concatenate(drawn), (0.025, 0.975))
-    return float(low), float(high)
+    low, high, _ = interval_of(np.concatenate(drawn), Resampling(), most_undefined=1.0)[0]
+    return None if low is None or high is None else (low, high)

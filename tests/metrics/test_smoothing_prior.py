@@ -17,7 +17,7 @@ from autorubric.metrics import (
     percent_agreement,
     scott_pi,
 )
-from autorubric.metrics.figures.many_raters import pseudo_counts, pseudo_ratings
+from autorubric.metrics.figures.many_raters import prior_counts, prior_ratings
 from tests.metrics.asserting import number, width
 
 RNG = np.random.default_rng(5)
@@ -29,7 +29,7 @@ ITEMS = [i // 2 for i in range(40)]
 
 def test_two_raters_are_the_cells_of_their_table():
     """Each of the K² cells is as likely."""
-    found = pseudo_ratings(np.ones((1, 2), dtype=bool), np.array([7]), 3)
+    found = prior_ratings(np.ones((1, 2), dtype=bool), np.array([7]), 3)
     assert sorted(map(tuple, found.rows.tolist())) == [(i, j) for i in range(3) for j in range(3)]
     assert found.chances == pytest.approx(np.full(9, 1 / 9))
 
@@ -37,7 +37,7 @@ def test_two_raters_are_the_cells_of_their_table():
 def test_ratings_are_missing_as_often_as_in_the_units():
     """Three of four units with both raters, one with the second alone: 3/4 and 1/4, spread evenly."""
     given = np.array([[True, True], [False, True], [True, True]])
-    found = pseudo_ratings(given, np.array([2, 1, 1]), 2)
+    found = prior_ratings(given, np.array([2, 1, 1]), 2)
     both = (found.rows >= 0).all(axis=1)
     assert found.chances[both] == pytest.approx(np.full(4, 3 / 16))
     assert sorted(found.rows[~both].tolist()) == [[-1, 0], [-1, 1]]
@@ -46,10 +46,10 @@ def test_ratings_are_missing_as_often_as_in_the_units():
 
 def test_counts_are_multinomial():
     """Of three ratings in two categories: 1/8, 3/8, 3/8, 1/8; of many, about half in each."""
-    found = pseudo_counts(np.array([3]), np.array([5]), 2)
+    found = prior_counts(np.array([3]), np.array([5]), 2)
     assert found.rows.tolist() == [[0, 3], [1, 2], [2, 1], [3, 0]]
     assert found.chances == pytest.approx([1 / 8, 3 / 8, 3 / 8, 1 / 8])
-    many = pseudo_counts(np.array([60, 61]), np.array([1, 1]), 2)
+    many = prior_counts(np.array([60, 61]), np.array([1, 1]), 2)
     assert many.chances.sum() == pytest.approx(1.0)
     assert set(many.rows.sum(axis=1).tolist()) == {60, 61}
     assert many.chances @ many.rows == pytest.approx([30.25, 30.25], rel=0.02)
