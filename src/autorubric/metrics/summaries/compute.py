@@ -21,10 +21,10 @@ from autorubric.metrics.core.item_scores import (
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.summaries.compared_raters import compared_raters
 from autorubric.metrics.summaries.data_warnings import fold_warnings, listed, rater_warnings, run_warnings
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
 from autorubric.metrics.summaries.rater_table import count_items, rater_fields, rater_table
-from autorubric.metrics.summaries.raters import compared_raters
 from autorubric.metrics.summaries.rendering import metric_blocks, metric_rows, spreadsheet_safe
 from autorubric.metrics.summaries.results import BootstrapResults, JudgeMetrics, RaterMetrics
 from autorubric.support.blocks import Block

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.read_votes import Modes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
-from autorubric.metrics.summaries.raters import FEW_OF_A_CLASS
 from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, RaterMetrics
+from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS
 
 FEW_ITEMS = 50
 """Number of items below which intervals are wide and their coverage is below the confidence level."""

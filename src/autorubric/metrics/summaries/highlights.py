@@ -14,8 +14,9 @@ from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.summaries.agreement import Agreement
+from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.item_resampling import resample
-from autorubric.metrics.summaries.raters import ComparedRater, HumanCeilings, RaterReport, few_items_each
+from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import layout_of
 

@@ -23,14 +23,15 @@ from autorubric.metrics.core.resampling import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.summaries import table_metrics as metrics
+from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.macro_bootstrap import (
     kappa_ends,
     resampled_metrics,
     share_ends,
     share_parts,
 )
-from autorubric.metrics.summaries.raters import HEADLINES, ComparedRater, HeadlineFigures, MacroFigures
-from autorubric.metrics.summaries.table_metrics import SHARES, TABLE_METRICS, ScaleGroup, SumLayout
+from autorubric.metrics.summaries.rater_report import HeadlineFigures, MacroFigures
+from autorubric.metrics.summaries.table_metrics import HEADLINES, SHARES, TABLE_METRICS, ScaleGroup, SumLayout
 
 _INTERVALS: Mapping[str, Literal["around the value", "percentile"]] = {
     "kappa": "around the value",

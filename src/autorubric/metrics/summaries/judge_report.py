@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,10 @@ from autorubric.datasets.item import TruthRule
 from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset
-from autorubric.metrics.core.label_rows import ABSTENTION
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
-from autorubric.metrics.core.resampling import IntervalOptions, Resampling
-from autorubric.metrics.core.scales import Binary, Interval, Nominal, Ordinal, Scale, Weights
+from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, Weights
 from autorubric.metrics.core.votes_table import (
     ABSENT,
     ABSTAINED,
@@ -27,39 +26,24 @@ from autorubric.metrics.core.votes_table import (
     UNDECIDED,
     VotesTable,
 )
-from autorubric.metrics.summaries.agreement import (
-    Agreement,
-    abstention_kappa,
-    agreement_of,
-    level_of,
-    share_estimate,
-)
+from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, share_estimate
+from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
 from autorubric.metrics.summaries.data_warnings import fold_warnings, rater_warnings, run_warnings
 from autorubric.metrics.summaries.highlights import panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
-from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
-from autorubric.metrics.summaries.raters import (
-    FEW_OF_A_CLASS,
-    ComparedRater,
+from autorubric.metrics.summaries.rater_report import (
     ComparisonFigures,
     HumanCeilings,
     RaterFailures,
     RaterReport,
-    compared_raters,
     few_items_each,
     names_of,
-    people_of,
 )
-from autorubric.metrics.summaries.reliability import USUAL, Reliability, reliability_of
+from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
+from autorubric.metrics.summaries.reliability import reliability_by_criterion
 from autorubric.metrics.summaries.report_result import JudgeReport
-from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of
-from autorubric.metrics.summaries.table_metrics import (
-    category_values,
-    layout_of,
-    numbers_on,
-    outcome_words,
-    words_of,
-)
+from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of, scale_at
+from autorubric.metrics.summaries.table_metrics import CATEGORICAL, FEW_OF_A_CLASS, layout_of, numbers_on
 
 _FEW_CELLS = 64
 """Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""
@@ -106,21 +90,17 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
             be read.
     """
     modes = modes_of(abstain)
-    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, modes)
     raters, people = compared_raters(table, cells), people_of(table, modes)
-    assert not isinstance(resampling.rng, np.random.Generator)
-    seed = int(resampling.rng)
-    resampling = replace(resampling, rng=seed)
     given = _ReportContext(
         cells=cells,
         names=distinct_names(cells.criteria),
         modes=modes,
         abstain=abstain,
-        options=IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=seed),
-        resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), resampling),
-        known={},
+        options=options,
+        resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), options),
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
@@ -128,9 +108,9 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
     return JudgeReport(
         panel=reports[0],
         per_judge=per_judge,
-        panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, resampling),
+        panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, options),
         human_ceiling=_ceiling(given, reports, len(raters), people.made_the_truth) if people.each else None,
-        reliability=_reliability(given, raters[1:]),
+        reliability=reliability_by_criterion(cells, [one.rater for one in raters[1:]], modes, options),
         n_items=len(np.unique(cells.item[labelled])),
         n_cells=int(np.count_nonzero(labelled)),
         n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
@@ -138,7 +118,7 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
         abstain=abstain,
         confidence_level=confidence_level,
         n_resamples=n_resamples,
-        seed=seed,
+        seed=options.seed,
         warnings=(
             *fold_warnings(_warnings(given, table)),
             *table.notes,
@@ -158,13 +138,12 @@ class _ReportContext:
     abstain: AbstainMode
     options: IntervalOptions
     resampled: ResampledMetrics
-    known: dict[object, Agreement]
+    known: dict[object, Agreement] = field(default_factory=dict)
 
 
 def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterReport:
     resampled = given.resampled
     per_criterion = _per_criterion(given, one)
-    used = sum(found.n for found in per_criterion.values())
     labelled = int(np.count_nonzero(one.cells.truth.status > 0))
     return RaterReport(
         rater=one.rater[1],
@@ -179,7 +158,7 @@ def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterRe
         comparisons=_comparisons(given, one),
         scores=_scores(given, one),
         failures=_failures(given, one),
-        coverage=used / labelled if labelled else None,
+        coverage=sum(found.n for found in per_criterion.values()) / labelled if labelled else None,
     )
 
 
@@ -222,36 +201,8 @@ def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, Compari
 
 
 def _key(sides: Sides) -> object:
-    columns = (sides.truth, sides.pred)
-    return (
-        type(sides.scale).__name__,
-        sides.scale,
-        tuple(array.tobytes() for one in columns for array in (one.status, one.code, one.number)),
-    )
-
-
-def scale_at(cells: Cells, place: int) -> Scale | None:
-    """Return the scale of the criterion at `place`; None if there are no metrics for its answers."""
-    criterion = cells.criteria[place]
-    match criterion.level:
-        case "binary":
-            return Binary()
-        case "nominal":
-            return Nominal(_distinct(words_of(criterion)))
-        case "ordinal":
-            return Ordinal(_distinct(words_of(criterion)), category_values(criterion))
-        case "interval":
-            return Interval()
-        case "ranking" if place in cells.outcomes:
-            return Nominal(outcome_words(cells, place))
-        case _:
-            return None
-
-
-def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
-    if len(set(labels)) == len(labels):
-        return tuple(labels)
-    return tuple(f"{label} ({at})" for at, label in enumerate(labels))
+    arrays = [a.tobytes() for one in (sides.truth, sides.pred) for a in (one.status, one.code, one.number)]
+    return type(sides.scale).__name__, sides.scale, tuple(arrays)
 
 
 def _sides(given: _ReportContext, one: ComparedRater, place: int, scale: Scale) -> Sides:
@@ -260,26 +211,19 @@ def _sides(given: _ReportContext, one: ComparedRater, place: int, scale: Scale) 
     if isinstance(scale, Interval):
         numbers = numbers_on(one, place)
         truth, pred = (replace(side, number=x) for side, x in zip((truth, pred), numbers, strict=True))
-    categorical = one.cells.criteria[place].level in ("binary", "nominal", "ordinal")
-    return Sides(
-        scale=scale,
-        has_category=given.modes.has_category and categorical,
-        truth=truth,
-        pred=pred,
-        cluster=None,
-    )
+    has_category = given.modes.has_category and one.cells.criteria[place].level in CATEGORICAL
+    return Sides(scale=scale, has_category=has_category, truth=truth, pred=pred)
 
 
 def _scores(given: _ReportContext, one: ComparedRater) -> Agreement | None:
     scores = one.cells.scores
     if one.rater not in scores or np.isnan(scores[TRUTH]).all():
         return None
-    sides = [_column_of(scores[rater]) for rater in (TRUTH, one.rater)]
-    both = Sides(scale=Interval(), has_category=False, truth=sides[0], pred=sides[1], cluster=None)
-    return agreement_of(both, None, given.options, "exclude")
+    truth, pred = (_column_of(scores[rater]) for rater in (TRUTH, one.rater))
+    return agreement_of(Sides(scale=Interval(), truth=truth, pred=pred), None, given.options, "exclude")
 
 
-def _column_of(numbers: Any) -> Column:
+def _column_of(numbers: Array) -> Column:
     none = np.full(len(numbers), -1, dtype=np.int64)
     return Column(np.where(np.isnan(numbers), ABSENT, ANSWERED), none, numbers, numbers)
 
@@ -289,28 +233,21 @@ def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
     counted = truth.status > 0 if (truth.status > 0).any() else column.status > 0
     options = given.options
 
-    def rate(name: str, flags: Any) -> Any:
-        return share_estimate(name, flags, counted, item, options)
+    def rate(name: str, *statuses: int, of: Column = column) -> Estimate:
+        return share_estimate(name, np.isin(of.status, statuses), counted, item, options)
 
-    numbers = np.full(len(truth.status), np.nan)
-    plain = [
-        Column(np.where(counted, side.status, ABSENT), side.code, numbers, numbers)
-        for side in (truth, column)
-    ]
-    statuses = Sides(scale=Binary(), has_category=False, truth=plain[0], pred=plain[1], cluster=item)
-    stats = na_stats(truth, column)
-    undecided = column.status == UNDECIDED
-    without = (column.status == NOT_ASKED) | (column.status == ABSENT)
+    both = [replace(side, status=np.where(counted, side.status, ABSENT)) for side in (truth, column)]
+    sides = Sides(scale=Binary(), truth=both[0], pred=both[1], cluster=item)
     return RaterFailures(
         n_cells=int(np.count_nonzero(counted)),
         n_answered=int(np.count_nonzero(counted & (column.status == ANSWERED))),
-        abstention_rate=rate("abstention rate", column.status == ABSTAINED),
-        failure_rate=rate("failure rate", column.status == FAILED),
-        not_asked_rate=rate("not asked", without),
-        undecided_rate=rate("undecided", undecided),
-        not_applicable=stats.not_applicable,
-        truth_abstention_rate=rate("abstentions of the truth", truth.status == ABSTAINED),
-        abstention_kappa=abstention_kappa(statuses, options),
+        abstention_rate=rate("abstention rate", ABSTAINED),
+        failure_rate=rate("failure rate", FAILED),
+        not_asked_rate=rate("not asked", NOT_ASKED, ABSENT),
+        undecided_rate=rate("undecided", UNDECIDED),
+        not_applicable=na_stats(truth, column).not_applicable,
+        truth_abstention_rate=rate("abstentions of the truth", ABSTAINED, of=truth),
+        abstention_kappa=abstention_kappa(sides, options),
     )
 
 
@@ -333,29 +270,6 @@ def _ceiling(
         gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names_of(reports[:n_raters]))},
         made_the_truth=made_the_truth,
     )
-
-
-def _reliability(given: _ReportContext, judges: Sequence[ComparedRater]) -> dict[str, Reliability]:
-    if len(judges) < 2:
-        return {}
-    found = {}
-    for place, name in enumerate(given.names):
-        scale = scale_at(given.cells, place)
-        if scale is None:
-            continue
-        columns = [one.column.take(given.cells.spans[place]) for one in judges]
-        if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
-            columns = [replace(one, number=one.value) for one in columns]
-        if (
-            not isinstance(scale, Interval)
-            and given.modes.has_category
-            and given.cells.criteria[place].categories
-        ):
-            scale = Nominal((*map(str, scale.labels), ABSTENTION))
-        # Kendall's W is slow to resample and adds little to the other metrics.
-        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
-        found[name] = reliability_of(columns, [one.rater[1] for one in judges], scale, stats, given.options)
-    return found
 
 
 def _warnings(given: _ReportContext, table: VotesTable) -> tuple[str, ...]:

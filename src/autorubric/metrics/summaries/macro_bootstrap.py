@@ -18,7 +18,7 @@ from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, Units,
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
-from autorubric.metrics.summaries.raters import ComparedRater
+from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.results import BootstrapResults
 from autorubric.metrics.summaries.table_metrics import (
     SumLayout,

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.audit.resampled import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.read_votes import Column
+from autorubric.metrics.core.item_scores import Rater
+from autorubric.metrics.core.label_rows import ABSTENTION
+from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
-from autorubric.metrics.core.scales import Array, Interval, Ordinal, Scale, as_sequence
+from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
 from autorubric.metrics.figures.kappa import gwet_ac, kappa_of
 from autorubric.metrics.figures.krippendorff import krippendorff_alpha
 from autorubric.metrics.figures.many_raters import conger_kappa, fleiss_kappa, percent_agreement
 from autorubric.metrics.summaries.agreement import level_of
-from autorubric.metrics.summaries.sides import read_column
+from autorubric.metrics.summaries.sides import read_column, scale_at
 from autorubric.metrics.summaries.table_metrics import category_values
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock
 
@@ -210,6 +213,27 @@ def reliability_of(
         raters=tuple(_shares(column, name, scale) for name, column in zip(names, columns, strict=True)),
         **found,
     )
+
+
+def reliability_by_criterion(
+    cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
+) -> dict[str, Reliability]:
+    """Compute reliability on each criterion, keyed by its name (numbered if repeated); empty for one rater."""
+    found: dict[str, Reliability] = {}
+    for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
+        scale = scale_at(cells, place)
+        if scale is None:
+            continue
+        columns = [cells.raters[one].take(cells.spans[place]) for one in raters]
+        if isinstance(scale, Interval):
+            if all(np.isnan(one.number).all() for one in columns):
+                columns = [replace(one, number=one.value) for one in columns]
+        elif modes.has_category and cells.criteria[place].categories:
+            scale = Nominal((*map(str, scale.labels), ABSTENTION))
+        # Kendall's W is slow to resample and adds little to the other metrics.
+        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
+        found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
+    return found
 
 
 def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:

@@ -12,7 +12,7 @@ from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.data_warnings import tied_labels_text
 from autorubric.metrics.summaries.highlights import PanelAndBest, first_looks
-from autorubric.metrics.summaries.raters import (
+from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
     MacroFigures,

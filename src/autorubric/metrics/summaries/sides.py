@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
-from autorubric.metrics.core.read_votes import Column, Modes
+from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -24,6 +24,7 @@ from autorubric.metrics.core.scales import (
     as_sequence,
 )
 from autorubric.metrics.core.votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED
+from autorubric.metrics.summaries.table_metrics import category_values, outcome_words, words_of
 
 AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
 """How abstentions are counted: not at all, as a separate category, or as the lowest answer."""
@@ -31,21 +32,13 @@ AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Labels of two raters on one scale.
-
-    Attributes:
-        scale: Scale of the labels.
-        has_category: Whether abstention is an additional category after the scale's categories.
-        truth: Ground-truth labels.
-        pred: Labels to compare with the truth.
-        cluster: Cluster of each unit; None if units are independent.
-    """
+    """Labels of two raters on one scale."""
 
     scale: Scale
-    has_category: bool
     truth: Column
     pred: Column
-    cluster: Codes | None
+    has_category: bool = False  # whether abstention is an additional category after those of the scale
+    cluster: Codes | None = None  # cluster of each unit; None if units are independent
 
     @property
     def size(self) -> int:
@@ -159,3 +152,27 @@ def _lowest(scale: CategoricalScale) -> int:
             "'as_category'"
         )
     return int(np.argmin(scale.positions))
+
+
+def scale_at(cells: Cells, place: int) -> Scale | None:
+    """Return the scale of the criterion at `place`; None if there are no metrics for its answers."""
+    criterion = cells.criteria[place]
+    match criterion.level:
+        case "binary":
+            return Binary()
+        case "nominal":
+            return Nominal(_distinct(words_of(criterion)))
+        case "ordinal":
+            return Ordinal(_distinct(words_of(criterion)), category_values(criterion))
+        case "interval":
+            return Interval()
+        case "ranking" if place in cells.outcomes:
+            return Nominal(outcome_words(cells, place))
+        case _:
+            return None
+
+
+def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    if len(set(labels)) == len(labels):
+        return tuple(labels)
+    return tuple(f"{label} ({at})" for at, label in enumerate(labels))

@@ -17,7 +17,7 @@ from autorubric.metrics.core.scales import Array, Ordinal, weight_matrix
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.correlation import pearson_of
 from autorubric.metrics.figures.kappa import kappa_of, kappa_parts, undefined_reason
-from autorubric.metrics.summaries.raters import FEW_OF_A_CLASS, HEADLINES, ComparedRater
+from autorubric.metrics.summaries.compared_raters import ComparedRater
 
 CATEGORICAL = ("binary", "nominal", "ordinal")
 MET = 1
@@ -51,6 +51,24 @@ TABLE_METRICS: Mapping[str, TableMetric] = {
     "macro_f1": TableMetric(shares.macro_f1_of, "no_pairs"),
     "adjacent_accuracy": TableMetric(shares.adjacent_accuracy_of, "no_pairs"),
 }
+
+FEW_OF_A_CLASS = 10
+"""Size of the rarer class below which kappa and its interval depend heavily on single items."""
+
+HEADLINES: tuple[str, ...] = (
+    "accuracy",
+    "balanced_accuracy",
+    "kappa",
+    "precision",
+    "recall",
+    "specificity",
+    "f1",
+    "macro_precision",
+    "macro_recall",
+    "macro_f1",
+    "pearson",
+)
+"""Names of the metrics that are reported for all criteria together."""
 
 _ALL_LEVELS = ("accuracy", "balanced_accuracy", "kappa")
 HEADLINES_AT: Mapping[str, tuple[str, ...]] = {
