@@ -218,7 +218,7 @@ def reliability_of(
 def reliability_by_criterion(
     cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
 ) -> dict[str, Reliability]:
-    """Compute reliability on each criterion, keyed by its name (numbered if repeated); empty for one rater."""
+    """Compute reliability on each criterion, by its name (numbered if repeated); empty for one rater."""
     found: dict[str, Reliability] = {}
     for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
         scale = scale_at(cells, place)
