@@ -82,29 +82,21 @@ class Reasons(dict[str, Reason]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCriterion:
-    """A criterion with the labels and the decisions of one rater.
-
-    Attributes:
-        table: Counts of pairs of label and decision, with truth in the rows; see `tables_of`.
-        options: Interval options of correlations.
-        fleiss_kappa: Agreement among the judges.
-        positions: Samples answered equally in both orders of the candidates, and samples answered in both.
-    """
+    """A criterion with the labels and the decisions of one rater."""
 
     criterion: MeasuredCriterion
     index: int
     truth: Column
     rater: Column
-    table: Array
+    table: Array  # counts of pairs, with the truth in rows; see `tables_of`
     modes: Modes
-    options: IntervalOptions
-    fleiss_kappa: float | None
+    options: IntervalOptions  # intervals of correlations
+    fleiss_kappa: float | None  # agreement among the judges
     outcomes: tuple[Outcome, ...] = ()
-    positions: tuple[int, int] = (0, 0)
+    positions: tuple[int, int] = (0, 0)  # samples answered equally in both orders, and in both orders
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the categories of the table."""
         return (*words_of(self.criterion), *(("CANNOT_ASSESS",) if self.modes.has_category else ()))
 
     def coverage(self, n_samples: int, reasons: Reasons) -> dict[str, Any]:

@@ -52,23 +52,14 @@ _OF_PEOPLE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """Properties of the complete data that are needed to compute metrics from resampled sums.
-
-    Attributes:
-        layout: Layout of the sums.
-        n_raters: Number of raters.
-        n_people: Number of people.
-        on: Criteria on which each metric is defined, for raters, people and raters in their place.
-        on_pooled: Criteria on which each metric is defined for the pairs of all people together.
-        chances: Position in `CHANCES` for each rater and person, by scale.
-    """
+    """Properties of the complete data that are needed to compute metrics from resampled sums."""
 
     layout: SumLayout
     n_raters: int
     n_people: int
-    on: Mapping[str, Array]
-    on_pooled: Mapping[str, Array]
-    chances: Sequence[Array]
+    on: Mapping[str, Array]  # criteria on which each metric is defined, by rater, person and rater in place
+    on_pooled: Mapping[str, Array]  # the same for the pairs of all people together
+    chances: Sequence[Array]  # positions in `CHANCES` of the raters and people, by scale
 
     def at(self, sums: Array) -> dict[str, Array]:
         """Compute all metrics from sums `(…, n_everyone, width)`, keyed by part of the report."""
@@ -114,32 +105,21 @@ class _Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResampledMetrics:
-    """Metrics of all raters, and their values over resampled items, from which their estimates are made.
-
-    Attributes:
-        parts: Properties of the complete data.
-        resampling: Options of the resampling.
-        sums: Contribution of each item to the sums, shape `(n_items, n_everyone * width)`.
-        values: Metrics by part of the report, such as `macro` or `micro`.
-        drawn: Metrics in each resample by part; empty if there are fewer than two items.
-        known: Cache of item weights for the annotators' metrics, keyed by metric.
-    """
+    """Metrics of all raters, and their values over resampled items, from which their estimates are made."""
 
     parts: _Parts
     resampling: Resampling
-    sums: Array
-    values: dict[str, Array]
-    drawn: dict[str, Array]
-    known: dict[tuple[str, bool], Array] = field(default_factory=dict)
+    sums: Array  # contribution of each item, (n_items, n_everyone * width)
+    values: dict[str, Array]  # metrics by part of the report, such as "macro" or "micro"
+    drawn: dict[str, Array]  # the same in each resample; empty if there are fewer than two items
+    known: dict[tuple[str, bool], Array] = field(default_factory=dict)  # item weights of people by metric
 
     @property
     def layout(self) -> SumLayout:
-        """Layout of the sums."""
         return self.parts.layout
 
     @property
     def n_items(self) -> int:
-        """Number of resampled items."""
         return int(self.sums.shape[0])
 
     def of_items(self, rater: int) -> Array:

@@ -70,21 +70,13 @@ _MACRO: Mapping[str, tuple[Sequence[str], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterTable:
-    """Truth and decisions of all raters of a run, from which the metrics of each rater are computed.
-
-    Attributes:
-        cells: Truth and decisions of all raters for each combination of item and criterion.
-        modes: How abstentions are counted.
-        options: Interval options for correlations and bias.
-        scales: Scales of the categorical criteria.
-        fleiss: Fleiss' kappa among the judges on each criterion; None if undefined or with only one judge.
-    """
+    """Truth and decisions of all raters of a run, from which the metrics of each rater are computed."""
 
     cells: Cells
     modes: Modes
-    options: IntervalOptions
-    scales: Sequence[ScaleGroup]
-    fleiss: tuple[float | None, ...]
+    options: IntervalOptions  # intervals of correlations and bias
+    scales: Sequence[ScaleGroup]  # scales of the categorical criteria
+    fleiss: tuple[float | None, ...]  # kappa among judges by criterion; None if undefined or with one judge
 
 
 def rater_table(cells: Cells, modes: Modes, options: IntervalOptions) -> RaterTable:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from autorubric.metrics.figures.bias import BiasResult, ConfidenceInterval
 from autorubric.metrics.summaries.results import (
@@ -51,31 +51,30 @@ def _begins_formula(text: str) -> bool:
 
 
 _MATRICES_SHOWN = 12
-_MACRO = (
-    ("accuracy", "criterion_accuracy"),
-    ("balanced accuracy", "criterion_balanced_accuracy"),
-    ("precision", "criterion_precision"),
-    ("sensitivity (recall, TPR)", "criterion_sensitivity"),
-    ("specificity (TNR)", "criterion_specificity"),
-    ("F1", "criterion_f1"),
-    ("kappa", "mean_kappa"),
-)
+_WORDS = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "precision": "precision",
+    "sensitivity": "sensitivity (recall, TPR)",
+    "specificity": "specificity (TNR)",
+    "f1": "F1",
+    "kappa": "kappa",
+    "weighted_kappa": "weighted kappa",
+    "mcc": "Matthews correlation",
+    "pearson": "Pearson",
+}
+"""Headings of the metrics of `PooledMetrics`, of which all up to kappa are also means over criteria."""
 
 TRUE_RATES_TITLE = "Sensitivity and specificity, with MET as the positive class"
 TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET")
 
-_POOLED = (
-    ("accuracy", "accuracy"),
-    ("balanced accuracy", "balanced_accuracy"),
-    ("precision", "precision"),
-    ("sensitivity (recall, TPR)", "sensitivity"),
-    ("specificity (TNR)", "specificity"),
-    ("F1", "f1"),
-    ("kappa", "kappa"),
-    ("weighted kappa", "weighted_kappa"),
-    ("Matthews correlation", "mcc"),
-    ("Pearson", "pearson"),
-)
+_Row = TypeVar("_Row")
+
+
+def table_of(title: str, rows: Iterable[_Row], columns: Mapping[str, Callable[[_Row], Cell]]) -> TableBlock:
+    """Return a table with one row per element, from a function for each heading."""
+    cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
+    return TableBlock(title=title, columns=tuple(columns), rows=cells)
 
 
 def metric_blocks(
@@ -126,22 +125,19 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
 
 
 def _macro_table(panel: RaterMetrics) -> TableBlock:
-    intervals = {
-        "criterion_sensitivity": panel.criterion_sensitivity_ci,
-        "criterion_specificity": panel.criterion_specificity_ci,
-    }
+    names = {"mean_kappa" if name == "kappa" else f"criterion_{name}": name for name in list(_WORDS)[:7]}
+    intervals = {"sensitivity": panel.criterion_sensitivity_ci, "specificity": panel.criterion_specificity_ci}
     if panel.bootstrap is not None:
-        intervals["criterion_accuracy"] = panel.bootstrap.accuracy_ci
-        intervals["mean_kappa"] = panel.bootstrap.kappa_ci
-    rows: list[tuple[Cell, ...]] = []
-    for words, name in _MACRO:
-        done, of = panel.defined[name]
-        if of:
-            rows.append((words, getattr(panel, name), _ends(intervals.get(name)), f"{done} of {of}"))
-    return TableBlock(
-        title="Mean over criteria",
-        columns=("figure", "mean", "interval", "criteria defined"),
-        rows=tuple(rows),
+        intervals |= {"accuracy": panel.bootstrap.accuracy_ci, "kappa": panel.bootstrap.kappa_ci}
+    return table_of(
+        "Mean over criteria",
+        [name for name in names if panel.defined[name][1]],
+        {
+            "figure": lambda name: _WORDS[names[name]],
+            "mean": lambda name: getattr(panel, name),
+            "interval": lambda name: _ends(intervals.get(names[name])),
+            "criteria defined": lambda name: "{} of {}".format(*panel.defined[name]),
+        },
     )
 
 
@@ -150,7 +146,7 @@ def _ends(interval: ConfidenceInterval | None) -> str:
 
 
 def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
-    figures = [(words, getattr(panel.pooled, name)) for words, name in _POOLED]
+    figures = [(words, getattr(panel.pooled, name)) for name, words in _WORDS.items()]
     return ScalarBlock(
         title="All cells pooled (mixes base rates; read the means over criteria first)",
         figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
@@ -181,14 +177,19 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
 
 
 def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
-    names = ("accuracy", "kappa", "f1", "rmse")
-    return TableBlock(
-        title="Criteria",
-        columns=("criterion", "level", "n", "coverage", "accuracy", "kappa", "F1", "RMSE"),
-        rows=tuple(
-            (one.name, one.criterion_type, one.n_samples, one.coverage, *(shown_value(one, x) for x in names))
-            for one in per_criterion
-        ),
+    return table_of(
+        "Criteria",
+        per_criterion,
+        {
+            "criterion": lambda one: one.name,
+            "level": lambda one: one.criterion_type,
+            "n": lambda one: one.n_samples,
+            "coverage": lambda one: one.coverage,
+            "accuracy": lambda one: shown_value(one, "accuracy"),
+            "kappa": lambda one: shown_value(one, "kappa"),
+            "F1": lambda one: shown_value(one, "f1"),
+            "RMSE": lambda one: shown_value(one, "rmse"),
+        },
     )
 
 
@@ -203,34 +204,20 @@ def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBloc
 
 
 def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            judge.pooled.n,
-            judge.coverage,
-            judge.criterion_accuracy,
-            judge.criterion_balanced_accuracy,
-            judge.mean_kappa,
-            judge.score_rmse,
-            judge.score_pearson.coefficient,
-            judge.bias.mean_bias,
-        )
-        for name, judge in judges.items()
-    ]
-    return TableBlock(
-        title="Judges",
-        columns=(
-            "judge",
-            "n",
-            "coverage",
-            "accuracy",
-            "balanced accuracy",
-            "kappa",
-            "score RMSE",
-            "score Pearson",
-            "bias",
-        ),
-        rows=tuple(rows),
+    return table_of(
+        "Judges",
+        judges.values(),
+        {
+            "judge": lambda one: one.judge_id,
+            "n": lambda one: one.pooled.n,
+            "coverage": lambda one: one.coverage,
+            "accuracy": lambda one: one.criterion_accuracy,
+            "balanced accuracy": lambda one: one.criterion_balanced_accuracy,
+            "kappa": lambda one: one.mean_kappa,
+            "score RMSE": lambda one: one.score_rmse,
+            "score Pearson": lambda one: one.score_pearson.coefficient,
+            "bias": lambda one: one.bias.mean_bias,
+        },
     )
 
 
@@ -240,16 +227,8 @@ def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list
     for who, rater in (("panel", panel), *judges.items()):
         means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
         shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
-        rows.append(
-            {
-                "rater": who,
-                "criterion": "macro",
-                "n": rater.pooled.n,
-                **shares,
-                **means,
-                "kappa": rater.mean_kappa,
-            }
-        )
+        means["kappa"] = rater.mean_kappa
+        rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
         rows += [_row(who, one) for one in rater.per_criterion]
     return rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -22,7 +22,7 @@ from autorubric.metrics.summaries.rater_report import (
     names_of,
 )
 from autorubric.metrics.summaries.reliability import Reliability
-from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE
+from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE, table_of
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
@@ -156,47 +156,36 @@ def _same_cells_table(found: PanelAndBest) -> TableBlock:
 
 
 def _comparisons_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            name,
-            found.tie_rate.n,
-            found.tie_rate.value,
-            found.position_consistency.n,
-            found.position_consistency.value,
-            _ends(found.position_consistency),
-        )
-        for who, one in raters.items()
-        for name, found in one.comparisons.items()
-    ]
-    return TableBlock(
-        title="Comparisons: ties and consistency across both orders of the candidates",
-        columns=(
-            "rater", "criterion", "decisions", "ties", "asked in both orders", "position consistency",
-            "interval",
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    found = [(who, name, one) for who, rater in raters.items() for name, one in rater.comparisons.items()]
+    return table_of(
+        "Comparisons: ties and consistency across both orders of the candidates",
+        found,
+        {
+            "rater": lambda row: row[0],
+            "criterion": lambda row: row[1],
+            "decisions": lambda row: row[2].tie_rate.n,
+            "ties": lambda row: row[2].tie_rate.value,
+            "asked in both orders": lambda row: row[2].position_consistency.n,
+            "position consistency": lambda row: row[2].position_consistency.value,
+            "interval": lambda row: _ends(row[2].position_consistency),
+        },
+    )
 
 
 def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            one.failures.n_cells,
-            one.coverage,
-            one.failures.abstention_rate.value,
-            one.failures.failure_rate.value,
-            one.failures.not_asked_rate.value,
-            one.failures.undecided_rate.value,
-            one.failures.not_applicable,
-        )
-        for who, one in raters.items()
-    ]
-    return TableBlock(
-        title="Labelled cells without an answer",
-        columns=("rater", "cells", "coverage", "abstained", "failed", "not asked", "tied", "not applicable"),
-        rows=tuple(rows),
+    return table_of(
+        "Labelled cells without an answer",
+        raters,
+        {
+            "rater": lambda who: who,
+            "cells": lambda who: raters[who].failures.n_cells,
+            "coverage": lambda who: raters[who].coverage,
+            "abstained": lambda who: raters[who].failures.abstention_rate.value,
+            "failed": lambda who: raters[who].failures.failure_rate.value,
+            "not asked": lambda who: raters[who].failures.not_asked_rate.value,
+            "tied": lambda who: raters[who].failures.undecided_rate.value,
+            "not applicable": lambda who: raters[who].failures.not_applicable,
+        },
     )
 
 
@@ -208,29 +197,23 @@ def kappa_on(found: Agreement) -> Estimate:
 def _criteria_table(
     panel: RaterReport, ceiling: HumanCeilings | None, reliability: Mapping[str, Reliability]
 ) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for name, found in panel.per_criterion.items():
-        kappa = kappa_on(found)
-        row: tuple[Cell, ...] = (
-            name, found.level, found.n, found.accuracy.value, kappa.value, _ends(kappa), found.pearson.value,
-            found.rmse.value,
-        )  # fmt: skip
-        if ceiling is not None:
-            people = ceiling.per_criterion.get(name)
-            row = (*row, people.kappa.value if people else None)
-        if reliability:
-            row = (*row, reliability[name].alpha.value)
-        rows.append(row)
-    people_too = () if ceiling is None else ("people's kappa",)
-    among = ("alpha among judges",) if reliability else ()
-    return TableBlock(
-        title="Panel on each criterion",
-        columns=(
-            "criterion", "level", "n", "accuracy", "kappa", "interval", "pearson", "RMSE",
-            *people_too, *among,
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    agreed = panel.per_criterion
+    columns: dict[str, Callable[[str], Cell]] = {
+        "criterion": lambda name: name,
+        "level": lambda name: agreed[name].level,
+        "n": lambda name: agreed[name].n,
+        "accuracy": lambda name: agreed[name].accuracy.value,
+        "kappa": lambda name: kappa_on(agreed[name]).value,
+        "interval": lambda name: _ends(kappa_on(agreed[name])),
+        "pearson": lambda name: agreed[name].pearson.value,
+        "RMSE": lambda name: agreed[name].rmse.value,
+    }
+    if ceiling is not None:
+        people = ceiling.per_criterion
+        columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
+    if reliability:
+        columns["alpha among judges"] = lambda name: reliability[name].alpha.value
+    return table_of("Panel on each criterion", agreed, columns)
 
 
 def _true_rates_table(panel: RaterReport) -> TableBlock:
@@ -256,43 +239,31 @@ def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
 
 
 def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            scale,
-            found.accuracy.n,
-            found.accuracy.value,
-            found.balanced_accuracy.value,
-            found.kappa.value,
-            _ends(found.kappa),
-        )
-        for who, one in raters.items()
-        for scale, found in one.by_scale.items()
-    ]
-    return TableBlock(
-        title="Cells pooled by scale",
-        columns=("rater", "scale", "n", "accuracy", "balanced accuracy", "kappa", "interval"),
-        rows=tuple(rows),
+    found = [(who, scale, one) for who, rater in raters.items() for scale, one in rater.by_scale.items()]
+    return table_of(
+        "Cells pooled by scale",
+        found,
+        {
+            "rater": lambda row: row[0],
+            "scale": lambda row: row[1],
+            "n": lambda row: row[2].accuracy.n,
+            "accuracy": lambda row: row[2].accuracy.value,
+            "balanced accuracy": lambda row: row[2].balanced_accuracy.value,
+            "kappa": lambda row: row[2].kappa.value,
+            "interval": lambda row: _ends(row[2].kappa),
+        },
     )
 
 
 def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            one.scores.n,
-            *(getattr(one.scores, name).value for name in _SCORES),
-            one.scores.bias.mean_bias,
-            one.scores.bias.p_value,
-        )
-        for who, one in raters.items()
-        if one.scores is not None
+        (who, one.n, *(getattr(one, name).value for name in _SCORES), one.bias.mean_bias, one.bias.p_value)
+        for who, rater in raters.items()
+        if (one := rater.scores) is not None
     ]
-    names = ("RMSE", "MAE", *_SCORES[2:])
+    names = ("RMSE", "MAE", *_SCORES[2:], "bias (rater - truth)", "bias p")
     return TableBlock(
-        title="Item scores, without length penalty",
-        columns=("rater", "n", *names, "bias (rater - truth)", "bias p"),
-        rows=tuple(rows),
+        title="Item scores, without length penalty", columns=("rater", "n", *names), rows=tuple(rows)
     )
 
 

@@ -111,23 +111,14 @@ def weights_on_values(criterion: MeasuredCriterion) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleGroup:
-    """Criteria that share a scale.
+    """Criteria that share a scale."""
 
-    Attributes:
-        level: Measurement level of the scale; `"nominal"` for comparisons.
-        labels: Labels of the scale, followed by the level if another scale has the same labels.
-        places: Positions of the criteria.
-        size: Number of categories, including abstention if it counts as a category.
-        weights: Agreement weights for kappa; None if abstentions are a category, which has no order.
-        start: Index at which the scale's tables begin in a rater's part.
-    """
-
-    level: str
-    labels: tuple[str, ...]
-    places: tuple[int, ...]
-    size: int
-    weights: Array | None
-    start: int
+    level: str  # measurement level; "nominal" for comparisons
+    labels: tuple[str, ...]  # followed by the level if another scale has the same labels
+    places: tuple[int, ...]  # positions of the criteria
+    size: int  # number of categories, including abstention if it is a category
+    weights: Array | None  # of kappa; None if abstentions are a category, which has no order
+    start: int  # index at which the scale's tables begin in a rater's sums
 
     def compute(self, name: str, tables: Array) -> Array:
         """Compute a metric of tables of this scale, `(…)`; NaN where it is undefined."""
@@ -139,27 +130,19 @@ class ScaleGroup:
 
     @property
     def stop(self) -> int:
-        """Index at which the scale's tables end in a rater's part."""
         return self.start + len(self.places) * self.size**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumLayout:
-    """Layout of a rater's part of a row.
-
-    Attributes:
-        groups: Scales with their criteria.
-        numeric: Positions of the numeric criteria.
-        start: Index at which the sums of the numeric criteria begin.
-    """
+    """Layout of a rater's sums: tables by scale, then moments of the numeric criteria."""
 
     groups: tuple[ScaleGroup, ...]
-    numeric: tuple[int, ...]
-    start: int
+    numeric: tuple[int, ...]  # positions of the numeric criteria
+    start: int  # index at which their sums begin
 
     @property
     def width(self) -> int:
-        """Number of sums per rater."""
         return self.start + _MOMENTS * len(self.numeric)
 
     def tables(self, sums: Array, group: ScaleGroup) -> Array:
@@ -253,10 +236,7 @@ def dense_if_small(sums: csr_array) -> Array:
 
 
 def _frame(raters: Sequence[ComparedRater], place: int) -> tuple[float, float]:
-    """Return the centre and range of all numbers on a criterion, which are used to avoid cancellation.
-
-    They are the same for all raters, so that the raters' sums can be added.
-    """
+    """Return centre and range of all raters' numbers on a criterion, which avoid cancellation in the sums."""
     numbers = np.concatenate([side for one in raters for side in numbers_on(one, place)])
     numbers = numbers[~np.isnan(numbers)]
     if not len(numbers):
