@@ -283,7 +283,7 @@ def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, absta
     pairs = number_pairs(sides.numbers(sides.truth), sides.numbers(sides.pred), sides.cluster)
     n, n_missing = pairs.n, pairs.n_missing
     figures: dict[str, Estimate] = {}
-    table, per_option = np.zeros((0, 0)), ()
+    table, per_option = np.zeros((0, 0)), tuple[OptionAgreement, ...]()
     if not isinstance(sides.scale, Interval):
         size = sides.size
         units, n_missing = table_units(sides.truth.code, sides.pred.code, size, sides.cluster)

@@ -13,10 +13,9 @@ from autorubric.metrics.core.estimate import Estimate, is_rounding
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.item_resampling import resample
-from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each
+from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each, metric_on
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import layout_of
 
@@ -108,7 +107,7 @@ _MANY = 0.05
 """Minimum proportion of cells without an answer that is worth mentioning."""
 
 
-def first_looks(
+def highlight_sentences(
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
     compared: PanelAndBest | None,
@@ -154,7 +153,7 @@ def _headline(
     ]
     if ceiling is not None:
         for each in dict.fromkeys((name, "accuracy")):
-            found += _beside_people(ceiling, each)
+            found += _compare_with_people(ceiling, each)
         if not ceiling.made_the_truth:
             found.append("The labels are not from these annotators, so do not compare the panel with them.")
     found += _best_alone(raters, name, n_items)
@@ -162,7 +161,7 @@ def _headline(
     on_each = {
         criterion: one
         for criterion, agreed in panel.per_criterion.items()
-        if (one := _on(agreed, name)).value is not None and one.low is not None
+        if (one := metric_on(agreed, name)).value is not None and one.low is not None
     }
     # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
@@ -175,7 +174,7 @@ def _mixture(rater: RaterReport, name: str) -> str:
     """Describe the levels that a mean kappa combines and its ordinal weights; empty if none is ordinal."""
     if name != "kappa":
         return ""
-    levels = [one.level for one in rater.per_criterion.values() if _on(one, name).value is not None]
+    levels = [one.level for one in rater.per_criterion.values() if metric_on(one, name).value is not None]
     if "ordinal" not in levels:
         return ""
     counts = [
@@ -272,13 +271,7 @@ def _share(coverage: float | None) -> str:
     return "none" if coverage is None else f"{coverage:.1%}"
 
 
-def _on(agreed: Agreement, name: str) -> Estimate:
-    ordinal = name == "kappa" and agreed.level == "ordinal"
-    found: Estimate = getattr(agreed, "weighted_kappa" if ordinal else name)
-    return found
-
-
-def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
+def _compare_with_people(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or (ceiling.made_the_truth and gap.value is None):
         return []

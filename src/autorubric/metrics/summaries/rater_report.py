@@ -145,6 +145,13 @@ class RaterReport:
     coverage: float | None
 
 
+def metric_on(agreed: Agreement, name: str) -> Estimate:
+    """Return a metric on a criterion by its name over all criteria; kappa is weighted if it is ordinal."""
+    weighted = name == "kappa" and agreed.level == "ordinal"
+    found: Estimate = getattr(agreed, "weighted_kappa" if weighted else name)
+    return found
+
+
 def few_items_each(rater: RaterReport) -> float | None:
     """Return the median number of pairs per criterion if it is low enough to bias kappa; otherwise None."""
     sizes = [agreed.n for agreed in rater.per_criterion.values() if agreed.n]

@@ -71,7 +71,9 @@ TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR int
 _Row = TypeVar("_Row")
 
 
-def table_of(title: str, rows: Iterable[_Row], columns: Mapping[str, Callable[[_Row], Cell]]) -> TableBlock:
+def column_table(
+    title: str, rows: Iterable[_Row], columns: Mapping[str, Callable[[_Row], Cell]]
+) -> TableBlock:
     """Return a table with one row per element, from a function for each heading."""
     cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
     return TableBlock(title=title, columns=tuple(columns), rows=cells)
@@ -129,7 +131,7 @@ def _macro_table(panel: RaterMetrics) -> TableBlock:
     intervals = {"sensitivity": panel.criterion_sensitivity_ci, "specificity": panel.criterion_specificity_ci}
     if panel.bootstrap is not None:
         intervals |= {"accuracy": panel.bootstrap.accuracy_ci, "kappa": panel.bootstrap.kappa_ci}
-    return table_of(
+    return column_table(
         "Mean over criteria",
         [name for name in names if panel.defined[name][1]],
         {
@@ -177,7 +179,7 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
 
 
 def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
-    return table_of(
+    return column_table(
         "Criteria",
         per_criterion,
         {
@@ -204,7 +206,7 @@ def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBloc
 
 
 def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
-    return table_of(
+    return column_table(
         "Judges",
         judges.values(),
         {

@@ -11,7 +11,7 @@ from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.data_warnings import tied_labels_text
-from autorubric.metrics.summaries.highlights import PanelAndBest, first_looks
+from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
 from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -19,10 +19,11 @@ from autorubric.metrics.summaries.rater_report import (
     RaterFailures,
     RaterReport,
     few_items_each,
+    metric_on,
     names_of,
 )
 from autorubric.metrics.summaries.reliability import Reliability
-from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE, table_of
+from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE, column_table
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
@@ -42,54 +43,6 @@ _WORDS = {
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
-def report_blocks(
-    headline: Sequence[Block],
-    raters: Mapping[str, RaterReport],
-    ceiling: HumanCeilings | None,
-    reliability: Mapping[str, Reliability],
-    told: Sequence[str],
-) -> list[Block]:
-    """Return all blocks of a report, headline first. `told` contains the warnings, then the settings."""
-    panel = raters["panel"]
-    thin = any(few_items_each(one) is not None for one in raters.values())
-    blocks = [
-        *headline,
-        *([_criteria_table(panel, ceiling, reliability)] if len(raters) > 1 else []),
-        _true_rates_table(panel),
-        _pooled_table("Panel, all cells pooled (mixes base rates; see the means first)", panel.micro),
-    ]
-    if len(panel.by_scale) > 1 or thin:
-        blocks.append(_scales_table(raters))
-    if panel.scores is not None:
-        blocks.append(_scores_table(raters))
-    if told[:-1]:
-        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in told[:-1])))
-    blocks.append(TextBlock(title="Settings", text=told[-1]))
-    return _with_rows(blocks)
-
-
-def headline_blocks(
-    raters: Mapping[str, RaterReport],
-    ceiling: HumanCeilings | None,
-    compared: PanelAndBest | None,
-    size: tuple[int, int],
-    abstain: AbstainMode,
-) -> list[Block]:
-    """Return the blocks that summarize all criteria; `size` is `(n_items, n_cells)`, the labelled ones."""
-    looks = first_looks(raters, ceiling, compared, size, abstain)
-    blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
-    if len(raters) > 1:
-        if any(done for done, _ in raters["panel"].macro.defined.values()):
-            blocks.append(_macro_table(raters["panel"], ceiling))
-        blocks += [
-            _raters_table(raters, ceiling, compared),
-            *([_same_cells_table(compared)] if compared is not None else []),
-            _comparisons_table(raters),
-            _failures_table(raters),
-        ]
-    return _with_rows(blocks)
-
-
 def _with_rows(blocks: Sequence[Block]) -> list[Block]:
     return [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
 
@@ -103,22 +56,22 @@ def _words(name: str) -> str:
 
 
 def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for name, found in panel.macro.figures().items():
-        done, of = panel.macro.defined[name]
-        if not of:
-            continue
-        row: tuple[Cell, ...] = (_words(name), found.value, _ends(found), f"{done} of {of}")
-        if ceiling is not None:
-            gap = getattr(ceiling.gap["panel"], name)
-            row = (*row, getattr(ceiling.macro, name).value, gap.value, _ends(gap))
-        rows.append(row)
-    ceilings = () if ceiling is None else ("people", "panel - person", "interval of the difference")
-    return TableBlock(
-        title="Panel, mean over criteria",
-        columns=("figure", "mean", "interval", "criteria defined", *ceilings),
-        rows=tuple(rows),
-    )
+    found = panel.macro.figures()
+    columns: dict[str, Callable[[str], Cell]] = {
+        "figure": _words,
+        "mean": lambda name: found[name].value,
+        "interval": lambda name: _ends(found[name]),
+        "criteria defined": lambda name: "{} of {}".format(*panel.macro.defined[name]),
+    }
+    if ceiling is not None:
+        people, gap = ceiling.macro.figures(), ceiling.gap["panel"].figures()
+        columns |= {
+            "people": lambda name: people[name].value,
+            "panel - person": lambda name: gap[name].value,
+            "interval of the difference": lambda name: _ends(gap[name]),
+        }
+    shown = [name for name, (_, of) in panel.macro.defined.items() if of]
+    return column_table("Panel, mean over criteria", shown, columns)
 
 
 def _raters_table(
@@ -157,7 +110,7 @@ def _same_cells_table(found: PanelAndBest) -> TableBlock:
 
 def _comparisons_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     found = [(who, name, one) for who, rater in raters.items() for name, one in rater.comparisons.items()]
-    return table_of(
+    return column_table(
         "Comparisons: ties and consistency across both orders of the candidates",
         found,
         {
@@ -173,7 +126,7 @@ def _comparisons_table(raters: Mapping[str, RaterReport]) -> TableBlock:
 
 
 def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    return table_of(
+    return column_table(
         "Labelled cells without an answer",
         raters,
         {
@@ -189,11 +142,6 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     )
 
 
-def kappa_on(found: Agreement) -> Estimate:
-    """Return kappa on a criterion, weighted if the criterion is ordinal."""
-    return found.weighted_kappa if found.level == "ordinal" else found.kappa
-
-
 def _criteria_table(
     panel: RaterReport, ceiling: HumanCeilings | None, reliability: Mapping[str, Reliability]
 ) -> TableBlock:
@@ -203,8 +151,8 @@ def _criteria_table(
         "level": lambda name: agreed[name].level,
         "n": lambda name: agreed[name].n,
         "accuracy": lambda name: agreed[name].accuracy.value,
-        "kappa": lambda name: kappa_on(agreed[name]).value,
-        "interval": lambda name: _ends(kappa_on(agreed[name])),
+        "kappa": lambda name: metric_on(agreed[name], "kappa").value,
+        "interval": lambda name: _ends(metric_on(agreed[name], "kappa")),
         "pearson": lambda name: agreed[name].pearson.value,
         "RMSE": lambda name: agreed[name].rmse.value,
     }
@@ -213,7 +161,7 @@ def _criteria_table(
         columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
     if reliability:
         columns["alpha among judges"] = lambda name: reliability[name].alpha.value
-    return table_of("Panel on each criterion", agreed, columns)
+    return column_table("Panel on each criterion", agreed, columns)
 
 
 def _true_rates_table(panel: RaterReport) -> TableBlock:
@@ -230,17 +178,14 @@ def _true_rates_table(panel: RaterReport) -> TableBlock:
 
 
 def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (_words(name), one.value, _ends(one), one.n)
-        for name, one in found.figures().items()
-        if one.value is not None
-    ]
-    return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=tuple(rows))
+    rows = [(_words(name), one.value, _ends(one), one.n) for name, one in found.figures().items()]
+    shown = tuple(row for row in rows if row[1] is not None)
+    return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=shown)
 
 
 def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     found = [(who, scale, one) for who, rater in raters.items() for scale, one in rater.by_scale.items()]
-    return table_of(
+    return column_table(
         "Cells pooled by scale",
         found,
         {
@@ -333,25 +278,41 @@ class JudgeReport(AuditFindings):
 
     def blocks(self) -> list[Block]:
         """Return the report as content blocks for text, HTML and LaTeX, most important first."""
-        return report_blocks(
-            self.headline_blocks(), self.raters(), self.human_ceiling, self.reliability, self._told()
-        )
-
-    def headline_blocks(self) -> list[Block]:
-        """Return the report's first blocks, which summarize all criteria."""
-        size = (self.n_items, self.n_cells)
-        blocks = headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
-        if self.n_tied_labels is None:
-            return blocks
-        return [blocks[0], TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)), *blocks[1:]]
-
-    def _told(self) -> list[str]:
-        """Return the warnings, followed by the settings."""
-        made = (
+        raters, panel = self.raters(), self.panel
+        blocks = self.headline_blocks()
+        if len(raters) > 1:
+            blocks.append(_criteria_table(panel, self.human_ceiling, self.reliability))
+        pooled = "Panel, all cells pooled (mixes base rates; see the means first)"
+        blocks += [_true_rates_table(panel), _pooled_table(pooled, panel.micro)]
+        if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
+            blocks.append(_scales_table(raters))
+        if panel.scores is not None:
+            blocks.append(_scores_table(raters))
+        if self.warnings:
+            text = "\n".join(f"- {warning}" for warning in self.warnings)
+            blocks.append(TextBlock(title="Warnings", text=text))
+        settings = (
             f"abstain={self.abstain!r}; intervals: {self.confidence_level:.0%}, "
             f"{self.n_resamples} resamples, seed {self.seed}"
         )
-        return [*self.warnings, made]
+        return _with_rows([*blocks, TextBlock(title="Settings", text=settings)])
+
+    def headline_blocks(self) -> list[Block]:
+        """Return the report's first blocks, which summarize all criteria."""
+        raters, ceiling, compared = self.raters(), self.human_ceiling, self.panel_and_best
+        size = (self.n_items, self.n_cells)
+        sentences = highlight_sentences(raters, ceiling, compared, size, self.abstain)
+        blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(sentences))]
+        if self.n_tied_labels is not None:
+            blocks.append(TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)))
+        if len(raters) > 1:
+            if any(done for done, _ in self.macro.defined.values()):
+                blocks.append(_macro_table(self.panel, ceiling))
+            blocks.append(_raters_table(raters, ceiling, compared))
+            if compared is not None:
+                blocks.append(_same_cells_table(compared))
+            blocks += [_comparisons_table(raters), _failures_table(raters)]
+        return _with_rows(blocks)
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

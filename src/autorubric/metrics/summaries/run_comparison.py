@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
@@ -23,6 +23,7 @@ from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
+from autorubric.metrics.summaries.rendering import column_table
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json
@@ -82,29 +83,33 @@ class RunComparison(AuditFindings):
         """Return the comparisons as content blocks for the text, HTML and LaTeX renderers."""
         words = {"accuracy": "accuracy", "mae": "mean absolute error of values (lower is better)"}
         title = words[self.stat]
-        columns = (
-            "a, b",
-            "figure of a",
-            "figure of b",
-            "a - b",
-            "interval",
-            "p",
-            f"p ({self.adjustment})",
-            "n",
-            "coverage",
-        )
-        blocks: list[Block] = []
-        if self.panel is not None:
-            panel = TableBlock(
-                title=f"Panel and best judge: {title}", columns=columns, rows=(_pair_row(self.panel),)
-            )
-            blocks.append(panel)
-            flattered = "The best judge was selected on the same items, which overstates its quality."
-            blocks.append(TextBlock(text=flattered + self._ties()))
         if not self.judges:
             return [TextBlock(title="Judges", text="There are fewer than two judges to compare.")]
-        rows = tuple(_pair_row(one) for one in self.judges)
-        return [TableBlock(title=f"Pairs of judges: {title}", columns=columns, rows=rows), *blocks]
+        blocks: list[Block] = [self._table(f"Pairs of judges: {title}", self.judges)]
+        if self.panel is not None:
+            flattered = "The best judge was selected on the same items, which overstates its quality."
+            blocks.append(self._table(f"Panel and best judge: {title}", [self.panel]))
+            blocks.append(TextBlock(text=flattered + self._ties()))
+        return blocks
+
+    def _table(self, title: str, pairs: Sequence[JudgePair]) -> TableBlock:
+        return column_table(
+            title,
+            pairs,
+            {
+                "a, b": lambda pair: f"{pair.a}, {pair.b}",
+                "figure of a": lambda pair: pair.comparison.a.value,
+                "figure of b": lambda pair: pair.comparison.b.value,
+                "a - b": lambda pair: pair.comparison.difference.value,
+                "interval": lambda pair: _ends(
+                    pair.comparison.difference.low, pair.comparison.difference.high
+                ),
+                "p": lambda pair: p_cell(pair.comparison.p_value),
+                f"p ({self.adjustment})": lambda pair: p_cell(pair.adjusted_p),
+                "n": lambda pair: pair.comparison.n,
+                "coverage": lambda pair: pair.coverage,
+            },
+        )
 
     def _ties(self) -> str:
         """Describe how cells with tied votes are handled."""
@@ -116,21 +121,8 @@ class RunComparison(AuditFindings):
         )
 
 
-def _pair_row(pair: JudgePair) -> tuple[Cell, ...]:
-    found = pair.comparison
-    difference: Estimate = found.difference
-    ends = "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
-    return (
-        f"{pair.a}, {pair.b}",
-        found.a.value,
-        found.b.value,
-        difference.value,
-        ends,
-        p_cell(found.p_value),
-        p_cell(pair.adjusted_p),
-        found.n,
-        pair.coverage,
-    )
+def _ends(difference: Estimate) -> str:
+    return "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
 
 
 def compare_run(  # noqa: PLR0913 - a public entry point with many options
@@ -320,11 +312,10 @@ class RunDifference(AuditFindings):
             ("verdicts of the run", str(self.run_verdicts)),
         )
         whole = [one for one in (self.score, self.score_answered, self.right) if one is not None]
-        columns = ("figure", "baseline", "run", "run - baseline", "interval", "p", "p (holm)", "n")
         return [
             ScalarBlock(title="Run against baseline", figures=items),
-            TableBlock(title="Items", columns=columns, rows=tuple(map(_difference_row, whole))),
-            TableBlock(title="Criteria", columns=columns, rows=tuple(map(_difference_row, self.criteria))),
+            _differences_table("Items", whole),
+            _differences_table("Criteria", self.criteria),
         ]
 
 
@@ -440,16 +431,22 @@ def _shares_right(
     return fmean(own for own, _ in hits), fmean(new for _, new in hits)
 
 
-def _difference_row(found: PairedDifference) -> tuple[Cell, ...]:
-    difference = found.difference
-    ends = "" if difference.ci is None else f"[{difference.ci.lower:.3f}, {difference.ci.upper:.3f}]"
-    return (
-        found.name,
-        found.baseline,
-        found.run,
-        difference.mean_bias,
-        ends or (difference.reason or ""),
-        p_cell(difference.permutation_p),
-        p_cell(found.adjusted_p),
-        difference.n_samples,
+def _differences_table(title: str, found: Sequence[PairedDifference]) -> TableBlock:
+    def interval(one: PairedDifference) -> str:
+        ci = one.difference.ci
+        return (one.difference.reason or "") if ci is None else f"[{ci.lower:.3f}, {ci.upper:.3f}]"
+
+    return column_table(
+        title,
+        found,
+        {
+            "figure": lambda one: one.name,
+            "baseline": lambda one: one.baseline,
+            "run": lambda one: one.run,
+            "run - baseline": lambda one: one.difference.mean_bias,
+            "interval": interval,
+            "p": lambda one: p_cell(one.difference.permutation_p),
+            "p (holm)": lambda one: p_cell(one.adjusted_p),
+            "n": lambda one: one.difference.n_samples,
+        },
     )

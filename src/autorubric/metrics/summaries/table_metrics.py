@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -227,12 +227,14 @@ def numbers_on(rater: ComparedRater, place: int) -> tuple[Array, Array]:
 def item_sums(raters: Sequence[ComparedRater], layout: SumLayout, used: Array) -> csr_array:
     """Return each used item's contribution to the sums, shape `(n_used, n_raters * width)`."""
     frames = [_frame(raters, place) for place in layout.numeric]
-    return hstack([_sums_of(one, layout, frames) for one in raters], format="csr")[used]
+    sums: csr_array = hstack([_sums_of(one, layout, frames) for one in raters], format="csr")[used]
+    return sums
 
 
-def dense_if_small(sums: csr_array) -> Array:
+def dense_if_small(sums: Any) -> Array:
     """Return the sums as an array, or sparse if it would be too large; they only need products and sums."""
-    return np.asarray(sums.toarray()) if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
+    dense: Array = sums.toarray() if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
+    return dense
 
 
 def _frame(raters: Sequence[ComparedRater], place: int) -> tuple[float, float]:
