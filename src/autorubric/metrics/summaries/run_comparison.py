@@ -101,9 +101,7 @@ class RunComparison(AuditFindings):
                 "figure of a": lambda pair: pair.comparison.a.value,
                 "figure of b": lambda pair: pair.comparison.b.value,
                 "a - b": lambda pair: pair.comparison.difference.value,
-                "interval": lambda pair: _ends(
-                    pair.comparison.difference.low, pair.comparison.difference.high
-                ),
+                "interval": lambda pair: _ends(pair.comparison.difference),
                 "p": lambda pair: p_cell(pair.comparison.p_value),
                 f"p ({self.adjustment})": lambda pair: p_cell(pair.adjusted_p),
                 "n": lambda pair: pair.comparison.n,
