@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.resampled import AuditFindings
-from autorubric.metrics.core.item_scores import (
-    PANEL,
-    LabelledDataset,
-    Rater,
-    SupportsGradedRun,
-    with_truth_rule,
-)
+from autorubric.metrics.core.item_scores import PANEL, LabelledDataset, SupportsGradedRun, with_truth_rule
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.summaries.compared_raters import compared_raters
-from autorubric.metrics.summaries.data_warnings import fold_warnings, listed, rater_warnings, run_warnings
+from autorubric.metrics.summaries.data_warnings import fold_warnings, listed, metric_warnings
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
-from autorubric.metrics.summaries.rater_table import count_items, rater_fields, rater_table
+from autorubric.metrics.summaries.rater_table import count_items, rater_metrics, rater_table
 from autorubric.metrics.summaries.rendering import metric_blocks, metric_rows, spreadsheet_safe
-from autorubric.metrics.summaries.results import BootstrapResults, JudgeMetrics, RaterMetrics
+from autorubric.metrics.summaries.results import JudgeMetrics, RaterMetrics
 from autorubric.support.blocks import Block
 from autorubric.support.frames import Library, in_library
 from autorubric.support.write import write_text_atomic
@@ -176,17 +170,11 @@ def metrics_of_table(
     """Compute the metrics of a votes table."""
     cells = cells_of(table, modes)
     raters = compared_raters(table, cells)[: None if per_judge else 1]
-    intervals: dict[Rater, BootstrapResults] = macro_bootstrap(raters, modes, options) if bootstrap else {}
+    intervals = macro_bootstrap(raters, modes, options) if bootstrap else {}
     rows = rater_table(cells, modes, options)
-    found = {one.rater: rater_fields(rows, one.rater) for one in raters}
-    fields = {rater: {**metrics, "bootstrap": intervals.get(rater)} for rater, (metrics, _) in found.items()}
-    judges = {name: JudgeMetrics(judge_id=name, **fields[kind, name]) for kind, name in list(fields)[1:]}
-    panel = RaterMetrics(**fields[PANEL])
-    n_items = count_items(cells, PANEL)
-    warnings = run_warnings(table.criteria, modes, panel, n_items)
-    warnings += rater_warnings("panel", panel, found[PANEL][1])
-    for name, judge in judges.items():
-        warnings += rater_warnings(f"judge {name}", judge, found["judge", name][1])
+    found = {one.rater: rater_metrics(rows, one.rater, intervals.get(one.rater)) for one in raters}
+    panel, n_items = found[PANEL][0], count_items(cells, PANEL)
+    warnings = metric_warnings(table.criteria, modes, found, n_items)
     compared = [one.name for one in cells.criteria if one.level == "ranking"]
     if compared:
         warnings.append(
@@ -196,8 +184,8 @@ def metrics_of_table(
     if n_tied:
         warnings.append(f"{n_tied} cells (item × criterion) are excluded because their human labels are tied")
     return MetricsResult(
-        **fields[PANEL],
-        per_judge=judges,
+        **{one.name: getattr(panel, one.name) for one in fields(RaterMetrics)},
+        per_judge={one.judge_id: one for one, _ in found.values() if isinstance(one, JudgeMetrics)},
         n_items=n_items,
         n_tied_labels=n_tied,
         **_counts(cells),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from autorubric.datasets.item import TruthRule
+from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.read_votes import Modes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, RaterMetrics
@@ -17,10 +19,30 @@ FEW_ITEMS = 50
 _NAMES_SHOWN = 5
 
 
-def run_warnings(
+def metric_warnings(
+    criteria: Sequence[MeasuredCriterion],
+    modes: Modes,
+    found: Mapping[Rater, tuple[RaterMetrics, Mapping[str, Reason]]],
+    n_items: int,
+    *,
+    has_scores: bool = True,
+) -> list[str]:
+    """Return warnings about the data, and about the raters' failures and undefined metrics, panel first.
+
+    `found` is the result of `rater_metrics` by rater. Without item scores, their metrics are not mentioned.
+    """
+    texts = []
+    for (kind, name), (metrics, reasons) in found.items():
+        if kind == "panel":
+            texts += _run_warnings(criteria, modes, metrics, n_items)
+        shown = {x: why for x, why in reasons.items() if has_scores or not x.startswith("score_")}
+        texts += _rater_warnings("panel" if kind == "panel" else f"judge {name}", metrics, shown)
+    return texts
+
+
+def _run_warnings(
     criteria: Sequence[MeasuredCriterion], modes: Modes, panel: RaterMetrics, n_items: int
 ) -> list[str]:
-    """Return warnings about the data and the settings."""
     found = []
     if not panel.na_stats.n_cells:
         found.append("no item has a label, so the judges cannot be compared with the truth (no_pairs)")
@@ -77,8 +99,7 @@ def fold_warnings(warnings: Iterable[str]) -> list[str]:
     ]
 
 
-def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) -> list[str]:
-    """Return warnings about one rater's failures and undefined metrics, with the reasons."""
+def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]) -> list[str]:
     found = []
     stats = rater.na_stats
     if stats.failed:

@@ -12,7 +12,7 @@ from autorubric.criteria.values import NamedDict
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalOptions
@@ -28,7 +28,7 @@ from autorubric.metrics.core.votes_table import (
 )
 from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, share_estimate
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
-from autorubric.metrics.summaries.data_warnings import fold_warnings, rater_warnings, run_warnings
+from autorubric.metrics.summaries.data_warnings import fold_warnings, metric_warnings
 from autorubric.metrics.summaries.highlights import panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
 from autorubric.metrics.summaries.rater_report import (
@@ -272,21 +272,13 @@ def _ceiling(
     )
 
 
-def _warnings(given: _ReportContext, table: VotesTable) -> tuple[str, ...]:
+def _warnings(given: _ReportContext, table: VotesTable) -> list[str]:
     """Return the warnings of `compute_metrics`, except those about item scores if there are no scores."""
-    cells = given.cells
-    rows = rater_table(cells, given.modes, replace(given.options, ci=None))
-    found: list[str] = []
+    rows = rater_table(given.cells, given.modes, replace(given.options, ci=None))
     # Without judges there is no panel, so nothing can be missing from it.
-    for rater in cells.raters if table.judges else ():
-        metrics, reasons = rater_metrics(rows, rater)
-        if rater[0] == "panel":
-            found += run_warnings(table.criteria, given.modes, metrics, count_items(cells, rater))
-        if not table.scores:
-            reasons = {name: why for name, why in reasons.items() if not name.startswith("score_")}
-        who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
-        found += rater_warnings(who, metrics, reasons)
-    return tuple(found)
+    found = {rater: rater_metrics(rows, rater) for rater in (given.cells.raters if table.judges else ())}
+    n_items = count_items(given.cells, PANEL) if found else 0
+    return metric_warnings(table.criteria, given.modes, found, n_items, has_scores=bool(table.scores))
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from autorubric.criteria.values import NamedList
 from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import NumberPairs
-from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import TRUTH, Rater
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalOptions
@@ -43,6 +43,8 @@ from autorubric.metrics.summaries.criterion_metrics import (
 from autorubric.metrics.summaries.macro_bootstrap import mean_share_ends
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
+    BootstrapResults,
+    JudgeMetrics,
     NaStats,
     PooledMetrics,
     RaterMetrics,
@@ -105,8 +107,10 @@ def _judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
     return tuple(found)
 
 
-def rater_fields(table: RaterTable, rater: Rater) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return all fields of a `RaterMetrics` except `bootstrap`, and the reasons for metrics that are None."""
+def rater_metrics(
+    table: RaterTable, rater: Rater, bootstrap: BootstrapResults | None = None
+) -> tuple[RaterMetrics, dict[str, Reason]]:
+    """Return the metrics of the panel or of a judge, and the reasons for metrics that are None."""
     cells, column = table.cells, table.cells.raters[rater]
     sizes = [cells.size(place, table.modes) for place in range(len(cells.criteria))]
     tables = tables_of(cells.spans, sizes, cells.truth, column)
@@ -123,6 +127,7 @@ def rater_fields(table: RaterTable, rater: Rater) -> tuple[dict[str, Any], dict[
         "pooled": pooled,
         "pooled_by_scale": by_scale,
         **_scores(table, rater, reasons),
+        "bootstrap": bootstrap,
         "na_stats": stats,
         "coverage": sum(one.n_samples for one in per_criterion) / stats.n_cells if stats.n_cells else None,
         "abstention_rate": stats.judge_rate,
@@ -130,13 +135,8 @@ def rater_fields(table: RaterTable, rater: Rater) -> tuple[dict[str, Any], dict[
     }
     of_pooled = pooled.reasons if pooled.n else {}
     every = {**reasons, **{f"pooled.{name}": why for name, why in of_pooled.items()}}
-    return fields, {name: str(why) for name, why in every.items()}
-
-
-def rater_metrics(table: RaterTable, rater: Rater) -> tuple[RaterMetrics, dict[str, str]]:
-    """Return a rater's metrics without intervals over items, and the reasons for metrics that are None."""
-    fields, reasons = rater_fields(table, rater)
-    return RaterMetrics(**fields, bootstrap=None), reasons
+    kind, name = rater
+    return (RaterMetrics(**fields) if kind == "panel" else JudgeMetrics(judge_id=name, **fields)), every
 
 
 def _per_criterion(
