@@ -54,13 +54,13 @@ def people_of(table: VotesTable, modes: Modes) -> People:
         return People()
     each, in_place = [], []
     for place in range(len(people)):
-        person, replacements = _against_the_rest(table, rated, place, modes)
+        person, replacements = _compare_with_others(table, rated, place, modes)
         each.append(person)
         in_place += replacements
-    return People(each=each, in_place=in_place, made_the_truth=_made_the_truth(table, rated))
+    return People(each=each, in_place=in_place, made_the_truth=_labels_are_theirs(table, rated))
 
 
-def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
+def _labels_are_theirs(table: VotesTable, rated: _Ratings) -> bool:
     """Return whether each label equals the majority, median or mean of these people's labels."""
     n_items = max(table.n_items, 1)
     rows = table.rows_of(TRUTH) if TRUTH in table.raters else np.zeros(0, dtype=np.int64)
@@ -71,13 +71,13 @@ def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(rated.given > 0, rated.sums / rated.given, np.nan)[where]
     code, numbers = table.code[labelled], np.column_stack([table.number[labelled], table.value[labelled]])
-    labels = [_leading(rated.counts), *_middles(table, rated)]
+    labels = [_most_frequent(rated.counts), *_median_and_nearest(table, rated)]
     chosen = np.any([one[where] == code for one in labels], axis=0)
     alike = np.where(code >= 0, chosen, np.isclose(means, numbers).any(axis=1))
     return bool((alike & (theirs[where] == keys)).all())
 
 
-def _middles(table: VotesTable, rated: _Ratings) -> list[Codes]:
+def _median_and_nearest(table: VotesTable, rated: _Ratings) -> list[Codes]:
     """Return each cell's lower median and the option nearest to the mean; -1 if options are unordered."""
     median, nearest = (np.full(len(rated.counts), -1, dtype=np.int64) for _ in range(2))
     for place, criterion in enumerate(table.criteria):
@@ -134,7 +134,7 @@ def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
     return _Ratings(people, rows, cell, who, place, counts, given, sums)
 
 
-def _against_the_rest(
+def _compare_with_others(
     table: VotesTable, rated: _Ratings, person: int, modes: Modes
 ) -> tuple[ComparedRater, list[ComparedRater]]:
     """Return a person compared with the other people, and the panel and judges in that person's place."""
@@ -147,7 +147,7 @@ def _against_the_rest(
     own = ((table.status[mine] == ANSWERED) & (code < 0))[:, None] & ~np.isnan(numbers)
     given[cell] -= own
     sums[cell] -= np.where(own, numbers, 0.0)
-    majority = _leading(counts)
+    majority = _most_frequent(counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(given > 0, sums / given, np.nan)
     there = np.flatnonzero((majority >= 0) | (given > 0).any(axis=1))
@@ -155,7 +155,7 @@ def _against_the_rest(
     # The null character prevents a clash with a judge's name.
     rater: Rater = ("judge", "\0 the person")
     judges: list[Rater] = [PANEL, *_judges(table)]
-    small = _joined(table, mine, (rater, *judges), place, truths)
+    small = _join_rows(table, mine, (rater, *judges), place, truths)
     cells = cells_of(small, modes)
     own_column = cells.raters[rater]
     answered = own_column.answered
@@ -166,7 +166,7 @@ def _against_the_rest(
     return ComparedRater(rater=rated.people[person], kind="human", cells=cells, column=own_column), in_place
 
 
-def _leading(counts: Codes) -> Codes:
+def _most_frequent(counts: Codes) -> Codes:
     """Return the most frequent code in each row; -1 if there are no answers or two codes are tied."""
     if not counts.shape[1]:
         return np.full(len(counts), -1, dtype=np.int64)
@@ -175,7 +175,7 @@ def _leading(counts: Codes) -> Codes:
     return np.where(alone, counts.argmax(axis=1), -1)
 
 
-def _joined(
+def _join_rows(
     table: VotesTable, mine: Codes, raters: Sequence[Rater], place: Codes, truths: tuple[Codes, Array]
 ) -> VotesTable:
     """Build a votes table of a person's rows, the judges' rows on the same cells, and the others' labels.
@@ -184,10 +184,10 @@ def _joined(
     """
     majority, means = truths
     n = len(place)
-    theirs = [_on_cells_of(table, rater, mine) for rater in raters[1:]]
+    theirs = [_rows_on_cells(table, rater, mine) for rater in raters[1:]]
     rows = np.concatenate([mine, *theirs])
     who = np.repeat(np.arange(1, len(raters) + 1), [len(mine), *map(len, theirs)])
-    values = _values(table)
+    values = _answer_values(table)
     from_code = np.array(
         [
             values[int(criterion)][int(code)] if code >= 0 and criterion in values else np.nan
@@ -218,7 +218,7 @@ def _joined(
     )
 
 
-def _on_cells_of(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
+def _rows_on_cells(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
     """Return the rows of a rater's decisions on the cells of the rows `mine`."""
     if rater not in table.raters:
         return np.zeros(0, dtype=np.int64)
@@ -228,7 +228,7 @@ def _on_cells_of(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
     return rows[np.isin(keys, wanted)]
 
 
-def _values(table: VotesTable) -> dict[int, list[float]]:
+def _answer_values(table: VotesTable) -> dict[int, list[float]]:
     """Return the values of the declared answers, by position of the criterion."""
     return {
         at: [np.nan if answer.value is None else answer.value for answer in criterion.answers]

@@ -16,7 +16,7 @@ from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, N
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.summaries.compared_raters import compared_raters
-from autorubric.metrics.summaries.data_warnings import fold_warnings, listed, metric_warnings
+from autorubric.metrics.summaries.data_warnings import fold_warnings, join_names, metric_warnings
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
 from autorubric.metrics.summaries.rater_table import count_items, rater_metrics, rater_table
 from autorubric.metrics.summaries.rendering import metric_blocks, metric_rows, spreadsheet_safe
@@ -178,7 +178,7 @@ def metrics_of_table(
     compared = [one.name for one in cells.criteria if one.level == "ranking"]
     if compared:
         warnings.append(
-            f"means over criteria exclude comparisons ({listed(compared)}); judge_report includes them"
+            f"means over criteria exclude comparisons ({join_names(compared)}); judge_report includes them"
         )
     n_tied = table.n_tied_labels if table.n_people > 1 else None
     if n_tied:

@@ -53,7 +53,9 @@ def _run_warnings(
     found += _thin_classes(panel.per_criterion)
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
-        found.append(f"scales differ between items for {listed(repeated)}; each scale is reported separately")
+        found.append(
+            f"scales differ between items for {join_names(repeated)}; each scale is reported separately"
+        )
     figured = {one.name for one in panel.per_criterion}
     without = [
         one.name
@@ -61,7 +63,9 @@ def _run_warnings(
         if one.level == "text" or (one.level == "ranking" and one.name not in figured)
     ]
     if without:
-        found.append(f"no metrics are computed for these criteria (free text or rankings): {listed(without)}")
+        found.append(
+            f"no metrics are computed for these criteria (free text or rankings): {join_names(without)}"
+        )
     if modes.cannot_assess != "exclude":
         found.append(f"CANNOT_ASSESS is counted {modes.cannot_assess.replace('_', ' ')}")
     if modes.na != "exclude":
@@ -111,7 +115,7 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
-    found += [f"{who}: undefined ({reason}): {listed(names)}" for reason, names in by_reason.items()]
+    found += [f"{who}: undefined ({reason}): {join_names(names)}" for reason, names in by_reason.items()]
     on: dict[tuple[str, str], list[str]] = {}
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
@@ -119,7 +123,7 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
     total = len(rater.per_criterion)
     for (name, reason), names in on.items():
         found.append(
-            f"{who}: {name} is undefined ({reason}) on {len(names)} of {total} criteria: {listed(names)}"
+            f"{who}: {name} is undefined ({reason}) on {len(names)} of {total} criteria: {join_names(names)}"
         )
     return found
 
@@ -133,9 +137,9 @@ def _thin_classes(per_criterion: Sequence[AnyCriterionMetrics]) -> list[str]:
     ]
     if not thin:
         return []
-    return [f"criteria with fewer than {FEW_OF_A_CLASS} labels of the rarer class: {listed(thin)}"]
+    return [f"criteria with fewer than {FEW_OF_A_CLASS} labels of the rarer class: {join_names(thin)}"]
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more

@@ -58,7 +58,7 @@ def headline_name(rater: RaterReport) -> HeadlineName | None:
     return next((one for one in get_args(HeadlineName) if rater.macro.defined[one][0]), None)
 
 
-def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
+def rank_judges(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
     """Return the judges for which the mean metric is defined, best first."""
     alone = {
         who: one.value
@@ -73,7 +73,7 @@ def panel_and_best(
 ) -> PanelAndBest | None:
     """Compare the panel with the best of two or more judges; None if no metric or cell can be compared."""
     figure = headline_name(panel)
-    ranked = best_alone(judges, figure) if figure else []
+    ranked = rank_judges(judges, figure) if figure else []
     labelled = cells.truth.status > 0
     if figure is None or len(judges) < 2 or not ranked or not labelled.any():
         return None
@@ -122,11 +122,11 @@ def highlight_sentences(
     elif not n_cells:
         found = ["There are no labels, so this report only describes how the judges agree with each other."]
     else:
-        found = _headline(raters, ceiling, compared, n_items) or [
+        found = _headline_sentences(raters, ceiling, compared, n_items) or [
             f"No metric is defined on any criterion ({n_items} items, {n_cells} labels)."
         ]
-        found += _without_answer(raters)
-    found += _in_both_orders(raters["panel"])
+        found += _missing_answers(raters)
+    found += _position_sentences(raters["panel"])
     if abstain != "exclude":
         found.insert(1, f"Abstentions are counted {_COUNTED[abstain]} (abstain={abstain!r}).")
     return [f"- {one}" for one in found]
@@ -135,7 +135,7 @@ def highlight_sentences(
 _COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a separate category"}
 
 
-def _headline(
+def _headline_sentences(
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
     compared: PanelAndBest | None,
@@ -143,21 +143,21 @@ def _headline(
 ) -> list[str]:
     panel, name = raters["panel"], headline_name(raters["panel"])
     if name is None:
-        return _judges_lead(raters, n_items)
+        return _judges_sentences(raters, n_items)
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
         f"The panel's mean {name} is {said(headline)} over criteria ({done} of {of} criteria defined, "
-        f"{n_items} items, {_share(panel.coverage)} of the labelled cells)"
-        f"{_mixture(panel, name)}{_caveat(panel)}."
+        f"{n_items} items, {_percentage(panel.coverage)} of the labelled cells)"
+        f"{_mixed_levels_note(panel, name)}{_few_items_note(panel)}."
     ]
     if ceiling is not None:
         for each in dict.fromkeys((name, "accuracy")):
-            found += _compare_with_people(ceiling, each)
+            found += _people_sentences(ceiling, each)
         if not ceiling.made_the_truth:
             found.append("The labels are not from these annotators, so do not compare the panel with them.")
-    found += _best_alone(raters, name, n_items)
-    found += _on_the_same_cells(compared)
+    found += _best_judge_sentences(raters, name, n_items)
+    found += _same_cells_sentences(compared)
     on_each = {
         criterion: one
         for criterion, agreed in panel.per_criterion.items()
@@ -170,7 +170,7 @@ def _headline(
     return found
 
 
-def _mixture(rater: RaterReport, name: str) -> str:
+def _mixed_levels_note(rater: RaterReport, name: str) -> str:
     """Describe the levels that a mean kappa combines and its ordinal weights; empty if none is ordinal."""
     if name != "kappa":
         return ""
@@ -184,7 +184,7 @@ def _mixture(rater: RaterReport, name: str) -> str:
     return f"{mixed}; kappa uses quadratic weights on ordinal criteria"
 
 
-def _caveat(rater: RaterReport) -> str:
+def _few_items_note(rater: RaterReport) -> str:
     """Return a warning that the mean kappa is biased if criteria have few items each; otherwise empty."""
     median = few_items_each(rater)
     if median is None:
@@ -201,7 +201,7 @@ def _caveat(rater: RaterReport) -> str:
     )
 
 
-def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
+def _judges_sentences(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
     """Describe the judges that have defined metrics, for reports in which the panel has none."""
     found = []
     for who, rater in raters.items():
@@ -210,14 +210,15 @@ def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
             done, of = rater.macro.defined[name]
             found.append(
                 f"{who}: mean {name} {said(getattr(rater.macro, name))} over criteria ({done} of {of} "
-                f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells){_caveat(rater)}."
+                f"defined, {n_items} items, {_percentage(rater.coverage)} of the labelled cells)"
+                f"{_few_items_note(rater)}."
             )
     return found
 
 
-def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
+def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
     """Describe the best single judge if it is better than the others."""
-    ranked = best_alone({who: one for who, one in raters.items() if who != "panel"}, name)
+    ranked = rank_judges({who: one for who, one in raters.items() if who != "panel"}, name)
     if len(ranked) < 2 or n_items < 2:
         return []
     best, second = (getattr(raters[who].macro, name) for who in ranked[:2])
@@ -225,19 +226,20 @@ def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: 
         return []
     return [
         f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {said(best)} on "
-        f"{_share(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
+        f"{_percentage(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
         "overstates its quality."
     ]
 
 
-def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
+def _same_cells_sentences(compared: PanelAndBest | None) -> list[str]:
     """Compare the panel and the best judge on the cells that both answered."""
     if compared is None:
         return []
     found = [
         f"On the {compared.n_cells} labelled cells that both the panel and {compared.judge} answered "
-        f"({_share(compared.coverage)}), the mean {compared.figure} is {_number(compared.panel)} for the "
-        f"panel and {_number(compared.best)} for {compared.judge}{_gap(compared.difference)}."
+        f"({_percentage(compared.coverage)}), the mean {compared.figure} is "
+        f"{_format_value(compared.panel)} for the panel and {_format_value(compared.best)} for "
+        f"{compared.judge}{_difference_clause(compared.difference)}."
     ]
     if compared.n_ties:
         tied = "all" if compared.n_ties_answered == compared.n_ties else str(compared.n_ties_answered)
@@ -253,7 +255,7 @@ def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
     return found
 
 
-def _gap(difference: Estimate) -> str:
+def _difference_clause(difference: Estimate) -> str:
     if difference.value is None:
         return ""
     if difference.low is None or difference.high is None:
@@ -263,15 +265,15 @@ def _gap(difference: Estimate) -> str:
     return f", a difference of {difference.value:+.3f} {ends}{told}"
 
 
-def _number(found: Estimate) -> str:
+def _format_value(found: Estimate) -> str:
     return "undefined" if found.value is None else f"{found.value:.3f}"
 
 
-def _share(coverage: float | None) -> str:
+def _percentage(coverage: float | None) -> str:
     return "none" if coverage is None else f"{coverage:.1%}"
 
 
-def _compare_with_people(ceiling: HumanCeilings, name: str) -> list[str]:
+def _people_sentences(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or (ceiling.made_the_truth and gap.value is None):
         return []
@@ -289,7 +291,7 @@ def _compare_with_people(ceiling: HumanCeilings, name: str) -> list[str]:
     return [f"{theirs}. Against the same annotators, {verdict}."]
 
 
-def _in_both_orders(panel: RaterReport) -> list[str]:
+def _position_sentences(panel: RaterReport) -> list[str]:
     """Describe how often comparisons have the same outcome in both orders of the candidates."""
     return [
         f"On {name}, the proportion of samples with the same outcome in both orders of the candidates is "
@@ -299,7 +301,7 @@ def _in_both_orders(panel: RaterReport) -> list[str]:
     ]
 
 
-def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:
+def _missing_answers(raters: Mapping[str, RaterReport]) -> list[str]:
     found = []
     for who, rater in raters.items():
         told = [

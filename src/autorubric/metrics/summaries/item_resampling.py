@@ -337,8 +337,8 @@ def resample(
         layout=layout,
         n_raters=n_raters,
         n_people=len(people),
-        on=metrics.defined(metrics.by_criterion(layout, total)),
-        on_pooled=metrics.defined(metrics.by_criterion(layout, total[n_raters:n].sum(0))),
+        on=metrics.where_defined(metrics.by_criterion(layout, total)),
+        on_pooled=metrics.where_defined(metrics.by_criterion(layout, total[n_raters:n].sum(0))),
         chances=[metrics.chance_of(layout, group, total[:n]) for group in layout.groups],
     )
     values = {name: one[0] for name, one in parts.at(total[None]).items()}

@@ -193,7 +193,7 @@ def reliability_of(
 ) -> Reliability:
     """Compute `reliability` from columns that have already been read."""
     level = level_of(scale)
-    wanted = USUAL[level] if stats is None else _known(stats)
+    wanted = USUAL[level] if stats is None else _check_stats(stats)
     n_units = len(columns[0].code) if columns else 0
     given = np.zeros((n_units, 0), dtype=bool)
     if columns:
@@ -201,7 +201,7 @@ def reliability_of(
         given = np.column_stack([~np.isnan(c.number) if on_numbers else c.code >= 0 for c in columns])
     figures = _figures(columns, scale, options, icc_form)
     found = {
-        name: _undefined(name, "not_requested" if name in figures else "not_on_scale", n_units)
+        name: _undefined_estimate(name, "not_requested" if name in figures else "not_on_scale", n_units)
         for name in get_args(ReliabilityStat)
     } | {name: figures[name]() for name in wanted if name in figures}
     return Reliability(
@@ -210,7 +210,9 @@ def reliability_of(
         n_pairable=int(np.count_nonzero(given.sum(1) >= 2)),
         n_raters=len(columns),
         n_missing=int(given.size - np.count_nonzero(given)),
-        raters=tuple(_shares(column, name, scale) for name, column in zip(names, columns, strict=True)),
+        raters=tuple(
+            _summarize_rater(column, name, scale) for name, column in zip(names, columns, strict=True)
+        ),
         **found,
     )
 
@@ -236,7 +238,7 @@ def reliability_by_criterion(
     return found
 
 
-def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
+def _check_stats(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
     wanted = tuple(stats)
     unknown = [name for name in wanted if name not in get_args(ReliabilityStat)]
     if isinstance(stats, str) or unknown:
@@ -244,7 +246,7 @@ def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
     return wanted
 
 
-def _undefined(name: str, reason: Literal["not_requested", "not_on_scale"], n: int) -> Estimate:
+def _undefined_estimate(name: str, reason: Literal["not_requested", "not_on_scale"], n: int) -> Estimate:
     return Estimate.undefined(reason, n=n, method=name.replace("_", " "))
 
 
@@ -260,12 +262,12 @@ def _figures(
         "rng": options.rng,
     }
     if isinstance(scale, Interval):
-        numbers = _stacked([column.number for column in columns])
+        numbers = _stack([column.number for column in columns])
         by_name: dict[str, Callable[[], Estimate]] = {
             "alpha": lambda: krippendorff_alpha(numbers, level="interval", scale=scale, **interval)
         }
     else:
-        codes, size = _stacked([column.code for column in columns]).astype(np.int64), scale.size
+        codes, size = _stack([column.code for column in columns]).astype(np.int64), scale.size
         at_level: Literal["ordinal", "nominal"] = "ordinal" if level_of(scale) == "ordinal" else "nominal"
         by_name = {
             "alpha": lambda: krippendorff_alpha(codes, level=at_level, labels=size, **interval),
@@ -288,11 +290,11 @@ def _figures(
     }
 
 
-def _stacked(columns: Sequence[Array]) -> Array:
+def _stack(columns: Sequence[Array]) -> Array:
     return np.column_stack(columns) if columns else np.zeros((0, 0))
 
 
-def _shares(column: Column, name: str, scale: Scale) -> RaterShares:
+def _summarize_rater(column: Column, name: str, scale: Scale) -> RaterShares:
     if isinstance(scale, Interval):
         values = column.number[~np.isnan(column.number)]
         n, by_label = len(values), {}

@@ -36,11 +36,11 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: Table to escape, for example the result of `EvalResult.votes_table`.
     """
-    marked = frame.map(_marked).rename(index=_marked, columns=_marked)
-    return marked.rename_axis(index=_marked, columns=_marked)
+    marked = frame.map(_escape).rename(index=_escape, columns=_escape)
+    return marked.rename_axis(index=_escape, columns=_escape)
 
 
-def _marked(cell: Any) -> Any:
+def _escape(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and _begins_formula(cell) else cell
 
 

@@ -43,7 +43,7 @@ _WORDS = {
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
-def _with_rows(blocks: Sequence[Block]) -> list[Block]:
+def _without_empty(blocks: Sequence[Block]) -> list[Block]:
     return [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
 
 
@@ -51,14 +51,14 @@ def _ends(found: Estimate) -> str:
     return "" if found.low is None or found.high is None else f"[{found.low:.3f}, {found.high:.3f}]"
 
 
-def _words(name: str) -> str:
+def _heading(name: str) -> str:
     return _WORDS.get(name, name.replace("_", " "))
 
 
 def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
     found = panel.macro.figures()
     columns: dict[str, Callable[[str], Cell]] = {
-        "figure": _words,
+        "figure": _heading,
         "mean": lambda name: found[name].value,
         "interval": lambda name: _ends(found[name]),
         "criteria defined": lambda name: "{} of {}".format(*panel.macro.defined[name]),
@@ -92,7 +92,7 @@ def _raters_table(
     ties = "; ties count as the conservative answer" if compared and compared.n_ties_answered else ""
     return TableBlock(
         title=f"Judges, mean over criteria, on the labelled cells that each judge answered (coverage){ties}",
-        columns=("rater", "coverage", *map(_words, shown), *interval),
+        columns=("rater", "coverage", *map(_heading, shown), *interval),
         rows=tuple(rows) if shown else (),
     )
 
@@ -100,8 +100,8 @@ def _raters_table(
 def _same_cells_table(found: PanelAndBest) -> TableBlock:
     figures = {"panel": found.panel, found.judge: found.best, "panel - judge": found.difference}
     return TableBlock(
-        title=f"Panel and best judge on the same cells: {_words(found.figure)}, mean over criteria",
-        columns=("rater", _words(found.figure), "interval", "cells", "coverage"),
+        title=f"Panel and best judge on the same cells: {_heading(found.figure)}, mean over criteria",
+        columns=("rater", _heading(found.figure), "interval", "cells", "coverage"),
         rows=tuple(
             (who, one.value, _ends(one), found.n_cells, found.coverage) for who, one in figures.items()
         ),
@@ -178,7 +178,7 @@ def _true_rates_table(panel: RaterReport) -> TableBlock:
 
 
 def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
-    rows = [(_words(name), one.value, _ends(one), one.n) for name, one in found.figures().items()]
+    rows = [(_heading(name), one.value, _ends(one), one.n) for name, one in found.figures().items()]
     shown = tuple(row for row in rows if row[1] is not None)
     return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=shown)
 
@@ -295,7 +295,7 @@ class JudgeReport(AuditFindings):
             f"abstain={self.abstain!r}; intervals: {self.confidence_level:.0%}, "
             f"{self.n_resamples} resamples, seed {self.seed}"
         )
-        return _with_rows([*blocks, TextBlock(title="Settings", text=settings)])
+        return _without_empty([*blocks, TextBlock(title="Settings", text=settings)])
 
     def headline_blocks(self) -> list[Block]:
         """Return the report's first blocks, which summarize all criteria."""
@@ -312,7 +312,7 @@ class JudgeReport(AuditFindings):
             if compared is not None:
                 blocks.append(_same_cells_table(compared))
             blocks += [_comparisons_table(raters), _failures_table(raters)]
-        return _with_rows(blocks)
+        return _without_empty(blocks)
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

@@ -164,7 +164,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     for criterion, span in zip(cells.criteria, cells.spans, strict=True):
         categorical[span] = criterion.level in ("binary", "nominal", "ordinal")
     usual: RunStat = "accuracy" if categorical.any() else "mae"
-    compared = _Compared(cells, categorical, stat or usual, resampling)
+    compared = _RaterComparisons(cells, categorical, stat or usual, resampling)
     judges: list[Rater] = [("judge", name) for name in table.judges]
     pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
     best = compared.best(judges) if len(judges) > 1 else None
@@ -189,7 +189,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class _RaterComparisons:
     """Cells to compare and settings for the comparisons."""
 
     cells: Cells
@@ -220,8 +220,8 @@ class _Compared:
         }
         if self.stat == "mae":
             return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
-        there = _numbers(np.ones(len(truth.code)), self.labelled)
-        right = [_numbers(one.code == truth.code, one.code >= 0) for one in (first, second)]
+        there = _nan_outside(np.ones(len(truth.code)), self.labelled)
+        right = [_nan_outside(one.code == truth.code, one.code >= 0) for one in (first, second)]
         return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
 
     def best(self, judges: list[Rater]) -> Rater | None:
@@ -232,7 +232,7 @@ class _Compared:
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
 
 
-def _numbers(values: Array, there: Array) -> Array:
+def _nan_outside(values: Array, there: Array) -> Array:
     return np.where(there, values, np.nan)
 
 
@@ -344,14 +344,16 @@ def run_difference(
             "the same dataset"
         )
     pairs = [(before[item], after[item]) for item in both]
-    score = _paired("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
-    answered = [(a, b) for a, b in pairs if not _assumes(a) and not _assumes(b)]
+    score = _compare_pairs("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
+    answered = [(a, b) for a, b in pairs if not _has_assumed(a) and not _has_assumed(b)]
     values = [(_values(a), _values(b)) for a, b in pairs]
     names = dict.fromkeys(name for a, b in values for name in a if name in b)
-    criteria = [_paired(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names]
+    criteria = [
+        _compare_pairs(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names
+    ]
     adjusted = adjust_pvalues([one.difference.permutation_p for one in criteria])
     truths = _truths(run.dataset if dataset is None else dataset)
-    right = [_shares_right(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
+    right = [_shares_correct(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
     labelled = any(a is not None for a, _ in right)
     return RunDifference(
         n_items=len(both),
@@ -360,17 +362,17 @@ def run_difference(
         score=score,
         score_answered=None
         if len(answered) == len(pairs)
-        else _paired(
+        else _compare_pairs(
             "score without assumed answers", [(_score(a), _score(b)) for a, b in answered], resampling
         ),
-        right=_paired("share right", right, resampling) if labelled else None,
+        right=_compare_pairs("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
         baseline_verdicts=baseline.verdicts,
         run_verdicts=run.verdicts,
     )
 
 
-def _paired(
+def _compare_pairs(
     name: str, pairs: list[tuple[float | None, float | None]], resampling: ResamplingArguments
 ) -> PairedDifference:
     complete = [(a, b) for a, b in pairs if a is not None and b is not None]
@@ -390,7 +392,7 @@ def _score(report: EnsembleEvaluationReport | None) -> float | None:
     return None if report is None else report.score
 
 
-def _assumes(report: EnsembleEvaluationReport | None) -> bool:
+def _has_assumed(report: EnsembleEvaluationReport | None) -> bool:
     return report is not None and bool(report.assumed)
 
 
@@ -408,7 +410,7 @@ def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
     return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
 
 
-def _shares_right(
+def _shares_correct(
     a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
 ) -> tuple[float | None, float | None]:
     """Return each run's proportion of correct answers to the labelled criteria that both runs decided."""

@@ -88,8 +88,8 @@ def read_sides(
     return Sides(
         scale=scale,
         has_category=modes.has_category,
-        truth=_counted(left, scale, abstain),
-        pred=_counted(right, scale, abstain),
+        truth=_convert_abstentions(left, scale, abstain),
+        pred=_convert_abstentions(right, scale, abstain),
         cluster=cluster_codes(cluster, len(left.code)),
     )
 
@@ -129,7 +129,7 @@ def _no_answer(label: Any, known: set[str]) -> int:
     return ABSENT if became is None else ABSTAINED if became == "abstained" else FAILED
 
 
-def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
+def _convert_abstentions(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
     """Return the column with its abstentions converted as required by the abstention mode."""
     if abstain == "exclude":
         return column
@@ -141,11 +141,11 @@ def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
                 "Interval(low, high)"
             )
         return replace(column, number=np.where(abstained, scale.low, column.number))
-    counts_as = scale.size if abstain == "as_category" else _lowest(scale)
+    counts_as = scale.size if abstain == "as_category" else _lowest_category(scale)
     return replace(column, code=np.where(abstained, counts_as, column.code))
 
 
-def _lowest(scale: CategoricalScale) -> int:
+def _lowest_category(scale: CategoricalScale) -> int:
     if scale.positions is None:
         raise ArgumentError(
             f"abstain='as_negative' needs a lowest category, which {scale} does not have; use 'exclude' or "
@@ -161,9 +161,9 @@ def scale_at(cells: Cells, place: int) -> Scale | None:
         case "binary":
             return Binary()
         case "nominal":
-            return Nominal(_distinct(words_of(criterion)))
+            return Nominal(_number_repeated(words_of(criterion)))
         case "ordinal":
-            return Ordinal(_distinct(words_of(criterion)), category_values(criterion))
+            return Ordinal(_number_repeated(words_of(criterion)), category_values(criterion))
         case "interval":
             return Interval()
         case "ranking" if place in cells.outcomes:
@@ -172,7 +172,7 @@ def scale_at(cells: Cells, place: int) -> Scale | None:
             return None
 
 
-def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
+def _number_repeated(labels: Sequence[str]) -> tuple[str, ...]:
     if len(set(labels)) == len(labels):
         return tuple(labels)
     return tuple(f"{label} ({at})" for at, label in enumerate(labels))

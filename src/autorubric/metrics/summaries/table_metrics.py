@@ -307,7 +307,7 @@ def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
     return np.stack(means, axis=-1)
 
 
-def defined(each: Mapping[str, Array]) -> dict[str, Array]:
+def where_defined(each: Mapping[str, Array]) -> dict[str, Array]:
     """Return whether each metric of `by_criterion` is defined."""
     return {name: ~np.isnan(found) for name, found in each.items()}
 
