@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
@@ -68,8 +69,7 @@ def _labels_are_theirs(table: VotesTable, rated: _Ratings) -> bool:
     keys = table.criterion[labelled] * n_items + table.item[labelled]
     theirs = rated.place[:, 1] * n_items + rated.place[:, 0]
     where = np.searchsorted(theirs, keys).clip(max=len(theirs) - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(rated.given > 0, rated.sums / rated.given, np.nan)[where]
+    means = divide(rated.sums, rated.given)[where]
     code, numbers = table.code[labelled], np.column_stack([table.number[labelled], table.value[labelled]])
     labels = [_most_frequent(rated.counts), *_median_and_nearest(table, rated)]
     chosen = np.any([one[where] == code for one in labels], axis=0)
@@ -120,18 +120,24 @@ def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
     seen, cell = np.unique(keys, return_inverse=True)
     cell = cell.reshape(-1)
     place = np.column_stack([seen % max(table.n_items, 1), seen // max(table.n_items, 1)])
-    answered = table.status[rows] == ANSWERED
-    code = np.where(answered, table.code[rows], -1)
+    code, there, numbers = _answers(table, rows)
     counts = np.zeros((len(seen), int(code.max(initial=-1)) + 1), dtype=np.int64)
     np.add.at(counts, (cell[code >= 0], code[code >= 0]), 1)
-    numbers = np.column_stack([table.number[rows], table.value[rows]])
-    there = (answered & (code < 0))[:, None] & ~np.isnan(numbers)
     given, sums = np.zeros((len(seen), 2), dtype=np.int64), np.zeros((len(seen), 2))
     np.add.at(given, cell, there)
-    np.add.at(sums, cell, np.where(there, numbers, 0.0))
+    np.add.at(sums, cell, numbers)
     order = {int(position): at for at, position in enumerate(positions)}
     who = np.array([order[int(one)] for one in table.rater[rows]], dtype=np.int64)
     return _Ratings(people, rows, cell, who, place, counts, given, sums)
+
+
+def _answers(table: VotesTable, rows: Codes) -> tuple[Codes, Array, Array]:
+    """Return the codes of rows (-1 without), where there are numbers or values instead, and these, else 0."""
+    answered = table.status[rows] == ANSWERED
+    code = np.where(answered, table.code[rows], -1)
+    numbers = np.column_stack([table.number[rows], table.value[rows]])
+    there = (answered & (code < 0))[:, None] & ~np.isnan(numbers)
+    return code, there, np.where(there, numbers, 0.0)
 
 
 def _compare_with_others(
@@ -141,15 +147,11 @@ def _compare_with_others(
     mine = rated.rows[rated.who == person]
     cell = rated.cell[rated.who == person]
     counts, given, sums = rated.counts.copy(), rated.given.copy(), rated.sums.copy()
-    code = np.where(table.status[mine] == ANSWERED, table.code[mine], -1)
+    code, own, numbers = _answers(table, mine)
     counts[cell[code >= 0], code[code >= 0]] -= 1
-    numbers = np.column_stack([table.number[mine], table.value[mine]])
-    own = ((table.status[mine] == ANSWERED) & (code < 0))[:, None] & ~np.isnan(numbers)
     given[cell] -= own
-    sums[cell] -= np.where(own, numbers, 0.0)
-    majority = _most_frequent(counts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(given > 0, sums / given, np.nan)
+    sums[cell] -= numbers
+    majority, means = _most_frequent(counts), divide(sums, given)
     there = np.flatnonzero((majority >= 0) | (given > 0).any(axis=1))
     place, truths = rated.place[there], (majority[there], means[there])
     # The null character prevents a clash with a judge's name.

@@ -112,11 +112,11 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
         )
     if stats.not_asked:
         found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[Reason, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
     found += [f"{who}: undefined ({reason}): {join_names(names)}" for reason, names in by_reason.items()]
-    on: dict[tuple[str, str], list[str]] = {}
+    on: dict[tuple[str, Reason], list[str]] = {}
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
             on.setdefault((name, reason), []).append(one.name)

@@ -92,6 +92,12 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
     modes = modes_of(abstain)
     options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
+    return _report_on_table(table, truth, abstain, modes, options)
+
+
+def _report_on_table(
+    table: VotesTable, truth: TruthRule | None, abstain: AbstainMode, modes: Modes, options: IntervalOptions
+) -> JudgeReport:
     cells = cells_of(table, modes)
     raters, people = compared_raters(table, cells), people_of(table, modes)
     given = _ReportContext(
@@ -116,8 +122,8 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
         n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
         truth=truth,
         abstain=abstain,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
+        confidence_level=options.confidence_level,
+        n_resamples=options.n_resamples,
         seed=options.seed,
         warnings=(
             *fold_warnings(_warnings(given, table)),

@@ -24,6 +24,7 @@ from autorubric.metrics.core.resampling import IntervalArguments, Resampling, Re
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
 from autorubric.metrics.summaries.rendering import column_table
+from autorubric.metrics.summaries.table_metrics import CATEGORICAL
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json
@@ -160,11 +161,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
-    categorical = np.zeros(len(cells.item), dtype=bool)
-    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
-        categorical[span] = criterion.level in ("binary", "nominal", "ordinal")
-    usual: RunStat = "accuracy" if categorical.any() else "mae"
-    compared = _RaterComparisons(cells, categorical, stat or usual, resampling)
+    compared = _RaterComparisons(cells, stat or _usual_stat(cells), resampling)
     judges: list[Rater] = [("judge", name) for name in table.judges]
     pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
     best = compared.best(judges) if len(judges) > 1 else None
@@ -188,12 +185,20 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     )
 
 
+def _usual_stat(cells: Cells) -> RunStat:
+    return "accuracy" if _is_categorical(cells).any() else "mae"
+
+
+def _is_categorical(cells: Cells) -> Array:
+    levels = [criterion.level in CATEGORICAL for criterion in cells.criteria]
+    return np.repeat(np.array(levels, dtype=bool), [span.stop - span.start for span in cells.spans])
+
+
 @dataclass(frozen=True, slots=True)
 class _RaterComparisons:
     """Cells to compare and settings for the comparisons."""
 
     cells: Cells
-    categorical: Array
     stat: RunStat
     resampling: Resampling
 
@@ -201,7 +206,9 @@ class _RaterComparisons:
     def labelled(self) -> Array:
         """Mask of the cells with comparable labels, shape `(n_cells,)`."""
         truth = self.cells.truth
-        return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
+        return (
+            ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & _is_categorical(self.cells)
+        )
 
     def coverage(self, n: int) -> float:
         """Return `n` as a fraction of the labelled cells; 0 if there are none."""
@@ -220,9 +227,9 @@ class _RaterComparisons:
         }
         if self.stat == "mae":
             return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
-        there = _nan_outside(np.ones(len(truth.code)), self.labelled)
-        right = [_nan_outside(one.code == truth.code, one.code >= 0) for one in (first, second)]
-        return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
+        labels = np.where(self.labelled, 1.0, np.nan)
+        right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
+        return compare_judges(labels, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells it answered; None if all are undefined."""
@@ -230,10 +237,6 @@ class _RaterComparisons:
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
-
-
-def _nan_outside(values: Array, there: Array) -> Array:
-    return np.where(there, values, np.nan)
 
 
 _Values: TypeAlias = dict[str, float | None]
