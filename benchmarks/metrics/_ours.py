@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.metrics import cohen_kappa, dawid_skene, fleiss_kappa, kendall_tau_b, krippendorff_alpha
 from autorubric.metrics.core.read_votes import Modes
-from autorubric.metrics.core.resampling import IntervalOptions, Resampling
+from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.summaries.compute import metrics_of_table
 from benchmarks.metrics._inputs import Sizes, binary_votes, pair, units
 
@@ -34,17 +34,18 @@ class Case:
     target_mb: float | None = None
 
 
-def _run(sizes: Sizes, resampling: Resampling | None) -> Call:
+def _run(sizes: Sizes, *, bootstrap: bool = False) -> Call:
     table = binary_votes(sizes.n_items, sizes.n_criteria, sizes.n_judges)
-    return lambda: metrics_of_table(table, Modes(), IntervalOptions(), resampling, per_judge=True)
+    options = IntervalOptions(n_resamples=sizes.n_resamples)
+    return lambda: metrics_of_table(table, Modes(), options, bootstrap=bootstrap, per_judge=True)
 
 
 def _run_plain(sizes: Sizes) -> Call:
-    return _run(sizes, None)
+    return _run(sizes)
 
 
 def _run_resampled(sizes: Sizes) -> Call:
-    return _run(sizes, Resampling(n_resamples=sizes.n_resamples))
+    return _run(sizes, bootstrap=True)
 
 
 def _kappa(size: int) -> Callable[[Sizes], Call]:

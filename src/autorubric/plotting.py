@@ -15,8 +15,8 @@ import numpy as np
 from autorubric.errors import ArgumentError, MissingDependencyError
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Modes, cells_of
-from autorubric.metrics.summaries.criterion_figures import category_values
 from autorubric.metrics.summaries.reliability import mean_kappa
+from autorubric.metrics.summaries.table_metrics import category_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

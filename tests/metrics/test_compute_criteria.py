@@ -20,8 +20,8 @@ from autorubric.metrics import (
     spearman,
 )
 from autorubric.metrics.core.votes_table import MeasuredCriterion
-from autorubric.metrics.summaries.criterion_figures import category_values
 from autorubric.metrics.summaries.results import interpret_correlation, interpret_kappa
+from autorubric.metrics.summaries.table_metrics import category_values
 from tests.metrics.reports import (
     BINARY,
     NOMINAL,

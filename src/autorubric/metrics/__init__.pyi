@@ -144,7 +144,7 @@ from .summaries.opinions import (
     mean_opinion_score as mean_opinion_score,
     median_opinion_score as median_opinion_score,
 )
-from .summaries.raters import (
+from .summaries.rater_report import (
     ComparisonFigures as ComparisonFigures,
     HeadlineFigures as HeadlineFigures,
     HumanCeilings as HumanCeilings,

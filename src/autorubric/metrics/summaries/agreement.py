@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table_units
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, estimates, share_figure
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
 from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
 from autorubric.metrics.core.scales import (
     Array,
@@ -30,7 +30,7 @@ from autorubric.metrics.core.scales import (
     weight_matrix,
 )
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED
-from autorubric.metrics.figures import classification, classification as one_class
+from autorubric.metrics.figures import classification
 from autorubric.metrics.figures.bias import BiasResult, bias_of
 from autorubric.metrics.figures.correlation import (
     ccc_estimate,
@@ -43,6 +43,7 @@ from autorubric.metrics.figures.correlation import (
 from autorubric.metrics.figures.kappa import gwet_figure, kappa_figure
 from autorubric.metrics.figures.ranks import rank_pairs
 from autorubric.metrics.summaries.sides import AbstainMode, Sides, read_sides
+from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock
 
 
@@ -209,23 +210,34 @@ FIGURES: tuple[str, ...] = (
 """Names of the metrics of an `Agreement` that are single numbers."""
 
 
-_NUMBERS = ("spearman", "kendall", "pearson", "ccc", "rmse", "mae")
-_ORDERED = ("weighted_kappa", "adjacent_accuracy", "adjacent_by_chance", *_NUMBERS)
-_MET = 1
-
-
-class _Named(NamedTuple):
-    """A metric of the confusion table, with an additional note for its method."""
-
-    figure: Figure
-    note: str = ""
-
-
-class _OfTable(TypedDict):
-    """Fields of an `Agreement` that depend on the confusion table."""
-
-    table: tuple[tuple[int, ...], ...]
-    per_option: tuple[OptionAgreement, ...]
+_ORDERED = FIGURES[FIGURES.index("adjacent_accuracy") :]
+_LEVELS: Mapping[type, Level] = {
+    Binary: "binary",
+    Nominal: "nominal",
+    Ordinal: "ordinal",
+    Interval: "interval",
+}
+_ALL_LEVELS = {
+    "accuracy": classification.accuracy_figure,
+    "balanced_accuracy": classification.balanced_accuracy_figure,
+    "macro_f1": classification.macro_f1_figure,
+    "phi": classification.mcc_figure,
+}
+_NOMINAL = {
+    "macro_precision": classification.macro_precision_figure,
+    "macro_recall": classification.macro_recall_figure,
+}
+_ONE_CLASS = {
+    "precision": classification.precision_figure,
+    "recall": classification.recall_figure,
+    "f1": classification.f1_figure,
+}
+_BINARY = _ONE_CLASS | {
+    "specificity": classification.specificity_figure,
+    "positive_agreement": classification.positive_agreement_figure,
+    "negative_agreement": classification.negative_agreement_figure,
+}
+"""Metrics of the confusion table, by the scales that support them: factories from its size (and class)."""
 
 
 def agreement(
@@ -269,76 +281,62 @@ def agreement(
 def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, abstain: AbstainMode) -> Agreement:
     """Compute `agreement` for labels that have already been read."""
     pairs = number_pairs(sides.numbers(sides.truth), sides.numbers(sides.pred), sides.cluster)
-    on_table = not isinstance(sides.scale, Interval)
     n, n_missing = pairs.n, pairs.n_missing
     figures: dict[str, Estimate] = {}
-    of_table: _OfTable = {"table": (), "per_option": ()}
-    if on_table:
-        figures, of_table, n, n_missing = _of_table(sides, weights, options)
+    table, per_option = np.zeros((0, 0)), tuple[OptionAgreement, ...]()
+    if not isinstance(sides.scale, Interval):
+        size = sides.size
+        units, n_missing = table_units(sides.truth.code, sides.pred.code, size, sides.cluster)
+        n, table = units.n, units.total().reshape(size, size)
+        figures, per_option = _of_table(sides, table, units, n_missing, weights, options)
     if isinstance(sides.scale, Ordinal | Interval) and not sides.has_category:
         figures |= number_figures(pairs, options)
     for name in FIGURES:
         if name not in figures:
-            figures[name] = Estimate.undefined(
-                _why_not(name, sides), n=n, method=name.replace("_", " "), n_missing=n_missing
-            )
+            method = name.replace("_", " ")
+            figures[name] = Estimate.undefined(_why_not(name, sides), n=n, method=method, n_missing=n_missing)
     return Agreement(
         level=level_of(sides.scale),
         labels=sides.labels,
+        table=tuple(tuple(int(count) for count in row) for row in table),
         n=n,
         n_missing=n_missing,
         abstain=abstain,
         coverage=_coverage(sides, options),
         bias=_bias(sides, pairs, options),
+        per_option=per_option,
         abstentions=_abstentions(sides, options),
         **figures,
-        **of_table,
     )
 
 
 def level_of(scale: Scale) -> Level:
     """Return the measurement level of a scale."""
-    match scale:
-        case Binary():
-            return "binary"
-        case Nominal():
-            return "nominal"
-        case Ordinal():
-            return "ordinal"
-        case Interval():
-            return "interval"
+    return _LEVELS[type(scale)]
 
 
 def _why_not(name: str, sides: Sides) -> Reason:
     lost = sides.has_category and (name in ("kappa", "ac1") or isinstance(sides.scale, Ordinal))
-    return "na_as_category" if lost and name in ("kappa", "ac1", *_ORDERED) else "not_on_scale"
+    return (
+        "na_as_category" if lost and name in ("kappa", "weighted_kappa", "ac1", *_ORDERED) else "not_on_scale"
+    )
 
 
 def _of_table(
-    sides: Sides, weights: Weights, options: IntervalOptions
-) -> tuple[dict[str, Estimate], _OfTable, int, int]:
+    sides: Sides, table: Array, units: Units, n_missing: int, weights: Weights, options: IntervalOptions
+) -> tuple[dict[str, Estimate], tuple[OptionAgreement, ...]]:
+    """Compute the metrics of the confusion table and of each of its categories."""
     size = sides.size
-    units, n_missing = table_units(sides.truth.code, sides.pred.code, size, sides.cluster)
-    table = units.total().reshape(size, size)
     named = _figures(sides, table, weights)
-    for place in range(size):
-        named[f"precision {place}"] = _Named(one_class.precision_figure(size, place))
-        named[f"recall {place}"] = _Named(one_class.recall_figure(size, place))
-        named[f"f1 {place}"] = _Named(one_class.f1_figure(size, place))
-    found = estimates(
-        [one.figure for one in named.values()],
-        units,
-        options,
-        n_missing=n_missing,
-        notes=[one.note for one in named.values()],
-    )
+    for name, factory in _ONE_CLASS.items():
+        named |= {f"{name} {place}": (factory(size, place), "") for place in range(size)}
+    made, notes = zip(*named.values(), strict=True)
+    found = estimates(made, units, options, n_missing=n_missing, notes=notes)
     figures = dict(zip(named, found, strict=True))
     per_option = tuple(
         OptionAgreement(
             label=label,
-            precision=figures.pop(f"precision {place}"),
-            recall=figures.pop(f"recall {place}"),
-            f1=figures.pop(f"f1 {place}"),
+            **{name: figures.pop(f"{name} {place}") for name in _ONE_CLASS},
             support_true=int(table[place].sum()),
             support_pred=int(table[:, place].sum()),
         )
@@ -350,52 +348,35 @@ def _of_table(
         figures["ac1"] = Estimate.undefined(
             "single_category_scale", n=units.n, method="Gwet's AC1", n_missing=n_missing
         )
-    counts = tuple(tuple(int(count) for count in row) for row in table)
-    return figures, {"table": counts, "per_option": per_option}, units.n, n_missing
+    return figures, per_option
 
 
-def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
-    """Return the metrics of the confusion table that the scale supports."""
+def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, tuple[Figure, str]]:
+    """Return the metrics of the confusion table that the scale supports, with notes for their methods."""
     size, scale = sides.size, sides.scale
     assert not isinstance(scale, Interval)
-    named = {
-        "accuracy": _Named(classification.accuracy_figure(size)),
-        "balanced_accuracy": _Named(classification.balanced_accuracy_figure(size)),
-        "macro_f1": _Named(classification.macro_f1_figure(size), classification.classes_note(table)),
-        "phi": _Named(classification.mcc_figure(size)),
+    notes = {
+        "macro_f1": classification.classes_note(table),
+        "macro_precision": f"{np.count_nonzero(table.sum(0))} of {size} classes occur in the predictions",
+        "macro_recall": f"{np.count_nonzero(table.sum(1))} of {size} classes occur in the truth",
     }
-    if weights is None or not sides.has_category:
-        matrix = weight_matrix(weights, scale, size)
-        named["kappa"] = _Named(kappa_figure(matrix), describe(weights))
-        if size > 1:
-            named["ac1"] = _Named(gwet_figure(matrix, weighted=weights is not None), describe(weights))
+    figures = {name: factory(size) for name, factory in _ALL_LEVELS.items()}
     if isinstance(scale, Nominal):
-        named |= {
-            "macro_precision": _Named(
-                classification.macro_precision_figure(size),
-                f"{np.count_nonzero(table.sum(0))} of {size} classes occur in the predictions",
-            ),
-            "macro_recall": _Named(
-                classification.macro_recall_figure(size),
-                f"{np.count_nonzero(table.sum(1))} of {size} classes occur in the truth",
-            ),
-        }
+        figures |= {name: factory(size) for name, factory in _NOMINAL.items()}
     if isinstance(scale, Binary):
-        named |= {
-            "precision": _Named(one_class.precision_figure(size, _MET)),
-            "recall": _Named(one_class.recall_figure(size, _MET)),
-            "specificity": _Named(one_class.specificity_figure(size, _MET)),
-            "f1": _Named(one_class.f1_figure(size, _MET)),
-            "positive_agreement": _Named(one_class.positive_agreement_figure(size, _MET)),
-            "negative_agreement": _Named(one_class.negative_agreement_figure(size, _MET)),
-        }
+        figures |= {name: factory(size, MET) for name, factory in _BINARY.items()}
+    named = {name: (figure, notes.get(name, "")) for name, figure in figures.items()}
+    if weights is None or not sides.has_category:
+        matrix, note = weight_matrix(weights, scale, size), describe(weights)
+        named["kappa"] = kappa_figure(matrix), note
+        if size > 1:
+            named["ac1"] = gwet_figure(matrix, weighted=weights is not None), note
     if isinstance(scale, Ordinal) and not sides.has_category:
         on_order = "quadratic" if weights is None else weights
-        named["weighted_kappa"] = _Named(
-            kappa_figure(weight_matrix(on_order, scale, size)), describe(on_order)
-        )
-        note = classification.adjacent_note(table)
-        named["adjacent_accuracy"] = _Named(classification.adjacent_figure(size), note)
+        weighted = kappa_figure(weight_matrix(on_order, scale, size))
+        named["weighted_kappa"] = weighted, describe(on_order)
+        adjacent = classification.adjacent_figure(size)
+        named["adjacent_accuracy"] = adjacent, classification.adjacent_note(table)
     return named
 
 

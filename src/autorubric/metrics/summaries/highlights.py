@@ -12,12 +12,12 @@ from autorubric.metrics.core.estimate import Estimate, is_rounding
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.result import format_estimate as said
-from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.headlines import layout_of
-from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
-from autorubric.metrics.summaries.raters import Contestant, HumanCeilings, RaterReport, few_items_each
+from autorubric.metrics.core.result import format_estimate
+from autorubric.metrics.summaries.compared_raters import ComparedRater
+from autorubric.metrics.summaries.item_resampling import resample
+from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each, metric_on
 from autorubric.metrics.summaries.sides import AbstainMode
+from autorubric.metrics.summaries.table_metrics import layout_of
 
 HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
 """Metric that summarizes a rater, which is the first of these metrics that is defined."""
@@ -58,7 +58,7 @@ def headline_name(rater: RaterReport) -> HeadlineName | None:
     return next((one for one in get_args(HeadlineName) if rater.macro.defined[one][0]), None)
 
 
-def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
+def rank_judges(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
     """Return the judges for which the mean metric is defined, best first."""
     alone = {
         who: one.value
@@ -73,7 +73,7 @@ def panel_and_best(
 ) -> PanelAndBest | None:
     """Compare the panel with the best of two or more judges; None if no metric or cell can be compared."""
     figure = headline_name(panel)
-    ranked = best_alone(judges, figure) if figure else []
+    ranked = rank_judges(judges, figure) if figure else []
     labelled = cells.truth.status > 0
     if figure is None or len(judges) < 2 or not ranked or not labelled.any():
         return None
@@ -82,11 +82,10 @@ def panel_and_best(
     both = labelled & columns[0].answered & columns[1].answered & ~cells.tied
     if not both.any():
         return None
-    first = Contestant(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
-    second = Contestant(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
+    first = ComparedRater(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
+    second = ComparedRater(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
     # The judge is treated as a person, so that the panel's gap is the panel minus the judge.
-    field = Field(raters=[first], people=[second], stand_ins=[first])
-    resampled = Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling)
+    resampled = resample([first], [second], [first], layout_of(cells, modes), resampling)
     difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
     words = f"{figure}, panel minus judge, mean over criteria"
     method = "; ".join([words, *difference.method.split("; ")[1:]])
@@ -108,7 +107,7 @@ _MANY = 0.05
 """Minimum proportion of cells without an answer that is worth mentioning."""
 
 
-def first_looks(
+def highlight_sentences(
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
     compared: PanelAndBest | None,
@@ -123,11 +122,11 @@ def first_looks(
     elif not n_cells:
         found = ["There are no labels, so this report only describes how the judges agree with each other."]
     else:
-        found = _headline(raters, ceiling, compared, n_items) or [
+        found = _headline_sentences(raters, ceiling, compared, n_items) or [
             f"No metric is defined on any criterion ({n_items} items, {n_cells} labels)."
         ]
-        found += _without_answer(raters)
-    found += _in_both_orders(raters["panel"])
+        found += _missing_answers(raters)
+    found += _position_sentences(raters["panel"])
     if abstain != "exclude":
         found.insert(1, f"Abstentions are counted {_COUNTED[abstain]} (abstain={abstain!r}).")
     return [f"- {one}" for one in found]
@@ -136,7 +135,7 @@ def first_looks(
 _COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a separate category"}
 
 
-def _headline(
+def _headline_sentences(
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
     compared: PanelAndBest | None,
@@ -144,38 +143,38 @@ def _headline(
 ) -> list[str]:
     panel, name = raters["panel"], headline_name(raters["panel"])
     if name is None:
-        return _judges_lead(raters, n_items)
+        return _judges_sentences(raters, n_items)
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
-        f"The panel's mean {name} is {said(headline)} over criteria ({done} of {of} criteria defined, "
-        f"{n_items} items, {_share(panel.coverage)} of the labelled cells)"
-        f"{_mixture(panel, name)}{_caveat(panel)}."
+        f"The panel's mean {name} is {format_estimate(headline)} over criteria ({done} of {of} criteria defined, "
+        f"{n_items} items, {_percentage(panel.coverage)} of the labelled cells)"
+        f"{_mixed_levels_note(panel, name)}{_few_items_note(panel)}."
     ]
     if ceiling is not None:
         for each in dict.fromkeys((name, "accuracy")):
-            found += _beside_people(ceiling, each)
+            found += _people_sentences(ceiling, each)
         if not ceiling.made_the_truth:
             found.append("The labels are not from these annotators, so do not compare the panel with them.")
-    found += _best_alone(raters, name, n_items)
-    found += _on_the_same_cells(compared)
+    found += _best_judge_sentences(raters, name, n_items)
+    found += _same_cells_sentences(compared)
     on_each = {
         criterion: one
         for criterion, agreed in panel.per_criterion.items()
-        if (one := _on(agreed, name)).value is not None and one.low is not None
+        if (one := metric_on(agreed, name)).value is not None and one.low is not None
     }
     # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
         weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
-        found.append(f"The weakest criterion is {weakest}: {name} {said(on_each[weakest])}.")
+        found.append(f"The weakest criterion is {weakest}: {name} {format_estimate(on_each[weakest])}.")
     return found
 
 
-def _mixture(rater: RaterReport, name: str) -> str:
+def _mixed_levels_note(rater: RaterReport, name: str) -> str:
     """Describe the levels that a mean kappa combines and its ordinal weights; empty if none is ordinal."""
     if name != "kappa":
         return ""
-    levels = [one.level for one in rater.per_criterion.values() if _on(one, name).value is not None]
+    levels = [one.level for one in rater.per_criterion.values() if metric_on(one, name).value is not None]
     if "ordinal" not in levels:
         return ""
     counts = [
@@ -185,7 +184,7 @@ def _mixture(rater: RaterReport, name: str) -> str:
     return f"{mixed}; kappa uses quadratic weights on ordinal criteria"
 
 
-def _caveat(rater: RaterReport) -> str:
+def _few_items_note(rater: RaterReport) -> str:
     """Return a warning that the mean kappa is biased if criteria have few items each; otherwise empty."""
     median = few_items_each(rater)
     if median is None:
@@ -202,7 +201,7 @@ def _caveat(rater: RaterReport) -> str:
     )
 
 
-def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
+def _judges_sentences(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
     """Describe the judges that have defined metrics, for reports in which the panel has none."""
     found = []
     for who, rater in raters.items():
@@ -210,35 +209,37 @@ def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
         if name is not None:
             done, of = rater.macro.defined[name]
             found.append(
-                f"{who}: mean {name} {said(getattr(rater.macro, name))} over criteria ({done} of {of} "
-                f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells){_caveat(rater)}."
+                f"{who}: mean {name} {format_estimate(getattr(rater.macro, name))} over criteria ({done} of {of} "
+                f"defined, {n_items} items, {_percentage(rater.coverage)} of the labelled cells)"
+                f"{_few_items_note(rater)}."
             )
     return found
 
 
-def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
+def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
     """Describe the best single judge if it is better than the others."""
-    ranked = best_alone({who: one for who, one in raters.items() if who != "panel"}, name)
+    ranked = rank_judges({who: one for who, one in raters.items() if who != "panel"}, name)
     if len(ranked) < 2 or n_items < 2:
         return []
     best, second = (getattr(raters[who].macro, name) for who in ranked[:2])
     if is_rounding(float(best) - float(second)):
         return []
     return [
-        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {said(best)} on "
-        f"{_share(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
+        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {format_estimate(best)} on "
+        f"{_percentage(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
         "overstates its quality."
     ]
 
 
-def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
+def _same_cells_sentences(compared: PanelAndBest | None) -> list[str]:
     """Compare the panel and the best judge on the cells that both answered."""
     if compared is None:
         return []
     found = [
         f"On the {compared.n_cells} labelled cells that both the panel and {compared.judge} answered "
-        f"({_share(compared.coverage)}), the mean {compared.figure} is {_number(compared.panel)} for the "
-        f"panel and {_number(compared.best)} for {compared.judge}{_gap(compared.difference)}."
+        f"({_percentage(compared.coverage)}), the mean {compared.figure} is "
+        f"{_format_value(compared.panel)} for the panel and {_format_value(compared.best)} for "
+        f"{compared.judge}{_difference_clause(compared.difference)}."
     ]
     if compared.n_ties:
         tied = "all" if compared.n_ties_answered == compared.n_ties else str(compared.n_ties_answered)
@@ -254,7 +255,7 @@ def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
     return found
 
 
-def _gap(difference: Estimate) -> str:
+def _difference_clause(difference: Estimate) -> str:
     if difference.value is None:
         return ""
     if difference.low is None or difference.high is None:
@@ -264,49 +265,43 @@ def _gap(difference: Estimate) -> str:
     return f", a difference of {difference.value:+.3f} {ends}{told}"
 
 
-def _number(found: Estimate) -> str:
+def _format_value(found: Estimate) -> str:
     return "undefined" if found.value is None else f"{found.value:.3f}"
 
 
-def _share(coverage: float | None) -> str:
+def _percentage(coverage: float | None) -> str:
     return "none" if coverage is None else f"{coverage:.1%}"
 
 
-def _on(agreed: Agreement, name: str) -> Estimate:
-    ordinal = name == "kappa" and agreed.level == "ordinal"
-    found: Estimate = getattr(agreed, "weighted_kappa" if ordinal else name)
-    return found
-
-
-def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
+def _people_sentences(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or (ceiling.made_the_truth and gap.value is None):
         return []
-    theirs = f"The mean {name} between an annotator and the others is {said(people)}"
+    theirs = f"The mean {name} between an annotator and the others is {format_estimate(people)}"
     if not ceiling.made_the_truth:
         return [f"{theirs}."]
     if gap.low is None or gap.high is None:
         verdict = f"the panel differs from an annotator by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel outperforms an annotator by {said(gap)}"
+        verdict = f"the panel outperforms an annotator by {format_estimate(gap)}"
     elif gap.high < 0:
-        verdict = f"the panel falls short of an annotator by {said(gap)}"
+        verdict = f"the panel falls short of an annotator by {format_estimate(gap)}"
     else:
-        verdict = f"the panel is not distinguishable from an annotator (difference {said(gap)})"
+        verdict = f"the panel is not distinguishable from an annotator (difference {format_estimate(gap)})"
     return [f"{theirs}. Against the same annotators, {verdict}."]
 
 
-def _in_both_orders(panel: RaterReport) -> list[str]:
+def _position_sentences(panel: RaterReport) -> list[str]:
     """Describe how often comparisons have the same outcome in both orders of the candidates."""
     return [
         f"On {name}, the proportion of samples with the same outcome in both orders of the candidates is "
-        f"{said(consistent)} ({consistent.n} samples)."
+        f"{format_estimate(consistent)} ({consistent.n} samples)."
         for name, one in panel.comparisons.items()
         if (consistent := one.position_consistency).value is not None
     ]
 
 
-def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:
+def _missing_answers(raters: Mapping[str, RaterReport]) -> list[str]:
     found = []
     for who, rater in raters.items():
         told = [

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.item_scores import LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.read_votes import Modes, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.result import AuditFindings
-from autorubric.metrics.core.scales import Interval
-from autorubric.metrics.summaries.agreement import level_of
-from autorubric.metrics.summaries.judge_report import judge_report, scale_at
-from autorubric.metrics.summaries.raters import HumanCeilings
-from autorubric.metrics.summaries.reliability import USUAL, Reliability, reliability_of
+from autorubric.metrics.summaries.judge_report import judge_report
+from autorubric.metrics.summaries.rater_report import HumanCeilings
+from autorubric.metrics.summaries.reliability import Reliability, reliability_by_criterion
+from autorubric.metrics.summaries.sides import scale_at
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
 
@@ -111,19 +109,13 @@ def human_agreement(
     )
     cells = cells_of(replace(table, raters=people), Modes())
     options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    found, shared = {}, np.zeros(table.n_items, dtype=bool)
-    for place, name in enumerate(distinct_names(cells.criteria)):
-        scale, span = scale_at(cells, place), cells.spans[place]
-        if scale is None:
-            continue
-        columns = [cells.raters["judge", who].take(span) for who in raters]
-        given = np.sum([one.status > 0 for one in columns], axis=0) if columns else np.zeros(0)
-        shared[cells.item[span][given >= 2]] = True
-        if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
-            columns = [replace(one, number=one.value) for one in columns]
-        # Kendall's W is slow to resample and adds little to the other metrics.
-        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
-        found[name] = reliability_of(columns, raters, scale, stats, options)
+    judges: list[Rater] = [("judge", name) for name in raters]
+    n_ratings = np.sum([cells.raters[one].status > 0 for one in judges], axis=0)
+    shared = [
+        cells.item[span][n_ratings[span] >= 2]
+        for place, span in enumerate(cells.spans)
+        if scale_at(cells, place) is not None
+    ]
     report = judge_report(table, confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     rated = np.unique(
         table.item[np.isin(table.rater, [table.raters.index(("human", one)) for one in raters])]
@@ -131,8 +123,8 @@ def human_agreement(
     return HumanAgreement(
         raters=raters,
         n_items=len(rated),
-        n_shared=int(np.count_nonzero(shared)),
+        n_shared=len(set().union(*(one.tolist() for one in shared))),
         n_tied_labels=table.n_tied_labels,
-        reliability=found,
+        reliability=reliability_by_criterion(cells, judges, Modes(), options),
         ceiling=report.human_ceiling,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -19,57 +20,107 @@ from autorubric.metrics.core.resampling import (
     Units,
     interval_of,
     is_point,
-    replicates,
 )
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import MeasuredCriterion
-from autorubric.metrics.summaries import headlines
-from autorubric.metrics.summaries.headlines import ScaleGroup, SumLayout, item_sums
-from autorubric.metrics.summaries.macro_bootstrap import PseudoPairs, kappa_ends, share_ends, share_parts
-from autorubric.metrics.summaries.raters import HEADLINES, Contestant, HeadlineFigures, MacroFigures
+from autorubric.metrics.summaries import table_metrics as metrics
+from autorubric.metrics.summaries.compared_raters import ComparedRater
+from autorubric.metrics.summaries.macro_bootstrap import (
+    kappa_ends,
+    resampled_metrics,
+    share_ends,
+    share_parts,
+)
+from autorubric.metrics.summaries.rater_report import HeadlineFigures, MacroFigures
+from autorubric.metrics.summaries.table_metrics import HEADLINES, SHARES, TABLE_METRICS, ScaleGroup, SumLayout
+
+_INTERVALS: Mapping[str, Literal["around the value", "percentile"]] = {
+    "kappa": "around the value",
+    "pearson": "percentile",
+}
+"""Intervals from resamples; all other metrics have logit-t intervals with the resamples' standard error."""
+
+_OF_ONE_TABLE = ("balanced_accuracy", "macro_precision", "macro_recall", "macro_f1")
+"""Metrics whose pooled value needs all cells on one scale."""
+
+_OF_PEOPLE = {
+    "gap": "rater minus annotator, both compared with the other annotators, mean over annotators",
+    "ceiling": "mean over annotators of each annotator's mean over criteria",
+    "ceiling_micro": "mean over annotators of each annotator's value on all cells pooled",
+    "ceiling_pooled": "mean over criteria, all annotators' pairs pooled",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """Raters that are resampled together: raters, people, and each rater in the place of each person.
-
-    Attributes:
-        raters: Panel and judges.
-        people: Each person compared with the others.
-        stand_ins: For each person, the raters compared with the same others, on the person's cells.
-    """
-
-    raters: Sequence[Contestant]
-    people: Sequence[Contestant]
-    stand_ins: Sequence[Contestant]
-
-    @property
-    def everyone(self) -> list[Contestant]:
-        """Raters, people and stand-ins, in this order."""
-        return [*self.raters, *self.people, *self.stand_ins]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draws:
-    """Metrics of all raters and their values over resampled items.
-
-    Attributes:
-        layout: Layout of the sums.
-        sums: Contribution of each item to the sums, shape `(n_items, n_everyone * width)`.
-        n_raters: Number of raters.
-        n_people: Number of people.
-        values: Metrics by part of the report, such as `macro` or `micro`.
-        chances: Position in `CHANCES` for each rater and person, by scale.
-        drawn: Metrics in each resample by part; empty if there are fewer than two items.
-    """
+class _Parts:
+    """Properties of the complete data that are needed to compute metrics from resampled sums."""
 
     layout: SumLayout
-    sums: Array
     n_raters: int
     n_people: int
-    values: dict[str, Array]
-    chances: Sequence[Array]
-    drawn: dict[str, Array]
+    on: Mapping[str, Array]  # criteria on which each metric is defined, by rater, person and rater in place
+    on_pooled: Mapping[str, Array]  # the same for the pairs of all people together
+    chances: Sequence[Array]  # positions in `CHANCES` of the raters and people, by scale
+
+    def at(self, sums: Array) -> dict[str, Array]:
+        """Compute all metrics from sums `(…, n_everyone, width)`, keyed by part of the report."""
+        layout, n = self.layout, self.n_raters + self.n_people
+        each = metrics.by_criterion(layout, sums)
+        macro = metrics.macro(each, self.on)
+        own = sums[..., :n, :]
+        micro = metrics.micro(layout, own, self.on["kappa"][:n])
+        found = {"macro": macro[..., :n, :], "micro": micro}
+        if layout.groups:
+            scales = [
+                metrics.of_scale(layout, group, own, chance)
+                for group, chance in zip(layout.groups, self.chances, strict=True)
+            ]
+            found["scales"] = np.stack(scales, axis=-2)
+        if self.n_people:
+            people = slice(self.n_raters, n)
+            found["ceiling"] = metrics.mean_of_defined(macro[..., people, :], axis=-2)
+            found["ceiling_micro"] = metrics.mean_of_defined(micro[..., people, :], axis=-2)
+            together = metrics.by_criterion(layout, sums[..., people, :].sum(-2))
+            found["ceiling_pooled"] = metrics.macro(together, self.on_pooled)
+            shape = (*macro.shape[:-2], self.n_people, self.n_raters, macro.shape[-1])
+            replaced = macro[..., n:, :].reshape(shape)
+            found["gap"] = metrics.mean_of_defined(replaced - macro[..., people, None, :], axis=-3)
+            on = np.concatenate([self.on[name] for name in each], axis=-1)
+            counted = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
+            found["people"] = metrics.mean_of_defined(counted[..., people, :], axis=-2)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """A metric: report section, position in its array, name, description, pairs, reason and item weights."""
+
+    part: str
+    at: tuple[int, ...]
+    name: str
+    words: str
+    n: int
+    reason: Reason
+    weights: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResampledMetrics:
+    """Metrics of all raters, and their values over resampled items, from which their estimates are made."""
+
+    parts: _Parts
+    resampling: Resampling
+    sums: Array  # contribution of each item, (n_items, n_everyone * width)
+    values: dict[str, Array]  # metrics by part of the report, such as "macro" or "micro"
+    drawn: dict[str, Array]  # the same in each resample; empty if there are fewer than two items
+    known: dict[tuple[str, bool], Array] = field(default_factory=dict)  # item weights of people by metric
+
+    @property
+    def layout(self) -> SumLayout:
+        return self.parts.layout
+
+    @property
+    def n_items(self) -> int:
+        return int(self.sums.shape[0])
 
     def of_items(self, rater: int) -> Array:
         """Return each item's contribution to the sums of a rater, shape `(n_items, width)`."""
@@ -77,304 +128,137 @@ class Draws:
         mine = self.sums[:, rater * width : (rater + 1) * width]
         return np.asarray(mine if isinstance(mine, np.ndarray) else mine.toarray(), dtype=float)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DrawParts:
-    """Properties of the complete data that are needed to compute metrics from resampled sums.
-
-    Attributes:
-        layout: Layout of the sums.
-        n_raters: Number of raters.
-        n_people: Number of people.
-        on: Criteria on which each metric is defined, for raters, people and stand-ins.
-        on_pooled: Criteria on which each metric is defined for the pairs of all people together.
-        chances: Position in `CHANCES` for each rater and person, by scale.
-    """
-
-    layout: SumLayout
-    n_raters: int
-    n_people: int
-    on: Mapping[str, Array]
-    on_pooled: Mapping[str, Array]
-    chances: Sequence[Array]
-
-    def at(self, sums: Array) -> dict[str, Array]:
-        """Compute all metrics from sums `(…, n_everyone, width)`, keyed by part of the report."""
-        layout, n = self.layout, self.n_raters + self.n_people
-        each = headlines.by_criterion(layout, sums)
-        macro = headlines.macro(each, self.on)
-        own = sums[..., :n, :]
-        micro = headlines.micro(layout, own, self.on["kappa"][:n])
-        found = {"macro": macro[..., :n, :], "micro": micro}
-        if layout.groups:
-            scales = [
-                headlines.of_scale(layout, group, own, chance)
-                for group, chance in zip(layout.groups, self.chances, strict=True)
-            ]
-            found["scales"] = np.stack(scales, axis=-2)
-        if self.n_people:
-            people = slice(self.n_raters, n)
-            found["ceiling"] = headlines.mean_of_defined(macro[..., people, :], axis=-2)
-            found["ceiling_micro"] = headlines.mean_of_defined(micro[..., people, :], axis=-2)
-            together = headlines.by_criterion(layout, sums[..., people, :].sum(-2))
-            found["ceiling_pooled"] = headlines.macro(together, self.on_pooled)
-            shape = (*macro.shape[:-2], self.n_people, self.n_raters, macro.shape[-1])
-            in_place = macro[..., n:, :].reshape(shape)
-            found["gap"] = headlines.mean_of_defined(in_place - macro[..., people, None, :], axis=-3)
-            for name, one in each.items():
-                counted = np.where(self.on[name], one, np.nan)[..., people, :]
-                found[f"on {name}"] = headlines.mean_of_defined(counted, axis=-2)
-        return found
-
-
-def draw(field: Field, layout: SumLayout, resampling: Resampling) -> Draws:
-    """Compute the metrics of all raters over one set of resampled items that have a labelled cell."""
-    everyone = field.everyone
-    labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
-    used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)
-    sums = item_sums(everyone, layout, used)
-    total = np.asarray(sums.sum(0), dtype=float).reshape(len(everyone), layout.width)
-    n_raters, n_people = len(field.raters), len(field.people)
-    n = n_raters + n_people
-    parts = _DrawParts(
-        layout=layout,
-        n_raters=n_raters,
-        n_people=n_people,
-        on=headlines.defined(headlines.by_criterion(layout, total)),
-        on_pooled=headlines.defined(headlines.by_criterion(layout, total[n_raters:n].sum(0))),
-        chances=[headlines.chance_of(layout, group, total[:n]) for group in layout.groups],
-    )
-    values = {name: one[0] for name, one in parts.at(total[None]).items()}
-    drawn = _drawn(sums, total, parts, field.raters[0].cells.criteria, resampling) if len(used) > 1 else {}
-    return Draws(
-        layout=layout,
-        sums=sums,
-        n_raters=n_raters,
-        n_people=n_people,
-        values=values,
-        chances=parts.chances,
-        drawn=drawn,
-    )
-
-
-def _drawn(
-    sums: Array,
-    total: Array,
-    parts: _DrawParts,
-    criteria: Sequence[MeasuredCriterion],
-    resampling: Resampling,
-) -> dict[str, Array]:
-    """Compute all metrics in each resample, keyed by part of the report."""
-    layout, shapes = parts.layout, {name: one.shape[1:] for name, one in parts.at(total[None]).items()}
-    assert isinstance(resampling.rng, int)
-    tables = [(place, group.size) for group in layout.groups for place in group.places]
-    # People get separate pseudo-pairs; otherwise a judge that copies them would always match them.
-    more = [PseudoPairs(criteria, tables, resampling.rng + at) for at in range(2 if parts.n_people else 1)]
-    kind = np.zeros(len(total), dtype=np.int64)
-    kind[parts.n_raters : parts.n_raters + parts.n_people] = 1
-    some = _with_pairs(layout, total)
-
-    def flat(totals: Array) -> Array:
-        by_rater = np.array(totals, dtype=float).reshape(len(totals), *total.shape)
-        added = np.stack([one.draw(len(totals)) for one in more], axis=1)
-        by_rater[..., : layout.start] += added[:, kind] * some
-        found = parts.at(by_rater)
-        return np.concatenate([one.reshape(len(totals), -1) for one in found.values()], axis=1)
-
-    units = Units(counts=np.ones(sums.shape[0], dtype=np.int64), n=sums.shape[0], sums=sums)
-    drawn = replicates(units, flat, resampling.n_resamples, resampling.generator())
-    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes.values())])
-    return {
-        name: drawn[:, ends[at] : ends[at + 1]].reshape(len(drawn), *shape)
-        for at, (name, shape) in enumerate(shapes.items())
-    }
-
-
-def _with_pairs(layout: SumLayout, total: Array) -> Array:
-    """Return a mask of the table cells of criteria with at least one pair, shape `(n_everyone, start)`."""
-    found = [np.zeros((len(total), 0))]
-    for group in layout.groups:
-        n = layout.tables(total, group).sum((-1, -2)) > 0
-        found.append(np.repeat(n, group.size**2, axis=-1).astype(float))
-    return np.concatenate(found, axis=-1)
-
-
-_REASONS: dict[str, Reason] = {
-    "accuracy": "no_pairs",
-    "balanced_accuracy": "single_class",
-    "kappa": "single_class",
-    "precision": "no_positive_in_pred",
-    "recall": "no_positive_in_truth",
-    "specificity": "no_negative_in_truth",
-    "f1": "no_positive",
-    "macro_precision": "no_pairs",
-    "macro_recall": "no_pairs",
-    "macro_f1": "no_pairs",
-    "pearson": "not_comparable",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resampled:
-    """Source of the estimates of all raters.
-
-    Attributes:
-        draws: Metrics and their values over resampled items.
-        resampling: Settings of the resampling.
-        known: Cache of item weights for the annotators' metrics, keyed by metric.
-    """
-
-    draws: Draws
-    resampling: Resampling
-    known: dict[tuple[str, bool], Array] = field(default_factory=dict)
-
-    @property
-    def layout(self) -> SumLayout:
-        """Layout of the sums."""
-        return self.draws.layout
-
-    @property
-    def n_items(self) -> int:
-        """Number of resampled items."""
-        return int(self.draws.sums.shape[0])
-
     def macro(self, rater: int) -> MacroFigures:
         """Return a rater's means over criteria."""
-        mine = self.draws.of_items(rater)
+        mine = self.of_items(rater)
         total = mine.sum(0)
-        each = headlines.by_criterion(self.layout, total)
-        defined = {
-            name: (int(np.count_nonzero(~np.isnan(found))), found.shape[-1]) for name, found in each.items()
-        }
-        figures = {}
-        for at, name in enumerate(HEADLINES):
-            words = f"mean over criteria, {defined[name][0]} of {defined[name][1]} criteria defined"
+        each = metrics.by_criterion(self.layout, total)
+        defined = {name: (int(np.count_nonzero(~np.isnan(one))), one.shape[-1]) for name, one in each.items()}
+
+        def mean(at: int, name: str) -> Estimate:
+            done, of = defined[name]
+            words = f"mean over criteria, {done} of {of} criteria defined"
             n = self._pairs(total, name)
-            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine))
-            what = _What("macro", (rater, at), words, n, _why_not_macro(defined[name][1], n), weights)
-            figures[name] = self._estimate(what, defined[name][0])
-        for name in ("accuracy", "recall", "specificity"):
-            if figures[name].low is not None:
-                figures[name] = self._mean_share(name, figures[name], mine)
-        return MacroFigures(**figures, defined=defined)
+            reason: Reason = "not_on_scale" if not of else "no_pairs" if not n else "no_criterion_defined"
+            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine))
+            found = self._estimate(_Metric("macro", (rater, at), name, words, n, reason, weights), done)
+            if name not in ("accuracy", "recall", "specificity") or found.value is None or found.low is None:
+                return found
+            # The interval from item effects, which `compute_metrics` reports too.
+            se, weights = share_parts(*metrics.share_counts(self.layout, mine, name))
+            ends = share_ends(found.value, se, weights, self.resampling.confidence_level)
+            return Estimate(found.value, *ends, n, f"{found.method.split(';')[0]}; {self._how('logit-t')}")
 
-    def _mean_share(self, name: str, found: Estimate, mine: Array) -> Estimate:
-        """Return the mean proportion with an interval from item effects, as `compute_metrics` computes it."""
-        counts = [
-            headlines.hits_and_pairs(self.layout.tables(mine, group), name)
-            for group in self.layout.groups
-            if name == "accuracy" or group.level == "binary"
-        ]
-        hits, pairs = (np.concatenate(parts, axis=1) for parts in zip(*counts, strict=True))
-        se, weights = share_parts(hits, pairs)
-        assert found.value is not None
-        ends = share_ends(found.value, se, weights, self.resampling.confidence_level)
-        return Estimate(found.value, *ends, found.n, f"{found.method.split(';')[0]}; {self._how('logit-t')}")
-
-    def _how(self, method: str) -> str:
-        resamples = "" if method == "logit-t" else f", {self.resampling.n_resamples} resamples"
-        return f"{method}, {self.resampling.confidence_level:.0%}, {self.n_items} items{resamples}"
+        return MacroFigures(**_each(mean), defined=defined)
 
     def micro(self, rater: int) -> HeadlineFigures:
         """Return a rater's metrics over all cells pooled; proportions have logit-t intervals over items."""
-        mine = self.draws.of_items(rater)
-        total = mine.sum(0)
-        groups = headlines.one_table(self.layout)
+        mine = self.of_items(rater)
+        groups = metrics.one_table(self.layout.groups)
         binary = [group for group in self.layout.groups if group.level == "binary"]
-        figures = {}
-        for at, name in enumerate(HEADLINES):
-            n = self._pairs(total, name, pooled=True)
-            reason = _REASONS[name] if groups or name in ("accuracy", "kappa") else "not_comparable"
-            words = "all cells pooled (mixes base rates)" + (
-                ", chance agreement within criteria" if name == "kappa" else ""
-            )
-            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=groups))
-            what = _What("micro", (rater, at), words, n, reason if n else "no_pairs", weights)
-            figures[name] = self._share(mine, what, self.layout.groups if name == "accuracy" else binary)
-        return HeadlineFigures(**figures)
+
+        def pooled(at: int, name: str) -> Estimate:
+            n = self._pairs(mine.sum(0), name, pooled=True)
+            reason = _reason(name) if groups or name in ("accuracy", "kappa") else "not_comparable"
+            within = ", chance agreement within criteria" if name == "kappa" else ""
+            words = f"all cells pooled (mixes base rates){within}"
+            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine, pooled=groups))
+            what = _Metric("micro", (rater, at), name, words, n, reason if n else "no_pairs", weights)
+            return self._share(mine, what, self.layout.groups if name == "accuracy" else binary)
+
+        return HeadlineFigures(**_each(pooled))
 
     def of_scale(self, rater: int, at_group: int) -> HeadlineFigures:
         """Return a rater's metrics over the pooled cells of one scale."""
         group = self.layout.groups[at_group]
-        mine = self.draws.of_items(rater)
+        mine = self.of_items(rater)
         n = int(self.layout.tables(mine.sum(0), group).sum())
-        chance = headlines.CHANCES[int(self.draws.chances[at_group][rater])]
-        figures = {}
-        for at, name in enumerate(HEADLINES):
+        chance = metrics.CHANCES[int(self.parts.chances[at_group][rater])]
+
+        def pooled(at: int, name: str) -> Estimate:
             words = "cells of one scale pooled" + (f", {chance}" if name == "kappa" else "")
-            reason = _why_not_on_scale(name, group) or (_REASONS[name] if n else "no_pairs")
-            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=[group]))
-            what = _What("scales", (rater, at_group, at), words, n, reason, weights)
-            figures[name] = self._share(mine, what, [group])
-        return HeadlineFigures(**figures)
+            reason: Reason = _reason(name) if n else "no_pairs"
+            if not metrics.groups_with([group], name):
+                reason = "not_on_scale"
+            elif name == "kappa" and group.weights is None:
+                reason = "na_as_category"
+            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine, pooled=[group]))
+            what = _Metric("scales", (rater, at_group, at), name, words, n, reason, weights)
+            return self._share(mine, what, [group])
+
+        return HeadlineFigures(**_each(pooled))
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
         """Return annotators' metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
 
         The gap is the mean of rater minus annotator, both compared with the other annotators.
         """
-        words = {
-            "gap": "rater minus annotator, both compared with the other annotators, mean over annotators",
-            "ceiling": "mean over annotators of each annotator's mean over criteria",
-            "ceiling_micro": "mean over annotators of each annotator's value on all cells pooled",
-            "ceiling_pooled": "mean over criteria, all annotators' pairs pooled",
-        }[part]
-        pooled = headlines.one_table(self.layout) if part == "ceiling_micro" else None
-        figures = {}
-        for i, name in enumerate(HEADLINES):
+        pooled = metrics.one_table(self.layout.groups) if part == "ceiling_micro" else None
+
+        def mean(i: int, name: str) -> Estimate:
             parts = self._of_all_people(name, pooled) if part != "gap" else np.zeros((0, 0))
-            what = _What(part, (*at, i), words, self.n_items, "no_pairs", headlines.weights_of(parts))
-            n_criteria = len(headlines.places_with(self.layout, name))
-            figures[name] = self._estimate(what, n_criteria)
-        return HeadlineFigures(**figures)
+            weights = metrics.weights_of(parts)
+            what = _Metric(part, (*at, i), name, _OF_PEOPLE[part], self.n_items, "no_pairs", weights)
+            return self._estimate(what, len(metrics.places_with(self.layout, name)))
+
+        return HeadlineFigures(**_each(mean))
 
     def of_people_on(self, place: int) -> HeadlineFigures:
         """Return means over annotators on one criterion."""
-        figures = {}
-        for name in HEADLINES:
-            places = headlines.places_with(self.layout, name)
-            if place not in places:
-                figures[name] = Estimate.undefined("not_on_scale", method=name.replace("_", " "))
-                continue
-            at = (places.index(place),)
-            weights = self._of_all_people(name, None)[:, at[0]] if name != "pearson" else np.zeros(0)
-            what = _What(f"on {name}", at, "mean over annotators", self.n_items, _REASONS[name], weights)
-            figures[name] = self._estimate(what, 1)
-        return HeadlineFigures(**figures)
+        on = {name: metrics.places_with(self.layout, name) for name in HEADLINES}
+        starts = np.cumsum([0, *map(len, on.values())]).tolist()
+
+        def mean(i: int, name: str) -> Estimate:
+            if place not in on[name]:
+                return Estimate.undefined("not_on_scale", method=name.replace("_", " "))
+            column = on[name].index(place)
+            weights = self._of_all_people(name, None)[:, column] if name != "pearson" else np.zeros(0)
+            at, words = (starts[i] + column,), "mean over annotators"
+            what = _Metric("people", at, name, words, self.n_items, _reason(name), weights)
+            return self._estimate(what, 1)
+
+        return HeadlineFigures(**_each(mean))
 
     def _of_all_people(self, name: str, pooled: Sequence[ScaleGroup] | None) -> Array:
         """Return the mean of `item_parts` over annotators."""
         key = (name, pooled is None)
         if key not in self.known:
-            first, n = self.draws.n_raters, self.draws.n_people
-            mine = [self.draws.of_items(who) for who in range(first, first + n)]
-            parts = [headlines.item_parts(self.layout, name, one, pooled=pooled) for one in mine]
+            first, n = self.parts.n_raters, self.parts.n_people
+            mine = [self.of_items(who) for who in range(first, first + n)]
+            parts = [metrics.item_parts(self.layout, name, one, pooled=pooled) for one in mine]
             self.known[key] = np.mean(parts, axis=0)
         return self.known[key]
 
     def _pairs(self, total: Array, name: str, *, pooled: bool = False) -> int:
         if name == "pearson":
             return int(self.layout.moments(total)[..., 0].sum()) if not pooled else 0
-        of_one_table = name == "balanced_accuracy" or name in headlines.OF_ALL_CLASSES
-        groups = headlines.one_table(self.layout) if pooled and of_one_table else self.layout.groups
-        groups = headlines.groups_with(groups, name)
+        groups: Sequence[ScaleGroup] = self.layout.groups
+        if pooled and name in _OF_ONE_TABLE:
+            groups = metrics.one_table(groups)
+        groups = metrics.groups_with(groups, name)
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
-    def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
+    def _how(self, method: str) -> str:
+        resamples = "" if method == "logit-t" else f", {self.resampling.n_resamples} resamples"
+        return f"{method}, {self.resampling.confidence_level:.0%}, {self.n_items} items{resamples}"
+
+    def _share(self, mine: Array, what: _Metric, groups: Sequence[ScaleGroup]) -> Estimate:
         """Return a pooled metric. Proportions over the cells of some scales have a closed-form interval."""
         found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
-        masks = headlines.share_masks(self.layout, groups)
-        if what.name not in masks or found.value is None:
+        if what.name not in SHARES or found.value is None:
             return found
-        paired = np.asarray(mine @ masks["accuracy"][1])
-        parts = np.column_stack([np.asarray(mine @ mask) for mask in masks[what.name]])[paired > 0]
+        tables = [self.layout.tables(mine, group) for group in groups]
+        paired = np.sum([one.sum((-1, -2, -3)) for one in tables], axis=0)
+        counts = [metrics.hits_and_pairs(one, what.name) for one in tables]
+        sides = [np.sum([one.sum(-1) for one in side], axis=0) for side in zip(*counts, strict=True)]
+        parts = np.column_stack(sides)[paired > 0]
         units = Units(
             counts=np.ones(len(parts), dtype=np.int64), n=int(paired.sum()), sums=parts, clustered=True
         )
         figure = Figure(
             name=f"{what.name}, {what.words}",
             compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-            reason=lambda sums: _REASONS[what.name],
+            reason=lambda sums: _reason(what.name),
             bounds=(0.0, 1.0),
             auto="analytic",
             analytic=proportion,
@@ -383,14 +267,14 @@ class Resampled:
         )
         return estimate(figure, units, IntervalOptions(confidence_level=self.resampling.confidence_level))
 
-    def _estimate(self, what: _What, n_criteria: int) -> Estimate:
-        value = float(self.draws.values[what.part][what.at])
+    def _estimate(self, what: _Metric, n_criteria: int) -> Estimate:
+        value = float(self.values[what.part][what.at])
         name = f"{what.name.replace('_', ' ')}, {what.words}"
         if np.isnan(value):
             return Estimate.undefined(what.reason, n=what.n, method=name)
         if self.n_items < 2:
             return Estimate(value, n=what.n, method=name, reason="too_few_units")
-        drawn = np.moveaxis(self.draws.drawn[what.part], 0, -1)[what.at]
+        drawn = np.moveaxis(self.drawn[what.part], 0, -1)[what.at]
         ends, how = self._ends(value, drawn, what, n_criteria)
         undefined = int(np.count_nonzero(np.isnan(drawn)))
         text = f"{name}; {self._how(how)}" + (f"; undefined resamples: {undefined}" if undefined else "")
@@ -402,44 +286,74 @@ class Resampled:
             return Estimate(value, n=what.n, method=text, reason="no_variance")
         return Estimate(value, *ends, what.n, text)
 
-    def _ends(self, value: float, drawn: Array, what: _What, n_criteria: int) -> tuple[Ends, str]:
+    def _ends(self, value: float, drawn: Array, what: _Metric, n_criteria: int) -> tuple[Ends, str]:
         """Return an interval and the name of the method that computed it."""
         percentiles, _ = interval_of(drawn, self.resampling)
         if percentiles.se is None:
             return NO_ENDS, "smoothed bootstrap"
-        if what.name == "pearson" and what.part != "gap":
+        rule = "around the value" if what.part == "gap" else _INTERVALS.get(what.name)
+        if rule == "percentile":
             return percentiles, "percentile bootstrap"
-        if what.name in ("kappa", "pearson") or what.part == "gap":
-            signed = what.name in ("kappa", "pearson")
-            most = (2.0 if signed else 1.0) if what.part == "gap" else 1.0
+        if rule == "around the value":
+            # A gap of metrics in [-1, 1] is in [-2, 2].
+            most = 2.0 if what.part == "gap" and what.name in _INTERVALS else 1.0
             ends = kappa_ends(value, drawn, self.n_items, n_criteria, self.resampling, most=most)
             return ends, "smoothed bootstrap around the value"
         ends = share_ends(value, percentiles.se, what.weights, self.resampling.confidence_level)
         return ends, "logit-t with the standard error of the smoothed bootstrap"
 
 
-@dataclass(frozen=True, slots=True)
-class _What:
-    """A metric: report section, position in the resamples, description, pairs, reason and item weights."""
-
-    part: str
-    at: tuple[int, ...]
-    words: str
-    n: int
-    reason: Reason
-    weights: Array
-
-    @property
-    def name(self) -> str:
-        """Name of the metric."""
-        return self.part.removeprefix("on ") if self.part.startswith("on ") else HEADLINES[self.at[-1]]
+def _each(compute: Callable[[int, str], Estimate]) -> dict[str, Estimate]:
+    return {name: compute(at, name) for at, name in enumerate(HEADLINES)}
 
 
-def _why_not_macro(of: int, n: int) -> Reason:
-    return "not_on_scale" if not of else "no_pairs" if not n else "no_criterion_defined"
+def _reason(name: str) -> Reason:
+    return "not_comparable" if name == "pearson" else TABLE_METRICS[name].reason
 
 
-def _why_not_on_scale(name: str, group: ScaleGroup) -> Reason | None:
-    if name == "pearson" or not headlines.groups_with([group], name):
-        return "not_on_scale"
-    return "na_as_category" if name == "kappa" and group.weights is None else None
+def resample(
+    raters: Sequence[ComparedRater],
+    people: Sequence[ComparedRater],
+    in_place: Sequence[ComparedRater],
+    layout: SumLayout,
+    resampling: Resampling,
+) -> ResampledMetrics:
+    """Compute the metrics of all raters over one set of resampled items that have a labelled cell.
+
+    Args:
+        raters: Panel and judges.
+        people: Each person compared with the others.
+        in_place: For each person, the raters compared with the same others, on the person's cells.
+        layout: Layout of the sums.
+        resampling: Options with a seed.
+    """
+    everyone = [*raters, *people, *in_place]
+    labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
+    used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)
+    sums = metrics.dense_if_small(metrics.item_sums(everyone, layout, used))
+    total = np.asarray(sums.sum(0), dtype=float).reshape(len(everyone), layout.width)
+    n_raters, n = len(raters), len(raters) + len(people)
+    parts = _Parts(
+        layout=layout,
+        n_raters=n_raters,
+        n_people=len(people),
+        on=metrics.where_defined(metrics.by_criterion(layout, total)),
+        on_pooled=metrics.where_defined(metrics.by_criterion(layout, total[n_raters:n].sum(0))),
+        chances=[metrics.chance_of(layout, group, total[:n]) for group in layout.groups],
+    )
+    values = {name: one[0] for name, one in parts.at(total[None]).items()}
+    drawn = {}
+    if len(used) > 1:
+
+        def compute(by_rater: Array, _: Array) -> Array:
+            found = parts.at(by_rater)
+            return np.concatenate([one.reshape(len(by_rater), -1) for one in found.values()], axis=1)
+
+        criteria, persons = raters[0].cells.criteria, slice(n_raters, n)
+        rows = resampled_metrics(sums, len(everyone), layout, criteria, resampling, compute, persons)
+        ends = np.cumsum([one.size for one in values.values()])[:-1]
+        drawn = {
+            name: part.reshape(len(rows), *values[name].shape)
+            for name, part in zip(values, np.split(rows, ends, axis=1), strict=True)
+        }
+    return ResampledMetrics(parts=parts, resampling=resampling, sums=sums, values=values, drawn=drawn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,11 @@ from autorubric.criteria.values import NamedDict
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset
-from autorubric.metrics.core.label_rows import ABSTENTION
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
-from autorubric.metrics.core.resampling import IntervalOptions, Resampling
-from autorubric.metrics.core.scales import Binary, Interval, Nominal, Ordinal, Scale, Weights
+from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, Weights
 from autorubric.metrics.core.votes_table import (
     ABSENT,
     ABSTAINED,
@@ -27,34 +26,24 @@ from autorubric.metrics.core.votes_table import (
     UNDECIDED,
     VotesTable,
 )
-from autorubric.metrics.summaries.agreement import (
-    Agreement,
-    abstention_kappa,
-    agreement_of,
-    level_of,
-    share_estimate,
-)
-from autorubric.metrics.summaries.compute import FEW_OF_A_CLASS, fold_warnings, rater_warnings, run_warnings
-from autorubric.metrics.summaries.criterion_figures import category_values
-from autorubric.metrics.summaries.headlines import layout_of, numbers_on, outcome_words, words_of
+from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, share_estimate
+from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
+from autorubric.metrics.summaries.data_warnings import fold_warnings, metric_warnings
 from autorubric.metrics.summaries.highlights import panel_and_best
-from autorubric.metrics.summaries.item_resampling import Field, Resampled, draw
-from autorubric.metrics.summaries.rater_figures import RunContext, judges_agreement, na_stats, rater_fields
-from autorubric.metrics.summaries.raters import (
+from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
+from autorubric.metrics.summaries.rater_report import (
     ComparisonFigures,
-    Contestant,
     HumanCeilings,
     RaterFailures,
     RaterReport,
-    contestants_of,
     few_items_each,
     names_of,
-    people_of,
 )
-from autorubric.metrics.summaries.reliability import USUAL, Reliability, reliability_of
+from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
+from autorubric.metrics.summaries.reliability import reliability_by_criterion
 from autorubric.metrics.summaries.report_result import JudgeReport
-from autorubric.metrics.summaries.results import RaterMetrics
-from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of
+from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of, scale_at
+from autorubric.metrics.summaries.table_metrics import CATEGORICAL, FEW_OF_A_CLASS, layout_of, numbers_on
 
 _FEW_CELLS = 64
 """Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""
@@ -101,22 +90,23 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
             be read.
     """
     modes = modes_of(abstain)
-    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
+    return _report_on_table(table, truth, abstain, modes, options)
+
+
+def _report_on_table(
+    table: VotesTable, truth: TruthRule | None, abstain: AbstainMode, modes: Modes, options: IntervalOptions
+) -> JudgeReport:
     cells = cells_of(table, modes)
-    raters, people = contestants_of(table, cells), people_of(table, modes)
-    field = Field(raters=raters, people=people.each, stand_ins=people.stand_ins)
-    assert not isinstance(resampling.rng, np.random.Generator)
-    seed = int(resampling.rng)
-    resampling = replace(resampling, rng=seed)
+    raters, people = compared_raters(table, cells), people_of(table, modes)
     given = _ReportContext(
         cells=cells,
         names=distinct_names(cells.criteria),
         modes=modes,
         abstain=abstain,
-        options=IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=seed),
-        resampled=Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling),
-        known={},
+        options=options,
+        resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), options),
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
@@ -124,17 +114,17 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
     return JudgeReport(
         panel=reports[0],
         per_judge=per_judge,
-        panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, resampling),
+        panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, options),
         human_ceiling=_ceiling(given, reports, len(raters), people.made_the_truth) if people.each else None,
-        reliability=_reliability(given, raters[1:]),
+        reliability=reliability_by_criterion(cells, [one.rater for one in raters[1:]], modes, options),
         n_items=len(np.unique(cells.item[labelled])),
         n_cells=int(np.count_nonzero(labelled)),
         n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
         truth=truth,
         abstain=abstain,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
-        seed=seed,
+        confidence_level=options.confidence_level,
+        n_resamples=options.n_resamples,
+        seed=options.seed,
         warnings=(
             *fold_warnings(_warnings(given, table)),
             *table.notes,
@@ -153,14 +143,13 @@ class _ReportContext:
     modes: Modes
     abstain: AbstainMode
     options: IntervalOptions
-    resampled: Resampled
-    known: dict[object, Agreement]
+    resampled: ResampledMetrics
+    known: dict[object, Agreement] = field(default_factory=dict)
 
 
-def _rater_report(given: _ReportContext, one: Contestant, at: int) -> RaterReport:
+def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterReport:
     resampled = given.resampled
     per_criterion = _per_criterion(given, one)
-    used = sum(found.n for found in per_criterion.values())
     labelled = int(np.count_nonzero(one.cells.truth.status > 0))
     return RaterReport(
         rater=one.rater[1],
@@ -175,11 +164,11 @@ def _rater_report(given: _ReportContext, one: Contestant, at: int) -> RaterRepor
         comparisons=_comparisons(given, one),
         scores=_scores(given, one),
         failures=_failures(given, one),
-        coverage=used / labelled if labelled else None,
+        coverage=sum(found.n for found in per_criterion.values()) / labelled if labelled else None,
     )
 
 
-def _per_criterion(given: _ReportContext, one: Contestant) -> dict[str, Agreement]:
+def _per_criterion(given: _ReportContext, one: ComparedRater) -> dict[str, Agreement]:
     found = NamedDict[Agreement]()
     for place, name in enumerate(given.names):
         scale = scale_at(given.cells, place)
@@ -198,7 +187,7 @@ def _per_criterion(given: _ReportContext, one: Contestant) -> dict[str, Agreemen
     return found
 
 
-def _comparisons(given: _ReportContext, one: Contestant) -> dict[str, ComparisonFigures]:
+def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, ComparisonFigures]:
     cells, options = one.cells, given.options
     asked_twice = cells.positions.get(one.rater, np.zeros((0, 3), dtype=np.int64))
     found = {}
@@ -218,95 +207,53 @@ def _comparisons(given: _ReportContext, one: Contestant) -> dict[str, Comparison
 
 
 def _key(sides: Sides) -> object:
-    columns = (sides.truth, sides.pred)
-    return (
-        type(sides.scale).__name__,
-        sides.scale,
-        tuple(array.tobytes() for one in columns for array in (one.status, one.code, one.number)),
-    )
+    arrays = [a.tobytes() for one in (sides.truth, sides.pred) for a in (one.status, one.code, one.number)]
+    return type(sides.scale).__name__, sides.scale, tuple(arrays)
 
 
-def scale_at(cells: Cells, place: int) -> Scale | None:
-    """Return the scale of the criterion at `place`; None if there are no metrics for its answers."""
-    criterion = cells.criteria[place]
-    match criterion.level:
-        case "binary":
-            return Binary()
-        case "nominal":
-            return Nominal(_distinct(words_of(criterion)))
-        case "ordinal":
-            return Ordinal(_distinct(words_of(criterion)), category_values(criterion))
-        case "interval":
-            return Interval()
-        case "ranking" if place in cells.outcomes:
-            return Nominal(outcome_words(cells, place))
-        case _:
-            return None
-
-
-def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
-    if len(set(labels)) == len(labels):
-        return tuple(labels)
-    return tuple(f"{label} ({at})" for at, label in enumerate(labels))
-
-
-def _sides(given: _ReportContext, one: Contestant, place: int, scale: Scale) -> Sides:
+def _sides(given: _ReportContext, one: ComparedRater, place: int, scale: Scale) -> Sides:
     span = one.cells.spans[place]
     truth, pred = one.cells.truth.take(span), one.column.take(span)
     if isinstance(scale, Interval):
         numbers = numbers_on(one, place)
         truth, pred = (replace(side, number=x) for side, x in zip((truth, pred), numbers, strict=True))
-    categorical = one.cells.criteria[place].level in ("binary", "nominal", "ordinal")
-    return Sides(
-        scale=scale,
-        has_category=given.modes.has_category and categorical,
-        truth=truth,
-        pred=pred,
-        cluster=None,
-    )
+    has_category = given.modes.has_category and one.cells.criteria[place].level in CATEGORICAL
+    return Sides(scale=scale, has_category=has_category, truth=truth, pred=pred)
 
 
-def _scores(given: _ReportContext, one: Contestant) -> Agreement | None:
+def _scores(given: _ReportContext, one: ComparedRater) -> Agreement | None:
     scores = one.cells.scores
     if one.rater not in scores or np.isnan(scores[TRUTH]).all():
         return None
-    sides = [_column_of(scores[rater]) for rater in (TRUTH, one.rater)]
-    both = Sides(scale=Interval(), has_category=False, truth=sides[0], pred=sides[1], cluster=None)
-    return agreement_of(both, None, given.options, "exclude")
+    truth, pred = (_column_of(scores[rater]) for rater in (TRUTH, one.rater))
+    return agreement_of(Sides(scale=Interval(), truth=truth, pred=pred), None, given.options, "exclude")
 
 
-def _column_of(numbers: Any) -> Column:
+def _column_of(numbers: Array) -> Column:
     none = np.full(len(numbers), -1, dtype=np.int64)
     return Column(np.where(np.isnan(numbers), ABSENT, ANSWERED), none, numbers, numbers)
 
 
-def _failures(given: _ReportContext, one: Contestant) -> RaterFailures:
+def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
     truth, column, item = one.cells.truth, one.column, one.cells.item
     counted = truth.status > 0 if (truth.status > 0).any() else column.status > 0
     options = given.options
 
-    def rate(name: str, flags: Any) -> Any:
-        return share_estimate(name, flags, counted, item, options)
+    def rate(name: str, *statuses: int, of: Column = column) -> Estimate:
+        return share_estimate(name, np.isin(of.status, statuses), counted, item, options)
 
-    numbers = np.full(len(truth.status), np.nan)
-    plain = [
-        Column(np.where(counted, side.status, ABSENT), side.code, numbers, numbers)
-        for side in (truth, column)
-    ]
-    statuses = Sides(scale=Binary(), has_category=False, truth=plain[0], pred=plain[1], cluster=item)
-    stats = na_stats(truth, column)
-    undecided = column.status == UNDECIDED
-    without = (column.status == NOT_ASKED) | (column.status == ABSENT)
+    both = [replace(side, status=np.where(counted, side.status, ABSENT)) for side in (truth, column)]
+    sides = Sides(scale=Binary(), truth=both[0], pred=both[1], cluster=item)
     return RaterFailures(
         n_cells=int(np.count_nonzero(counted)),
         n_answered=int(np.count_nonzero(counted & (column.status == ANSWERED))),
-        abstention_rate=rate("abstention rate", column.status == ABSTAINED),
-        failure_rate=rate("failure rate", column.status == FAILED),
-        not_asked_rate=rate("not asked", without),
-        undecided_rate=rate("undecided", undecided),
-        not_applicable=stats.not_applicable,
-        truth_abstention_rate=rate("abstentions of the truth", truth.status == ABSTAINED),
-        abstention_kappa=abstention_kappa(statuses, options),
+        abstention_rate=rate("abstention rate", ABSTAINED),
+        failure_rate=rate("failure rate", FAILED),
+        not_asked_rate=rate("not asked", NOT_ASKED, ABSENT),
+        undecided_rate=rate("undecided", UNDECIDED),
+        not_applicable=na_stats(truth, column).not_applicable,
+        truth_abstention_rate=rate("abstentions of the truth", ABSTAINED, of=truth),
+        abstention_kappa=abstention_kappa(sides, options),
     )
 
 
@@ -331,48 +278,13 @@ def _ceiling(
     )
 
 
-def _reliability(given: _ReportContext, judges: Sequence[Contestant]) -> dict[str, Reliability]:
-    if len(judges) < 2:
-        return {}
-    found = {}
-    for place, name in enumerate(given.names):
-        scale = scale_at(given.cells, place)
-        if scale is None:
-            continue
-        columns = [one.column.take(given.cells.spans[place]) for one in judges]
-        if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
-            columns = [replace(one, number=one.value) for one in columns]
-        if (
-            not isinstance(scale, Interval)
-            and given.modes.has_category
-            and given.cells.criteria[place].categories
-        ):
-            scale = Nominal((*map(str, scale.labels), ABSTENTION))
-        # Kendall's W is slow to resample and adds little to the other metrics.
-        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
-        found[name] = reliability_of(columns, [one.rater[1] for one in judges], scale, stats, given.options)
-    return found
-
-
-def _warnings(given: _ReportContext, table: VotesTable) -> tuple[str, ...]:
+def _warnings(given: _ReportContext, table: VotesTable) -> list[str]:
     """Return the warnings of `compute_metrics`, except those about item scores if there are no scores."""
-    cells = given.cells
-    plain = replace(given.options, ci=None)
-    context = RunContext(
-        cells=cells, modes=given.modes, options=plain, fleiss=judges_agreement(cells, given.modes)
-    )
-    found: list[str] = []
+    rows = rater_table(given.cells, given.modes, replace(given.options, ci=None))
     # Without judges there is no panel, so nothing can be missing from it.
-    for rater in cells.raters if table.judges else ():
-        fields, reasons = rater_fields(context, rater)
-        metrics = RaterMetrics(**fields, bootstrap=None)
-        if rater[0] == "panel":
-            found += run_warnings(table.criteria, given.modes, metrics, _n_items(cells, rater))
-        if not table.scores:
-            reasons = {name: why for name, why in reasons.items() if not name.startswith("score_")}
-        who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
-        found += rater_warnings(who, metrics, reasons)
-    return tuple(found)
+    found = {rater: rater_metrics(rows, rater) for rater in (given.cells.raters if table.judges else ())}
+    n_items = count_items(given.cells, PANEL) if found else 0
+    return metric_warnings(table.criteria, given.modes, found, n_items, has_scores=bool(table.scores))
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
@@ -394,8 +306,3 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
         f"annotators labelled few items per criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
         "which pools their label pairs, is more stable than the mean over annotators"
     ]
-
-
-def _n_items(cells: Cells, rater: Any) -> int:
-    both = (cells.truth.status > 0) & (cells.raters[rater].status > 0)
-    return len(np.unique(cells.item[both]))

@@ -1,27 +1,34 @@
-"""Intervals of metrics averaged over criteria, from resampled items or smoothed tables."""
+"""Resampling of items, and intervals of metrics averaged over criteria."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from autorubric.metrics.core.contingency import accuracy_of, divide
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import is_rounding
 from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile
 from autorubric.metrics.core.item_scores import TRUTH, Rater
-from autorubric.metrics.core.read_votes import Cells, Modes
-from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, draw_weights, interval_of
+from autorubric.metrics.core.read_votes import Modes
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, Units, interval_of, replicates
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
-from autorubric.metrics.figures.kappa import kappa_of
-from autorubric.metrics.summaries.criterion_figures import weights_on_values
+from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.results import BootstrapResults
+from autorubric.metrics.summaries.table_metrics import (
+    SumLayout,
+    by_criterion,
+    item_sums,
+    layout_of,
+    mean_of_defined,
+    places_with,
+    share_counts,
+)
 
 
 class PseudoPairs:
@@ -76,10 +83,8 @@ def kappa_ends(
         return Ends(min(low, value), value, se)
     offset = (float(drawn[~np.isnan(drawn)].mean()) - value) * (1 - 1 / max(n_tables, 1))
     quantile = t_quantile(options.confidence_level, n_units - 1)
-    wider, least = (
-        quantile / normal_quantile(options.confidence_level),
-        quantile * se if n_tables > 1 else 0.0,
-    )
+    wider = quantile / normal_quantile(options.confidence_level)
+    least = quantile * se if n_tables > 1 else 0.0
     low = value - max(least, (value - low + offset) * wider)
     high = value + max(least, (high - offset - value) * wider)
     return Ends(max(-most, low), min(most, high), se)
@@ -139,165 +144,112 @@ def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level:
     return share_ends(float(share[n > 0].mean()), se, weights, confidence_level)
 
 
-_CHUNK_CELLS = 2_000_000
+def resampled_metrics(
+    sums: Array,
+    n_raters: int,
+    layout: SumLayout,
+    criteria: Sequence[MeasuredCriterion],
+    resampling: Resampling,
+    compute: Callable[[Array, Array], Array],
+    people: slice = slice(0),
+) -> Array:
+    """Compute metrics in each smoothed resample of the items, `(n_resamples, …)`.
 
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Layout of a rater's sums: confusion tables, squared score error, number of scores.
-
-    Attributes:
-        places: Positions of the categorical criteria.
-        sizes: Number of categories of each criterion.
-        starts: Index of the first cell of each table, followed by the end of the last table.
+    Args:
+        sums: Contribution of each item, `(n_items, n_raters * width)`, and further columns without smoothing.
+        n_raters: Number of raters in the sums.
+        layout: Layout of a rater's sums.
+        criteria: Criteria of the run.
+        resampling: Options with a seed.
+        compute: Function from the raters' sums `(r, n_raters, width)` and the further sums to the metrics.
+        people: Raters that get separate pseudo-pairs; otherwise a judge that copies them would always match
+            them.
     """
+    end = n_raters * layout.width
+    tables = [(place, group.size) for group in layout.groups for place in group.places]
+    kind = np.zeros(n_raters, dtype=np.int64)
+    kind[people] = 1
+    more = [PseudoPairs(criteria, tables, resampling.seed + at) for at in range(1 + int(kind.any()))]
+    some = _with_pairs(layout, np.asarray(sums.sum(0), dtype=float)[:end].reshape(n_raters, layout.width))
 
-    places: tuple[int, ...]
-    sizes: tuple[int, ...]
-    starts: tuple[int, ...]
+    def of_sums(totals: Array) -> Array:
+        totals = np.array(totals, dtype=float)
+        by_rater = totals[:, :end].reshape(len(totals), n_raters, layout.width)
+        added = np.stack([one.draw(len(totals)) for one in more], axis=1)
+        by_rater[..., : layout.start] += added[:, kind] * some
+        return compute(by_rater, totals[:, end:])
 
-    @property
-    def width(self) -> int:
-        """Number of sums per rater."""
-        return self.starts[-1] + 2
+    units = Units(counts=np.ones(sums.shape[0], dtype=np.int64), n=sums.shape[0], sums=sums)
+    return replicates(units, of_sums, resampling.n_resamples, resampling.generator())
+
+
+def _with_pairs(layout: SumLayout, total: Array) -> Array:
+    """Return a mask of the table cells of criteria with at least one pair, shape `(n_raters, start)`."""
+    found = [np.zeros((len(total), 0))]
+    for group in layout.groups:
+        n = layout.tables(total, group).sum((-1, -2)) > 0
+        found.append(np.repeat(n, group.size**2, axis=-1).astype(float))
+    return np.concatenate(found, axis=-1)
 
 
 def macro_bootstrap(
-    cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
+    raters: Sequence[ComparedRater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
     """Compute intervals for the macro accuracy, mean kappa and score RMSE of each rater; see `judge_report`.
 
     Accuracy uses a logit-t interval over items, kappa uses smoothed resamples (see `kappa_ends`), and RMSE
     uses percentiles.
     """
-    layout = _layout(cells, modes)
+    cells, n = raters[0].cells, len(raters)
+    layout = replace(layout_of(cells, modes, comparisons=False), numeric=())
     # Items without a labelled cell contribute nothing, so drawing them would only dilute the resamples.
     used = np.unique(cells.item[cells.truth.status > 0])
-    sums = hstack([_item_sums(cells, rater, layout) for rater in raters], format="csr")[used]
-    total = np.asarray(sums.sum(0)).reshape(1, len(raters), layout.width)
-    plain = _figures(total, cells, layout)
-    defined = ~np.isnan(plain.kappas)
-    some = _with_pairs(total[0], layout)
-    rng = resampling.generator()
-    tables = list(zip(layout.places, layout.sizes, strict=True))
-    more = PseudoPairs(cells.criteria, tables, resampling.seed)
-    step = max(1, _CHUNK_CELLS // max(len(used), sums.shape[1], 1))
-    kappas, errors = [np.zeros((0, len(raters)))], [np.zeros((0, len(raters)))]
-    for start in range(0, resampling.n_resamples if len(used) > 1 else 0, step):
-        rows = min(step, resampling.n_resamples - start)
-        weights = draw_weights(np.ones(len(used), dtype=np.int64), len(used), rows, rng)
-        totals = np.array((sums.T @ weights.T).T, dtype=float).reshape(rows, len(raters), layout.width)
-        totals[..., : layout.starts[-1]] += more.draw(rows)[:, None] * some
-        found = _figures(totals, cells, layout)
-        kappas.append(_mean_of_defined(np.where(defined, found.kappas, np.nan)))
-        errors.append(found.rmse)
-    drawn = np.concatenate(kappas), np.concatenate(errors)
-    return {
-        rater: BootstrapResults(
-            accuracy_ci=_accuracy_ends(sums, place, plain, layout, resampling),
-            kappa_ci=_kappa_ends(drawn[0][:, place], plain.kappas[0, place], len(used), resampling),
-            rmse_ci=_ends(
-                interval_of(drawn[1][:, place], resampling)[0], "percentile over resampled items", resampling
-            ),
+    sums = hstack([item_sums(raters, layout, used), _squared_errors(raters)[used]], format="csr")
+    order = np.argsort(places_with(layout, "accuracy")).astype(np.int64)
+    ordered = np.array([one.weights is not None for one in layout.groups for _ in one.places], dtype=bool)
+    with_kappa = order[ordered[order]]
+    total = np.asarray(sums.sum(0), dtype=float)[: n * layout.width].reshape(n, layout.width)
+    each = by_criterion(layout, total, ("accuracy", "kappa"))
+    accuracies, kappas = each["accuracy"][:, order], each["kappa"][:, with_kappa]
+
+    def compute(by_rater: Array, scores: Array) -> Array:
+        found = np.take(by_criterion(layout, by_rater, ("kappa",))["kappa"], with_kappa, axis=-1)
+        mean = mean_of_defined(np.where(np.isnan(kappas), np.nan, found))
+        return np.stack([mean, np.sqrt(divide(scores[:, ::2], scores[:, 1::2]))], axis=1)
+
+    drawn = np.zeros((0, 2, n))
+    if len(used) > 1:
+        drawn = resampled_metrics(sums, n, layout, cells.criteria, resampling, compute)
+    found = {}
+    for at, rater in enumerate(raters):
+        mine = sums[:, at * layout.width : (at + 1) * layout.width].toarray()
+        counts = [one[:, order] for one in share_counts(layout, mine, "accuracy")]
+        accuracy = float(mean_of_defined(accuracies[at]))
+        accuracy_ends = share_ends(accuracy, *share_parts(*counts), resampling.confidence_level)
+        kappa, n_kappas = float(mean_of_defined(kappas[at])), int((~np.isnan(kappas[at])).sum())
+        around = kappa_ends(kappa, drawn[:, 0, at], len(used), n_kappas, resampling)
+        percentiles, _ = interval_of(drawn[:, 1, at], resampling)
+        found[rater.rater] = BootstrapResults(
+            accuracy_ci=_interval(accuracy_ends, "logit-t over items", resampling),
+            kappa_ci=_interval(around, "smoothed bootstrap over items, around the value", resampling),
+            rmse_ci=_interval(percentiles, "percentile over resampled items", resampling),
             n_bootstrap=resampling.n_resamples,
             confidence_level=resampling.confidence_level,
             seed=resampling.seed,
         )
-        for place, rater in enumerate(raters)
-    }
+    return found
 
 
-def _layout(cells: Cells, modes: Modes) -> _Layout:
-    places = tuple(i for i, one in enumerate(cells.criteria) if one.level in ("binary", "nominal", "ordinal"))
-    sizes = tuple(cells.size(place, modes) for place in places)
-    starts = np.concatenate([[0], np.cumsum([size * size for size in sizes])]).astype(int)
-    return _Layout(places, sizes, tuple(int(start) for start in starts))
+def _squared_errors(raters: Sequence[ComparedRater]) -> csr_array:
+    """Return the squared error and the number of scores of each item and rater, `(n_items, 2 * n_raters)`."""
+    cells = raters[0].cells
+    nothing = np.full(cells.n_items, np.nan)
+    gaps = np.column_stack([cells.scores[TRUTH] - cells.scores.get(one.rater, nothing) for one in raters])
+    columns = np.stack([np.nan_to_num(gaps**2), ~np.isnan(gaps)], axis=-1)
+    return csr_array(columns.reshape(cells.n_items, 2 * len(raters)).astype(float))
 
 
-def _item_sums(cells: Cells, rater: Rater, layout: _Layout) -> csr_array:
-    """Compute the contribution of each item to a rater's sums, shape `(n_items, width)`."""
-    column = cells.raters[rater]
-    gap = cells.scores[TRUTH] - cells.scores.get(rater, np.full(cells.n_items, np.nan))
-    scored = np.flatnonzero(~np.isnan(gap))
-    end = layout.starts[-1]
-    rows, columns = [scored, scored], [np.full(len(scored), end), np.full(len(scored), end + 1)]
-    for place, size, start in zip(layout.places, layout.sizes, layout.starts, strict=False):
-        span = cells.spans[place]
-        truth, judged = cells.truth.code[span], column.code[span]
-        both = (truth >= 0) & (judged >= 0)
-        rows.append(cells.item[span][both])
-        columns.append(start + truth[both] * size + judged[both])
-    where = np.concatenate(rows), np.concatenate(columns)
-    added = np.ones(len(where[0]))
-    added[: len(scored)] = gap[scored] ** 2
-    return csr_array((added, where), shape=(cells.n_items, layout.width))
-
-
-class _Figures(NamedTuple):
-    """Metrics computed from sums `(rows, n_raters, width)`: accuracy and kappa by criterion, score RMSE."""
-
-    accuracies: Array
-    kappas: Array
-    rmse: Array
-
-
-def _figures(totals: Array, cells: Cells, layout: _Layout) -> _Figures:
-    none = np.zeros((*totals.shape[:-1], 0))
-    accuracies, kappas = [none], [none]
-    for place, size, start in zip(layout.places, layout.sizes, layout.starts, strict=False):
-        table = totals[..., start : start + size * size].reshape(*totals.shape[:-1], size, size)
-        criterion = cells.criteria[place]
-        accuracies.append(accuracy_of(table)[..., None])
-        weighted = criterion.level == "ordinal" and size == len(criterion.categories)
-        if criterion.level != "ordinal" or weighted:
-            kappas.append(kappa_of(table, weights_on_values(criterion) if weighted else None)[..., None])
-    rmse = np.sqrt(divide(totals[..., -2], totals[..., -1]))
-    return _Figures(np.concatenate(accuracies, axis=-1), np.concatenate(kappas, axis=-1), rmse)
-
-
-def _with_pairs(total: Array, layout: _Layout) -> Array:
-    """Return a mask of the table cells whose criterion has at least one pair, shape `(n_raters, ΣK²)`."""
-    found = [np.zeros((len(total), 0))]
-    for size, start in zip(layout.sizes, layout.starts, strict=False):
-        n = total[:, start : start + size * size].sum(-1, keepdims=True) > 0
-        found.append(np.repeat(n, size * size, axis=-1).astype(float))
-    return np.concatenate(found, axis=-1)
-
-
-def _mean_of_defined(figures: Array) -> Array:
-    """Compute the mean of the defined values over the last axis; NaN if all are undefined."""
-    defined = ~np.isnan(figures)
-    return divide(np.where(defined, figures, 0.0).sum(-1), defined.sum(-1))
-
-
-def _accuracy_ends(
-    sums: csr_array, place: int, plain: _Figures, layout: _Layout, resampling: Resampling
-) -> ConfidenceInterval | None:
-    value = float(_mean_of_defined(plain.accuracies[0, place]))
-    if np.isnan(value) or sums.shape[0] < 2:
-        return None
-    mine = sums[:, place * layout.width : (place + 1) * layout.width].toarray()
-    hits, pairs = (np.zeros((len(mine), len(layout.sizes))) for _ in range(2))
-    for at, (size, start) in enumerate(zip(layout.sizes, layout.starts, strict=False)):
-        table = mine[:, start : start + size * size].reshape(-1, size, size)
-        hits[:, at], pairs[:, at] = np.trace(table, axis1=-2, axis2=-1), table.sum((-1, -2))
-    se, weights = share_parts(hits, pairs)
-    ends = share_ends(value, se, weights, resampling.confidence_level)
-    return _ends(ends, "logit-t over items", resampling)
-
-
-def _kappa_ends(
-    drawn: Array, kappas: Array, n_items: int, resampling: Resampling
-) -> ConfidenceInterval | None:
-    value = float(_mean_of_defined(kappas))
-    if np.isnan(value) or n_items < 2:
-        return None
-    n_criteria = int(np.count_nonzero(~np.isnan(kappas)))
-    ends = kappa_ends(value, drawn, n_items, n_criteria, resampling)
-    return _ends(ends, "smoothed bootstrap over items, around the value", resampling)
-
-
-def _ends(ends: Ends, method: str, resampling: Resampling) -> ConfidenceInterval | None:
+def _interval(ends: Ends, method: str, resampling: Resampling) -> ConfidenceInterval | None:
     low, high, _ = ends
     if low is None or high is None or is_rounding(high - low, max(abs(low), 1.0)):
         return None

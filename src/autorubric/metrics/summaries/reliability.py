@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.read_votes import Column
+from autorubric.metrics.core.item_scores import Rater
+from autorubric.metrics.core.label_rows import ABSTENTION
+from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
 from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
-from autorubric.metrics.core.scales import Array, Interval, Ordinal, Scale, as_sequence
+from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
 from autorubric.metrics.figures.kappa import gwet_ac, kappa_of
 from autorubric.metrics.figures.krippendorff import krippendorff_alpha
 from autorubric.metrics.figures.many_raters import conger_kappa, fleiss_kappa, percent_agreement
 from autorubric.metrics.summaries.agreement import level_of
-from autorubric.metrics.summaries.criterion_figures import category_values
-from autorubric.metrics.summaries.sides import read_column
+from autorubric.metrics.summaries.sides import read_column, scale_at
+from autorubric.metrics.summaries.table_metrics import category_values
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock
 
 ReliabilityStat: TypeAlias = Literal[
@@ -190,7 +193,7 @@ def reliability_of(
 ) -> Reliability:
     """Compute `reliability` from columns that have already been read."""
     level = level_of(scale)
-    wanted = USUAL[level] if stats is None else _known(stats)
+    wanted = USUAL[level] if stats is None else _check_stats(stats)
     n_units = len(columns[0].code) if columns else 0
     given = np.zeros((n_units, 0), dtype=bool)
     if columns:
@@ -198,7 +201,7 @@ def reliability_of(
         given = np.column_stack([~np.isnan(c.number) if on_numbers else c.code >= 0 for c in columns])
     figures = _figures(columns, scale, options, icc_form)
     found = {
-        name: _undefined(name, "not_requested" if name in figures else "not_on_scale", n_units)
+        name: _undefined_estimate(name, "not_requested" if name in figures else "not_on_scale", n_units)
         for name in get_args(ReliabilityStat)
     } | {name: figures[name]() for name in wanted if name in figures}
     return Reliability(
@@ -207,12 +210,35 @@ def reliability_of(
         n_pairable=int(np.count_nonzero(given.sum(1) >= 2)),
         n_raters=len(columns),
         n_missing=int(given.size - np.count_nonzero(given)),
-        raters=tuple(_shares(column, name, scale) for name, column in zip(names, columns, strict=True)),
+        raters=tuple(
+            _summarize_rater(column, name, scale) for name, column in zip(names, columns, strict=True)
+        ),
         **found,
     )
 
 
-def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
+def reliability_by_criterion(
+    cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
+) -> dict[str, Reliability]:
+    """Compute reliability on each criterion, by its name (numbered if repeated); empty for one rater."""
+    found: dict[str, Reliability] = {}
+    for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
+        scale = scale_at(cells, place)
+        if scale is None:
+            continue
+        columns = [cells.raters[one].take(cells.spans[place]) for one in raters]
+        if isinstance(scale, Interval):
+            if all(np.isnan(one.number).all() for one in columns):
+                columns = [replace(one, number=one.value) for one in columns]
+        elif modes.has_category and cells.criteria[place].categories:
+            scale = Nominal((*map(str, scale.labels), ABSTENTION))
+        # Kendall's W is slow to resample and adds little to the other metrics.
+        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
+        found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
+    return found
+
+
+def _check_stats(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
     wanted = tuple(stats)
     unknown = [name for name in wanted if name not in get_args(ReliabilityStat)]
     if isinstance(stats, str) or unknown:
@@ -220,7 +246,7 @@ def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
     return wanted
 
 
-def _undefined(name: str, reason: Literal["not_requested", "not_on_scale"], n: int) -> Estimate:
+def _undefined_estimate(name: str, reason: Literal["not_requested", "not_on_scale"], n: int) -> Estimate:
     return Estimate.undefined(reason, n=n, method=name.replace("_", " "))
 
 
@@ -236,12 +262,12 @@ def _figures(
         "rng": options.rng,
     }
     if isinstance(scale, Interval):
-        numbers = _stacked([column.number for column in columns])
+        numbers = _stack([column.number for column in columns])
         by_name: dict[str, Callable[[], Estimate]] = {
             "alpha": lambda: krippendorff_alpha(numbers, level="interval", scale=scale, **interval)
         }
     else:
-        codes, size = _stacked([column.code for column in columns]).astype(np.int64), scale.size
+        codes, size = _stack([column.code for column in columns]).astype(np.int64), scale.size
         at_level: Literal["ordinal", "nominal"] = "ordinal" if level_of(scale) == "ordinal" else "nominal"
         by_name = {
             "alpha": lambda: krippendorff_alpha(codes, level=at_level, labels=size, **interval),
@@ -264,11 +290,11 @@ def _figures(
     }
 
 
-def _stacked(columns: Sequence[Array]) -> Array:
+def _stack(columns: Sequence[Array]) -> Array:
     return np.column_stack(columns) if columns else np.zeros((0, 0))
 
 
-def _shares(column: Column, name: str, scale: Scale) -> RaterShares:
+def _summarize_rater(column: Column, name: str, scale: Scale) -> RaterShares:
     if isinstance(scale, Interval):
         values = column.number[~np.isnan(column.number)]
         n, by_label = len(values), {}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.figures.bias import BiasResult, ConfidenceInterval
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
+    CorrelationResult,
     CriterionMetrics,
-    IntervalCriterionMetrics,
     JudgeMetrics,
     NominalCriterionMetrics,
-    OrdinalCriterionMetrics,
-    RankingCriterionMetrics,
     RaterMetrics,
+    shown_value,
 )
 from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, TextBlock, p_cell
 
@@ -37,11 +36,11 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: Table to escape, for example the result of `EvalResult.votes_table`.
     """
-    marked = frame.map(_marked).rename(index=_marked, columns=_marked)
-    return marked.rename_axis(index=_marked, columns=_marked)
+    marked = frame.map(_escape).rename(index=_escape, columns=_escape)
+    return marked.rename_axis(index=_escape, columns=_escape)
 
 
-def _marked(cell: Any) -> Any:
+def _escape(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and _begins_formula(cell) else cell
 
 
@@ -52,31 +51,32 @@ def _begins_formula(text: str) -> bool:
 
 
 _MATRICES_SHOWN = 12
-_MACRO = (
-    ("accuracy", "criterion_accuracy"),
-    ("balanced accuracy", "criterion_balanced_accuracy"),
-    ("precision", "criterion_precision"),
-    ("sensitivity (recall, TPR)", "criterion_sensitivity"),
-    ("specificity (TNR)", "criterion_specificity"),
-    ("F1", "criterion_f1"),
-    ("kappa", "mean_kappa"),
-)
+_WORDS = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "precision": "precision",
+    "sensitivity": "sensitivity (recall, TPR)",
+    "specificity": "specificity (TNR)",
+    "f1": "F1",
+    "kappa": "kappa",
+    "weighted_kappa": "weighted kappa",
+    "mcc": "Matthews correlation",
+    "pearson": "Pearson",
+}
+"""Headings of the metrics of `PooledMetrics`, of which all up to kappa are also means over criteria."""
 
 TRUE_RATES_TITLE = "Sensitivity and specificity, with MET as the positive class"
 TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET")
 
-_POOLED = (
-    ("accuracy", "accuracy"),
-    ("balanced accuracy", "balanced_accuracy"),
-    ("precision", "precision"),
-    ("sensitivity (recall, TPR)", "sensitivity"),
-    ("specificity (TNR)", "specificity"),
-    ("F1", "f1"),
-    ("kappa", "kappa"),
-    ("weighted kappa", "weighted_kappa"),
-    ("Matthews correlation", "mcc"),
-    ("Pearson", "pearson"),
-)
+_Row = TypeVar("_Row")
+
+
+def column_table(
+    title: str, rows: Iterable[_Row], columns: Mapping[str, Callable[[_Row], Cell]]
+) -> TableBlock:
+    """Return a table with one row per element, from a function for each heading."""
+    cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
+    return TableBlock(title=title, columns=tuple(columns), rows=cells)
 
 
 def metric_blocks(
@@ -127,22 +127,19 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
 
 
 def _macro_table(panel: RaterMetrics) -> TableBlock:
-    intervals = {
-        "criterion_sensitivity": panel.criterion_sensitivity_ci,
-        "criterion_specificity": panel.criterion_specificity_ci,
-    }
+    names = {"mean_kappa" if name == "kappa" else f"criterion_{name}": name for name in list(_WORDS)[:7]}
+    intervals = {"sensitivity": panel.criterion_sensitivity_ci, "specificity": panel.criterion_specificity_ci}
     if panel.bootstrap is not None:
-        intervals["criterion_accuracy"] = panel.bootstrap.accuracy_ci
-        intervals["mean_kappa"] = panel.bootstrap.kappa_ci
-    rows: list[tuple[Cell, ...]] = []
-    for words, name in _MACRO:
-        done, of = panel.defined[name]
-        if of:
-            rows.append((words, getattr(panel, name), _ends(intervals.get(name)), f"{done} of {of}"))
-    return TableBlock(
-        title="Mean over criteria",
-        columns=("figure", "mean", "interval", "criteria defined"),
-        rows=tuple(rows),
+        intervals |= {"accuracy": panel.bootstrap.accuracy_ci, "kappa": panel.bootstrap.kappa_ci}
+    return column_table(
+        "Mean over criteria",
+        [name for name in names if panel.defined[name][1]],
+        {
+            "figure": lambda name: _WORDS[names[name]],
+            "mean": lambda name: getattr(panel, name),
+            "interval": lambda name: _ends(intervals.get(names[name])),
+            "criteria defined": lambda name: "{} of {}".format(*panel.defined[name]),
+        },
     )
 
 
@@ -151,7 +148,7 @@ def _ends(interval: ConfidenceInterval | None) -> str:
 
 
 def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
-    figures = [(words, getattr(panel.pooled, name)) for words, name in _POOLED]
+    figures = [(words, getattr(panel.pooled, name)) for name, words in _WORDS.items()]
     return ScalarBlock(
         title="All cells pooled (mixes base rates; read the means over criteria first)",
         figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
@@ -182,13 +179,19 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
 
 
 def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for one in per_criterion:
-        rows.append((one.name, one.criterion_type, one.n_samples, one.coverage, *_columns(one)))
-    return TableBlock(
-        title="Criteria",
-        columns=("criterion", "level", "n", "coverage", "accuracy", "kappa", "F1", "RMSE"),
-        rows=tuple(rows),
+    return column_table(
+        "Criteria",
+        per_criterion,
+        {
+            "criterion": lambda one: one.name,
+            "level": lambda one: one.criterion_type,
+            "n": lambda one: one.n_samples,
+            "coverage": lambda one: one.coverage,
+            "accuracy": lambda one: shown_value(one, "accuracy"),
+            "kappa": lambda one: shown_value(one, "kappa"),
+            "F1": lambda one: shown_value(one, "f1"),
+            "RMSE": lambda one: shown_value(one, "rmse"),
+        },
     )
 
 
@@ -202,48 +205,21 @@ def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBloc
     return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
 
 
-def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
-    """Return accuracy, kappa (weighted for ordinal criteria), F1 (macro unless binary) and RMSE."""
-    if isinstance(one, CriterionMetrics):
-        return one.accuracy, one.kappa, one.f1, None
-    if isinstance(one, OrdinalCriterionMetrics):
-        return one.exact_accuracy, one.weighted_kappa, one.macro_f1, one.rmse
-    if isinstance(one, NominalCriterionMetrics):
-        return one.exact_accuracy, one.kappa, one.macro_f1, None
-    if isinstance(one, RankingCriterionMetrics):
-        return one.accuracy, one.kappa, None, None
-    return None, None, None, one.rmse
-
-
 def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            judge.pooled.n,
-            judge.coverage,
-            judge.criterion_accuracy,
-            judge.criterion_balanced_accuracy,
-            judge.mean_kappa,
-            judge.score_rmse,
-            judge.score_pearson.coefficient,
-            judge.bias.mean_bias,
-        )
-        for name, judge in judges.items()
-    ]
-    return TableBlock(
-        title="Judges",
-        columns=(
-            "judge",
-            "n",
-            "coverage",
-            "accuracy",
-            "balanced accuracy",
-            "kappa",
-            "score RMSE",
-            "score Pearson",
-            "bias",
-        ),
-        rows=tuple(rows),
+    return column_table(
+        "Judges",
+        judges.values(),
+        {
+            "judge": lambda one: one.judge_id,
+            "n": lambda one: one.pooled.n,
+            "coverage": lambda one: one.coverage,
+            "accuracy": lambda one: one.criterion_accuracy,
+            "balanced accuracy": lambda one: one.criterion_balanced_accuracy,
+            "kappa": lambda one: one.mean_kappa,
+            "score RMSE": lambda one: one.score_rmse,
+            "score Pearson": lambda one: one.score_pearson.coefficient,
+            "bias": lambda one: one.bias.mean_bias,
+        },
     )
 
 
@@ -251,26 +227,29 @@ def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list
     """Return one row per rater and criterion, and one row of means per rater."""
     rows = []
     for who, rater in (("panel", panel), *judges.items()):
-        rows.append(
-            {
-                "rater": who,
-                "criterion": "macro",
-                "n": rater.pooled.n,
-                "coverage": rater.coverage,
-                "abstention_rate": rater.abstention_rate,
-                "failure_rate": rater.failure_rate,
-                "accuracy": rater.criterion_accuracy,
-                "balanced_accuracy": rater.criterion_balanced_accuracy,
-                "precision": rater.criterion_precision,
-                "recall": rater.criterion_recall,
-                "sensitivity": rater.criterion_sensitivity,
-                "specificity": rater.criterion_specificity,
-                "f1": rater.criterion_f1,
-                "kappa": rater.mean_kappa,
-            }
-        )
+        means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
+        shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
+        means["kappa"] = rater.mean_kappa
+        rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
         rows += [_row(who, one) for one in rater.per_criterion]
     return rows
+
+
+_BINARY_COLUMNS = (
+    "accuracy", "balanced_accuracy", "precision", "recall", "sensitivity", "specificity", "f1", "kappa",
+    "mcc",
+)  # fmt: skip
+_NOMINAL_COLUMNS = ("accuracy", "balanced_accuracy", "macro_f1", "kappa")
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "binary": _BINARY_COLUMNS,
+    "nominal": _NOMINAL_COLUMNS,
+    "ordinal": (
+        *_NOMINAL_COLUMNS, "weighted_kappa", "adjacent_accuracy", "rmse", "mae", "spearman", "kendall",
+    ),
+    "interval": ("rmse", "mae", "ccc", "bias", "pearson", "spearman", "kendall"),
+    "ranking": ("accuracy", "kappa", "tie_rate", "position_consistency"),
+}  # fmt: skip
+"""Columns of the DataFrame that a criterion fills, by level."""
 
 
 def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
@@ -283,25 +262,9 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
         "abstention_rate": one.abstention_rate,
         "failure_rate": one.failure_rate,
     }
-    if isinstance(one, CriterionMetrics):
-        names = (
-            "accuracy", "balanced_accuracy", "precision", "recall", "sensitivity", "specificity", "f1",
-            "kappa", "mcc",
-        )  # fmt: skip
-        return row | {name: getattr(one, name) for name in names}
-    if isinstance(one, IntervalCriterionMetrics):
-        correlations = {name: getattr(one, name).coefficient for name in ("pearson", "spearman", "kendall")}
-        return (
-            row
-            | {"rmse": one.rmse, "mae": one.mae, "ccc": one.ccc, "bias": one.bias.mean_bias}
-            | correlations
-        )
-    if isinstance(one, RankingCriterionMetrics):
-        shown = ("accuracy", "kappa", "tie_rate", "position_consistency")
-        return row | {name: getattr(one, name) for name in shown}
-    row |= {"accuracy": one.exact_accuracy, "balanced_accuracy": one.balanced_accuracy}
-    row |= {"macro_f1": one.macro_f1, "kappa": one.kappa}
-    if isinstance(one, OrdinalCriterionMetrics):
-        row |= {name: getattr(one, name) for name in ("weighted_kappa", "adjacent_accuracy", "rmse", "mae")}
-        row |= {name: getattr(one, name).coefficient for name in ("spearman", "kendall")}
+    for name in _COLUMNS[one.criterion_type]:
+        found: Any = shown_value(one, name) if name == "accuracy" else getattr(one, name)
+        if isinstance(found, CorrelationResult):
+            found = found.coefficient
+        row[name] = found.mean_bias if isinstance(found, BiasResult) else found
     return row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -10,21 +10,22 @@ from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.compute import tied_labels_text
-from autorubric.metrics.summaries.highlights import PanelAndBest, first_looks
-from autorubric.metrics.summaries.rater_figures import MET
-from autorubric.metrics.summaries.raters import (
+from autorubric.metrics.summaries.data_warnings import tied_labels_text
+from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
+from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
     MacroFigures,
     RaterFailures,
     RaterReport,
     few_items_each,
+    metric_on,
     names_of,
 )
 from autorubric.metrics.summaries.reliability import Reliability
-from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE
+from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE, column_table
 from autorubric.metrics.summaries.sides import AbstainMode
+from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.support.frames import Library, in_library
 
@@ -42,55 +43,7 @@ _WORDS = {
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
-def report_blocks(
-    headline: Sequence[Block],
-    raters: Mapping[str, RaterReport],
-    ceiling: HumanCeilings | None,
-    reliability: Mapping[str, Reliability],
-    told: Sequence[str],
-) -> list[Block]:
-    """Return all blocks of a report, headline first. `told` contains the warnings, then the settings."""
-    panel = raters["panel"]
-    thin = any(few_items_each(one) is not None for one in raters.values())
-    blocks = [
-        *headline,
-        *([_criteria_table(panel, ceiling, reliability)] if len(raters) > 1 else []),
-        _true_rates_table(panel),
-        _pooled_table("Panel, all cells pooled (mixes base rates; see the means first)", panel.micro),
-    ]
-    if len(panel.by_scale) > 1 or thin:
-        blocks.append(_scales_table(raters))
-    if panel.scores is not None:
-        blocks.append(_scores_table(raters))
-    if told[:-1]:
-        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in told[:-1])))
-    blocks.append(TextBlock(title="Settings", text=told[-1]))
-    return _with_rows(blocks)
-
-
-def headline_blocks(
-    raters: Mapping[str, RaterReport],
-    ceiling: HumanCeilings | None,
-    compared: PanelAndBest | None,
-    size: tuple[int, int],
-    abstain: AbstainMode,
-) -> list[Block]:
-    """Return the blocks that summarize all criteria; `size` is `(n_items, n_cells)`, the labelled ones."""
-    looks = first_looks(raters, ceiling, compared, size, abstain)
-    blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
-    if len(raters) > 1:
-        if any(done for done, _ in raters["panel"].macro.defined.values()):
-            blocks.append(_macro_table(raters["panel"], ceiling))
-        blocks += [
-            _raters_table(raters, ceiling, compared),
-            *([_same_cells_table(compared)] if compared is not None else []),
-            _comparisons_table(raters),
-            _failures_table(raters),
-        ]
-    return _with_rows(blocks)
-
-
-def _with_rows(blocks: Sequence[Block]) -> list[Block]:
+def _without_empty(blocks: Sequence[Block]) -> list[Block]:
     return [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
 
 
@@ -98,27 +51,27 @@ def _ends(found: Estimate) -> str:
     return "" if found.low is None or found.high is None else f"[{found.low:.3f}, {found.high:.3f}]"
 
 
-def _words(name: str) -> str:
+def _heading(name: str) -> str:
     return _WORDS.get(name, name.replace("_", " "))
 
 
 def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for name, found in panel.macro.figures().items():
-        done, of = panel.macro.defined[name]
-        if not of:
-            continue
-        row: tuple[Cell, ...] = (_words(name), found.value, _ends(found), f"{done} of {of}")
-        if ceiling is not None:
-            gap = getattr(ceiling.gap["panel"], name)
-            row = (*row, getattr(ceiling.macro, name).value, gap.value, _ends(gap))
-        rows.append(row)
-    ceilings = () if ceiling is None else ("people", "panel - person", "interval of the difference")
-    return TableBlock(
-        title="Panel, mean over criteria",
-        columns=("figure", "mean", "interval", "criteria defined", *ceilings),
-        rows=tuple(rows),
-    )
+    found = panel.macro.figures()
+    columns: dict[str, Callable[[str], Cell]] = {
+        "figure": _heading,
+        "mean": lambda name: found[name].value,
+        "interval": lambda name: _ends(found[name]),
+        "criteria defined": lambda name: "{} of {}".format(*panel.macro.defined[name]),
+    }
+    if ceiling is not None:
+        people, gap = ceiling.macro.figures(), ceiling.gap["panel"].figures()
+        columns |= {
+            "people": lambda name: people[name].value,
+            "panel - person": lambda name: gap[name].value,
+            "interval of the difference": lambda name: _ends(gap[name]),
+        }
+    shown = [name for name, (_, of) in panel.macro.defined.items() if of]
+    return column_table("Panel, mean over criteria", shown, columns)
 
 
 def _raters_table(
@@ -139,7 +92,7 @@ def _raters_table(
     ties = "; ties count as the conservative answer" if compared and compared.n_ties_answered else ""
     return TableBlock(
         title=f"Judges, mean over criteria, on the labelled cells that each judge answered (coverage){ties}",
-        columns=("rater", "coverage", *map(_words, shown), *interval),
+        columns=("rater", "coverage", *map(_heading, shown), *interval),
         rows=tuple(rows) if shown else (),
     )
 
@@ -147,8 +100,8 @@ def _raters_table(
 def _same_cells_table(found: PanelAndBest) -> TableBlock:
     figures = {"panel": found.panel, found.judge: found.best, "panel - judge": found.difference}
     return TableBlock(
-        title=f"Panel and best judge on the same cells: {_words(found.figure)}, mean over criteria",
-        columns=("rater", _words(found.figure), "interval", "cells", "coverage"),
+        title=f"Panel and best judge on the same cells: {_heading(found.figure)}, mean over criteria",
+        columns=("rater", _heading(found.figure), "interval", "cells", "coverage"),
         rows=tuple(
             (who, one.value, _ends(one), found.n_cells, found.coverage) for who, one in figures.items()
         ),
@@ -156,81 +109,59 @@ def _same_cells_table(found: PanelAndBest) -> TableBlock:
 
 
 def _comparisons_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            name,
-            found.tie_rate.n,
-            found.tie_rate.value,
-            found.position_consistency.n,
-            found.position_consistency.value,
-            _ends(found.position_consistency),
-        )
-        for who, one in raters.items()
-        for name, found in one.comparisons.items()
-    ]
-    return TableBlock(
-        title="Comparisons: ties and consistency across both orders of the candidates",
-        columns=(
-            "rater", "criterion", "decisions", "ties", "asked in both orders", "position consistency",
-            "interval",
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
-
-
-def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            one.failures.n_cells,
-            one.coverage,
-            one.failures.abstention_rate.value,
-            one.failures.failure_rate.value,
-            one.failures.not_asked_rate.value,
-            one.failures.undecided_rate.value,
-            one.failures.not_applicable,
-        )
-        for who, one in raters.items()
-    ]
-    return TableBlock(
-        title="Labelled cells without an answer",
-        columns=("rater", "cells", "coverage", "abstained", "failed", "not asked", "tied", "not applicable"),
-        rows=tuple(rows),
+    found = [(who, name, one) for who, rater in raters.items() for name, one in rater.comparisons.items()]
+    return column_table(
+        "Comparisons: ties and consistency across both orders of the candidates",
+        found,
+        {
+            "rater": lambda row: row[0],
+            "criterion": lambda row: row[1],
+            "decisions": lambda row: row[2].tie_rate.n,
+            "ties": lambda row: row[2].tie_rate.value,
+            "asked in both orders": lambda row: row[2].position_consistency.n,
+            "position consistency": lambda row: row[2].position_consistency.value,
+            "interval": lambda row: _ends(row[2].position_consistency),
+        },
     )
 
 
-def kappa_on(found: Agreement) -> Estimate:
-    """Return kappa on a criterion, weighted if the criterion is ordinal."""
-    return found.weighted_kappa if found.level == "ordinal" else found.kappa
+def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
+    return column_table(
+        "Labelled cells without an answer",
+        raters,
+        {
+            "rater": lambda who: who,
+            "cells": lambda who: raters[who].failures.n_cells,
+            "coverage": lambda who: raters[who].coverage,
+            "abstained": lambda who: raters[who].failures.abstention_rate.value,
+            "failed": lambda who: raters[who].failures.failure_rate.value,
+            "not asked": lambda who: raters[who].failures.not_asked_rate.value,
+            "tied": lambda who: raters[who].failures.undecided_rate.value,
+            "not applicable": lambda who: raters[who].failures.not_applicable,
+        },
+    )
 
 
 def _criteria_table(
     panel: RaterReport, ceiling: HumanCeilings | None, reliability: Mapping[str, Reliability]
 ) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for name, found in panel.per_criterion.items():
-        kappa = kappa_on(found)
-        row: tuple[Cell, ...] = (
-            name, found.level, found.n, found.accuracy.value, kappa.value, _ends(kappa), found.pearson.value,
-            found.rmse.value,
-        )  # fmt: skip
-        if ceiling is not None:
-            people = ceiling.per_criterion.get(name)
-            row = (*row, people.kappa.value if people else None)
-        if reliability:
-            row = (*row, reliability[name].alpha.value)
-        rows.append(row)
-    people_too = () if ceiling is None else ("people's kappa",)
-    among = ("alpha among judges",) if reliability else ()
-    return TableBlock(
-        title="Panel on each criterion",
-        columns=(
-            "criterion", "level", "n", "accuracy", "kappa", "interval", "pearson", "RMSE",
-            *people_too, *among,
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    agreed = panel.per_criterion
+    columns: dict[str, Callable[[str], Cell]] = {
+        "criterion": lambda name: name,
+        "level": lambda name: agreed[name].level,
+        "n": lambda name: agreed[name].n,
+        "accuracy": lambda name: agreed[name].accuracy.value,
+        "kappa": lambda name: metric_on(agreed[name], "kappa").value,
+        "interval": lambda name: _ends(metric_on(agreed[name], "kappa")),
+        "pearson": lambda name: agreed[name].pearson.value,
+        "RMSE": lambda name: agreed[name].rmse.value,
+    }
+    if ceiling is not None:
+        people = ceiling.per_criterion
+        columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
+    if reliability:
+        columns["alpha among judges"] = lambda name: reliability[name].alpha.value
+    return column_table("Panel on each criterion", agreed, columns)
 
 
 def _true_rates_table(panel: RaterReport) -> TableBlock:
@@ -247,52 +178,37 @@ def _true_rates_table(panel: RaterReport) -> TableBlock:
 
 
 def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (_words(name), one.value, _ends(one), one.n)
-        for name, one in found.figures().items()
-        if one.value is not None
-    ]
-    return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=tuple(rows))
+    rows = [(_heading(name), one.value, _ends(one), one.n) for name, one in found.figures().items()]
+    shown = tuple(row for row in rows if row[1] is not None)
+    return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=shown)
 
 
 def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            scale,
-            found.accuracy.n,
-            found.accuracy.value,
-            found.balanced_accuracy.value,
-            found.kappa.value,
-            _ends(found.kappa),
-        )
-        for who, one in raters.items()
-        for scale, found in one.by_scale.items()
-    ]
-    return TableBlock(
-        title="Cells pooled by scale",
-        columns=("rater", "scale", "n", "accuracy", "balanced accuracy", "kappa", "interval"),
-        rows=tuple(rows),
+    found = [(who, scale, one) for who, rater in raters.items() for scale, one in rater.by_scale.items()]
+    return column_table(
+        "Cells pooled by scale",
+        found,
+        {
+            "rater": lambda row: row[0],
+            "scale": lambda row: row[1],
+            "n": lambda row: row[2].accuracy.n,
+            "accuracy": lambda row: row[2].accuracy.value,
+            "balanced accuracy": lambda row: row[2].balanced_accuracy.value,
+            "kappa": lambda row: row[2].kappa.value,
+            "interval": lambda row: _ends(row[2].kappa),
+        },
     )
 
 
 def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
-        (
-            who,
-            one.scores.n,
-            *(getattr(one.scores, name).value for name in _SCORES),
-            one.scores.bias.mean_bias,
-            one.scores.bias.p_value,
-        )
-        for who, one in raters.items()
-        if one.scores is not None
+        (who, one.n, *(getattr(one, name).value for name in _SCORES), one.bias.mean_bias, one.bias.p_value)
+        for who, rater in raters.items()
+        if (one := rater.scores) is not None
     ]
-    names = ("RMSE", "MAE", *_SCORES[2:])
+    names = ("RMSE", "MAE", *_SCORES[2:], "bias (rater - truth)", "bias p")
     return TableBlock(
-        title="Item scores, without length penalty",
-        columns=("rater", "n", *names, "bias (rater - truth)", "bias p"),
-        rows=tuple(rows),
+        title="Item scores, without length penalty", columns=("rater", "n", *names), rows=tuple(rows)
     )
 
 
@@ -362,25 +278,41 @@ class JudgeReport(AuditFindings):
 
     def blocks(self) -> list[Block]:
         """Return the report as content blocks for text, HTML and LaTeX, most important first."""
-        return report_blocks(
-            self.headline_blocks(), self.raters(), self.human_ceiling, self.reliability, self._told()
-        )
-
-    def headline_blocks(self) -> list[Block]:
-        """Return the report's first blocks, which summarize all criteria."""
-        size = (self.n_items, self.n_cells)
-        blocks = headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
-        if self.n_tied_labels is None:
-            return blocks
-        return [blocks[0], TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)), *blocks[1:]]
-
-    def _told(self) -> list[str]:
-        """Return the warnings, followed by the settings."""
-        made = (
+        raters, panel = self.raters(), self.panel
+        blocks = self.headline_blocks()
+        if len(raters) > 1:
+            blocks.append(_criteria_table(panel, self.human_ceiling, self.reliability))
+        pooled = "Panel, all cells pooled (mixes base rates; see the means first)"
+        blocks += [_true_rates_table(panel), _pooled_table(pooled, panel.micro)]
+        if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
+            blocks.append(_scales_table(raters))
+        if panel.scores is not None:
+            blocks.append(_scores_table(raters))
+        if self.warnings:
+            text = "\n".join(f"- {warning}" for warning in self.warnings)
+            blocks.append(TextBlock(title="Warnings", text=text))
+        settings = (
             f"abstain={self.abstain!r}; intervals: {self.confidence_level:.0%}, "
             f"{self.n_resamples} resamples, seed {self.seed}"
         )
-        return [*self.warnings, made]
+        return _without_empty([*blocks, TextBlock(title="Settings", text=settings)])
+
+    def headline_blocks(self) -> list[Block]:
+        """Return the report's first blocks, which summarize all criteria."""
+        raters, ceiling, compared = self.raters(), self.human_ceiling, self.panel_and_best
+        size = (self.n_items, self.n_cells)
+        sentences = highlight_sentences(raters, ceiling, compared, size, self.abstain)
+        blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(sentences))]
+        if self.n_tied_labels is not None:
+            blocks.append(TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)))
+        if len(raters) > 1:
+            if any(done for done, _ in self.macro.defined.values()):
+                blocks.append(_macro_table(self.panel, ceiling))
+            blocks.append(_raters_table(raters, ceiling, compared))
+            if compared is not None:
+                blocks.append(_same_cells_table(compared))
+            blocks += [_comparisons_table(raters), _failures_table(raters)]
+        return _without_empty(blocks)
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

@@ -262,6 +262,23 @@ AnyCriterionMetrics: TypeAlias = (
 )
 
 
+_SHOWN = {
+    "accuracy": ("accuracy", "exact_accuracy"),
+    "kappa": ("weighted_kappa", "kappa"),
+    "f1": ("f1", "macro_f1"),
+}
+
+
+def shown_value(one: AnyCriterionMetrics, name: str) -> float | None:
+    """Return the metric that means and tables over criteria use; None if it is undefined or has no level.
+
+    This is the exact accuracy, the kappa weighted if the criterion is ordinal, and F1 or macro F1.
+    """
+    names = _SHOWN.get(name, (name,))
+    found: float | None = next((getattr(one, each) for each in names if hasattr(one, each)), None)
+    return found
+
+
 def interpret_kappa(kappa: float | None) -> str:
     """Describe the size of a kappa in the words of Landis and Koch (1977, table on page 165)."""
     if kappa is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
@@ -22,6 +22,8 @@ from autorubric.metrics.core.resampling import IntervalArguments, Resampling, Re
 from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
+from autorubric.metrics.summaries.rendering import column_table
+from autorubric.metrics.summaries.table_metrics import CATEGORICAL
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json
@@ -81,29 +83,31 @@ class RunComparison(AuditFindings):
         """Return the comparisons as content blocks for the text, HTML and LaTeX renderers."""
         words = {"accuracy": "accuracy", "mae": "mean absolute error of values (lower is better)"}
         title = words[self.stat]
-        columns = (
-            "a, b",
-            "figure of a",
-            "figure of b",
-            "a - b",
-            "interval",
-            "p",
-            f"p ({self.adjustment})",
-            "n",
-            "coverage",
-        )
-        blocks: list[Block] = []
-        if self.panel is not None:
-            panel = TableBlock(
-                title=f"Panel and best judge: {title}", columns=columns, rows=(_pair_row(self.panel),)
-            )
-            blocks.append(panel)
-            flattered = "The best judge was selected on the same items, which overstates its quality."
-            blocks.append(TextBlock(text=flattered + self._ties()))
         if not self.judges:
             return [TextBlock(title="Judges", text="There are fewer than two judges to compare.")]
-        rows = tuple(_pair_row(one) for one in self.judges)
-        return [TableBlock(title=f"Pairs of judges: {title}", columns=columns, rows=rows), *blocks]
+        blocks: list[Block] = [self._table(f"Pairs of judges: {title}", self.judges)]
+        if self.panel is not None:
+            flattered = "The best judge was selected on the same items, which overstates its quality."
+            blocks.append(self._table(f"Panel and best judge: {title}", [self.panel]))
+            blocks.append(TextBlock(text=flattered + self._ties()))
+        return blocks
+
+    def _table(self, title: str, pairs: Sequence[JudgePair]) -> TableBlock:
+        return column_table(
+            title,
+            pairs,
+            {
+                "a, b": lambda pair: f"{pair.a}, {pair.b}",
+                "figure of a": lambda pair: pair.comparison.a.value,
+                "figure of b": lambda pair: pair.comparison.b.value,
+                "a - b": lambda pair: pair.comparison.difference.value,
+                "interval": lambda pair: _ends(pair.comparison.difference),
+                "p": lambda pair: p_cell(pair.comparison.p_value),
+                f"p ({self.adjustment})": lambda pair: p_cell(pair.adjusted_p),
+                "n": lambda pair: pair.comparison.n,
+                "coverage": lambda pair: pair.coverage,
+            },
+        )
 
     def _ties(self) -> str:
         """Describe how cells with tied votes are handled."""
@@ -115,21 +119,8 @@ class RunComparison(AuditFindings):
         )
 
 
-def _pair_row(pair: JudgePair) -> tuple[Cell, ...]:
-    found = pair.comparison
-    difference: Estimate = found.difference
-    ends = "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
-    return (
-        f"{pair.a}, {pair.b}",
-        found.a.value,
-        found.b.value,
-        difference.value,
-        ends,
-        p_cell(found.p_value),
-        p_cell(pair.adjusted_p),
-        found.n,
-        pair.coverage,
-    )
+def _ends(difference: Estimate) -> str:
+    return "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
 
 
 def compare_run(  # noqa: PLR0913 - a public entry point with many options
@@ -169,11 +160,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
-    categorical = np.zeros(len(cells.item), dtype=bool)
-    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
-        categorical[span] = criterion.level in ("binary", "nominal", "ordinal")
-    usual: RunStat = "accuracy" if categorical.any() else "mae"
-    compared = _Compared(cells, categorical, stat or usual, resampling)
+    compared = _RaterComparisons(cells, stat or _usual_stat(cells), resampling)
     judges: list[Rater] = [("judge", name) for name in table.judges]
     pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
     best = compared.best(judges) if len(judges) > 1 else None
@@ -197,12 +184,20 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     )
 
 
+def _usual_stat(cells: Cells) -> RunStat:
+    return "accuracy" if _is_categorical(cells).any() else "mae"
+
+
+def _is_categorical(cells: Cells) -> Array:
+    levels = [criterion.level in CATEGORICAL for criterion in cells.criteria]
+    return np.repeat(np.array(levels, dtype=bool), [span.stop - span.start for span in cells.spans])
+
+
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class _RaterComparisons:
     """Cells to compare and settings for the comparisons."""
 
     cells: Cells
-    categorical: Array
     stat: RunStat
     resampling: Resampling
 
@@ -210,7 +205,9 @@ class _Compared:
     def labelled(self) -> Array:
         """Mask of the cells with comparable labels, shape `(n_cells,)`."""
         truth = self.cells.truth
-        return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
+        return (
+            ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & _is_categorical(self.cells)
+        )
 
     def coverage(self, n: int) -> float:
         """Return `n` as a fraction of the labelled cells; 0 if there are none."""
@@ -229,9 +226,9 @@ class _Compared:
         }
         if self.stat == "mae":
             return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
-        there = _numbers(np.ones(len(truth.code)), self.labelled)
-        right = [_numbers(one.code == truth.code, one.code >= 0) for one in (first, second)]
-        return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
+        labels = np.where(self.labelled, 1.0, np.nan)
+        right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
+        return compare_judges(labels, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells it answered; None if all are undefined."""
@@ -239,10 +236,6 @@ class _Compared:
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
-
-
-def _numbers(values: Array, there: Array) -> Array:
-    return np.where(there, values, np.nan)
 
 
 _Values: TypeAlias = dict[str, float | None]
@@ -319,11 +312,10 @@ class RunDifference(AuditFindings):
             ("verdicts of the run", str(self.run_verdicts)),
         )
         whole = [one for one in (self.score, self.score_answered, self.right) if one is not None]
-        columns = ("figure", "baseline", "run", "run - baseline", "interval", "p", "p (holm)", "n")
         return [
             ScalarBlock(title="Run against baseline", figures=items),
-            TableBlock(title="Items", columns=columns, rows=tuple(map(_difference_row, whole))),
-            TableBlock(title="Criteria", columns=columns, rows=tuple(map(_difference_row, self.criteria))),
+            _differences_table("Items", whole),
+            _differences_table("Criteria", self.criteria),
         ]
 
 
@@ -354,14 +346,16 @@ def run_difference(
             "the same dataset"
         )
     pairs = [(before[item], after[item]) for item in both]
-    score = _paired("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
-    answered = [(a, b) for a, b in pairs if not _assumes(a) and not _assumes(b)]
+    score = _compare_pairs("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
+    answered = [(a, b) for a, b in pairs if not _has_assumed(a) and not _has_assumed(b)]
     values = [(_values(a), _values(b)) for a, b in pairs]
     names = dict.fromkeys(name for a, b in values for name in a if name in b)
-    criteria = [_paired(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names]
+    criteria = [
+        _compare_pairs(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names
+    ]
     adjusted = adjust_pvalues([one.difference.permutation_p for one in criteria])
     truths = _truths(run.dataset if dataset is None else dataset)
-    right = [_shares_right(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
+    right = [_shares_correct(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
     labelled = any(a is not None for a, _ in right)
     return RunDifference(
         n_items=len(both),
@@ -370,17 +364,17 @@ def run_difference(
         score=score,
         score_answered=None
         if len(answered) == len(pairs)
-        else _paired(
+        else _compare_pairs(
             "score without assumed answers", [(_score(a), _score(b)) for a, b in answered], resampling
         ),
-        right=_paired("share right", right, resampling) if labelled else None,
+        right=_compare_pairs("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
         baseline_verdicts=baseline.verdicts,
         run_verdicts=run.verdicts,
     )
 
 
-def _paired(
+def _compare_pairs(
     name: str, pairs: list[tuple[float | None, float | None]], resampling: ResamplingArguments
 ) -> PairedDifference:
     complete = [(a, b) for a, b in pairs if a is not None and b is not None]
@@ -400,7 +394,7 @@ def _score(report: EnsembleEvaluationReport | None) -> float | None:
     return None if report is None else report.score
 
 
-def _assumes(report: EnsembleEvaluationReport | None) -> bool:
+def _has_assumed(report: EnsembleEvaluationReport | None) -> bool:
     return report is not None and bool(report.assumed)
 
 
@@ -418,7 +412,7 @@ def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
     return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
 
 
-def _shares_right(
+def _shares_correct(
     a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
 ) -> tuple[float | None, float | None]:
     """Return each run's proportion of correct answers to the labelled criteria that both runs decided."""
@@ -439,16 +433,22 @@ def _shares_right(
     return fmean(own for own, _ in hits), fmean(new for _, new in hits)
 
 
-def _difference_row(found: PairedDifference) -> tuple[Cell, ...]:
-    difference = found.difference
-    ends = "" if difference.ci is None else f"[{difference.ci.lower:.3f}, {difference.ci.upper:.3f}]"
-    return (
-        found.name,
-        found.baseline,
-        found.run,
-        difference.mean_bias,
-        ends or (difference.reason or ""),
-        p_cell(difference.permutation_p),
-        p_cell(found.adjusted_p),
-        difference.n_samples,
+def _differences_table(title: str, found: Sequence[PairedDifference]) -> TableBlock:
+    def interval(one: PairedDifference) -> str:
+        ci = one.difference.ci
+        return (one.difference.reason or "") if ci is None else f"[{ci.lower:.3f}, {ci.upper:.3f}]"
+
+    return column_table(
+        title,
+        found,
+        {
+            "figure": lambda one: one.name,
+            "baseline": lambda one: one.baseline,
+            "run": lambda one: one.run,
+            "run - baseline": lambda one: one.difference.mean_bias,
+            "interval": interval,
+            "p": lambda one: p_cell(one.difference.permutation_p),
+            "p (holm)": lambda one: p_cell(one.adjusted_p),
+            "n": lambda one: one.difference.n_samples,
+        },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
-from autorubric.metrics.core.read_votes import Column, Modes
+from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -24,6 +24,7 @@ from autorubric.metrics.core.scales import (
     as_sequence,
 )
 from autorubric.metrics.core.votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED
+from autorubric.metrics.summaries.table_metrics import category_values, outcome_words, words_of
 
 AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
 """How abstentions are counted: not at all, as a separate category, or as the lowest answer."""
@@ -31,21 +32,13 @@ AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Labels of two raters on one scale.
-
-    Attributes:
-        scale: Scale of the labels.
-        has_category: Whether abstention is an additional category after the scale's categories.
-        truth: Ground-truth labels.
-        pred: Labels to compare with the truth.
-        cluster: Cluster of each unit; None if units are independent.
-    """
+    """Labels of two raters on one scale."""
 
     scale: Scale
-    has_category: bool
     truth: Column
     pred: Column
-    cluster: Codes | None
+    has_category: bool = False  # whether abstention is an additional category after those of the scale
+    cluster: Codes | None = None  # cluster of each unit; None if units are independent
 
     @property
     def size(self) -> int:
@@ -95,8 +88,8 @@ def read_sides(
     return Sides(
         scale=scale,
         has_category=modes.has_category,
-        truth=_counted(left, scale, abstain),
-        pred=_counted(right, scale, abstain),
+        truth=_convert_abstentions(left, scale, abstain),
+        pred=_convert_abstentions(right, scale, abstain),
         cluster=cluster_codes(cluster, len(left.code)),
     )
 
@@ -136,7 +129,7 @@ def _no_answer(label: Any, known: set[str]) -> int:
     return ABSENT if became is None else ABSTAINED if became == "abstained" else FAILED
 
 
-def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
+def _convert_abstentions(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
     """Return the column with its abstentions converted as required by the abstention mode."""
     if abstain == "exclude":
         return column
@@ -148,14 +141,38 @@ def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
                 "Interval(low, high)"
             )
         return replace(column, number=np.where(abstained, scale.low, column.number))
-    counts_as = scale.size if abstain == "as_category" else _lowest(scale)
+    counts_as = scale.size if abstain == "as_category" else _lowest_category(scale)
     return replace(column, code=np.where(abstained, counts_as, column.code))
 
 
-def _lowest(scale: CategoricalScale) -> int:
+def _lowest_category(scale: CategoricalScale) -> int:
     if scale.positions is None:
         raise ArgumentError(
             f"abstain='as_negative' needs a lowest category, which {scale} does not have; use 'exclude' or "
             "'as_category'"
         )
     return int(np.argmin(scale.positions))
+
+
+def scale_at(cells: Cells, place: int) -> Scale | None:
+    """Return the scale of the criterion at `place`; None if there are no metrics for its answers."""
+    criterion = cells.criteria[place]
+    match criterion.level:
+        case "binary":
+            return Binary()
+        case "nominal":
+            return Nominal(_number_repeated(words_of(criterion)))
+        case "ordinal":
+            return Ordinal(_number_repeated(words_of(criterion)), category_values(criterion))
+        case "interval":
+            return Interval()
+        case "ranking" if place in cells.outcomes:
+            return Nominal(outcome_words(cells, place))
+        case _:
+            return None
+
+
+def _number_repeated(labels: Sequence[str]) -> tuple[str, ...]:
+    if len(set(labels)) == len(labels):
+        return tuple(labels)
+    return tuple(f"{label} ({at})" for at, label in enumerate(labels))

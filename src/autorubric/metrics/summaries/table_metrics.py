@@ -1,72 +1,148 @@
-"""Metrics over several criteria, from sums per item that can be resampled."""
+"""Metrics of confusion tables, on one criterion or over several, from sums per item that can be resampled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.read_votes import Cells, Modes
-from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.read_votes import Cells, Column, Modes
+from autorubric.metrics.core.scales import Array, Ordinal, weight_matrix
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.correlation import pearson_of
-from autorubric.metrics.figures.kappa import kappa_of, kappa_parts
-from autorubric.metrics.summaries.compute import FEW_OF_A_CLASS
-from autorubric.metrics.summaries.criterion_figures import category_values, weights_on_values
-from autorubric.metrics.summaries.raters import HEADLINES, Contestant
+from autorubric.metrics.figures.kappa import kappa_of, kappa_parts, undefined_reason
+from autorubric.metrics.summaries.compared_raters import ComparedRater
 
-_CATEGORICAL = ("binary", "nominal", "ordinal")
+CATEGORICAL = ("binary", "nominal", "ordinal")
+MET = 1
+"""Index of MET among the categories of a binary criterion."""
+
 _DENSE_UP_TO = 20_000_000
 _MOMENTS = 6
 
 
+class TableMetric(NamedTuple):
+    """A metric of tables `(…, K, K)` with the truth in rows, and why it is undefined if there are pairs."""
+
+    compute: Callable[[Array], Array]
+    reason: Reason
+
+
+_RECALL = TableMetric(partial(shares.recall_of, positive=MET), "no_positive_in_truth")
+TABLE_METRICS: Mapping[str, TableMetric] = {
+    "accuracy": TableMetric(shares.accuracy_of, "no_pairs"),
+    "exact_accuracy": TableMetric(shares.accuracy_of, "no_pairs"),
+    "balanced_accuracy": TableMetric(shares.balanced_accuracy_of, "single_class"),
+    "kappa": TableMetric(kappa_of, "single_class"),
+    "mcc": TableMetric(shares.mcc_of, "no_variance"),
+    "precision": TableMetric(partial(shares.precision_of, positive=MET), "no_positive_in_pred"),
+    "recall": _RECALL,
+    "sensitivity": _RECALL,
+    "specificity": TableMetric(partial(shares.specificity_of, positive=MET), "no_negative_in_truth"),
+    "f1": TableMetric(partial(shares.f1_of, positive=MET), "no_positive"),
+    "macro_precision": TableMetric(shares.macro_precision_of, "no_pairs"),
+    "macro_recall": TableMetric(shares.macro_recall_of, "no_pairs"),
+    "macro_f1": TableMetric(shares.macro_f1_of, "no_pairs"),
+    "adjacent_accuracy": TableMetric(shares.adjacent_accuracy_of, "no_pairs"),
+}
+
+FEW_OF_A_CLASS = 10
+"""Size of the rarer class below which kappa and its interval depend heavily on single items."""
+
+HEADLINES: tuple[str, ...] = (
+    "accuracy",
+    "balanced_accuracy",
+    "kappa",
+    "precision",
+    "recall",
+    "specificity",
+    "f1",
+    "macro_precision",
+    "macro_recall",
+    "macro_f1",
+    "pearson",
+)
+"""Names of the metrics that are reported for all criteria together."""
+
+_ALL_LEVELS = ("accuracy", "balanced_accuracy", "kappa")
+HEADLINES_AT: Mapping[str, tuple[str, ...]] = {
+    "binary": (*_ALL_LEVELS, "precision", "recall", "specificity", "f1"),
+    "nominal": (*_ALL_LEVELS, "macro_precision", "macro_recall", "macro_f1"),
+    "ordinal": _ALL_LEVELS,
+}
+"""Metrics over several criteria by the level of their scale; comparisons are nominal."""
+
+
+def metric_of_table(name: str, table: Array, weights: Array | None = None) -> tuple[float, Reason]:
+    """Compute a metric of one table, NaN if undefined, and the reason that applies if it is NaN."""
+    if name in ("kappa", "weighted_kappa"):
+        return float(kappa_of(table, weights)), undefined_reason(table)
+    metric = TABLE_METRICS[name]
+    return float(metric.compute(table)), metric.reason if table.sum() else "no_pairs"
+
+
+def one_class_metric(name: str, table: Array, place: int) -> float | None:
+    """Compute precision, recall or F1 of one category of a table; None if undefined."""
+    compute = {"precision": shares.precision_of, "recall": shares.recall_of, "f1": shares.f1_of}[name]
+    value = float(compute(table, place))
+    return None if np.isnan(value) else value
+
+
+def category_values(criterion: MeasuredCriterion) -> list[float]:
+    """Return the values of the categories in [0, 1], or their positions if any value is missing."""
+    values = [answer.value for answer in criterion.categories]
+    if any(value is None for value in values):
+        return [float(place) for place in range(len(values))]
+    return [value for value in values if value is not None]
+
+
+def weights_on_values(criterion: MeasuredCriterion) -> Array:
+    """Return quadratic agreement weights on the option values, shape `(K, K)`."""
+    return weight_matrix(
+        "quadratic", Ordinal(range(len(criterion.categories)), category_values(criterion)), 0
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleGroup:
-    """Criteria that share a scale.
+    """Criteria that share a scale."""
 
-    Attributes:
-        level: Measurement level of the scale.
-        labels: Labels of the scale, followed by the level if another scale has the same labels.
-        places: Positions of the criteria.
-        size: Number of categories, including abstention if it counts as a category.
-        weights: Agreement weights for kappa; None if the scale has no order because abstentions count as a
-            category.
-        start: Index at which the scale's tables begin in a rater's part.
-    """
+    level: str  # measurement level; "nominal" for comparisons
+    labels: tuple[str, ...]  # followed by the level if another scale has the same labels
+    places: tuple[int, ...]  # positions of the criteria
+    size: int  # number of categories, including abstention if it is a category
+    weights: Array | None  # of kappa; None if abstentions are a category, which has no order
+    start: int  # index at which the scale's tables begin in a rater's sums
 
-    level: str
-    labels: tuple[str, ...]
-    places: tuple[int, ...]
-    size: int
-    weights: Array | None
-    start: int
+    def compute(self, name: str, tables: Array) -> Array:
+        """Compute a metric of tables of this scale, `(…)`; NaN where it is undefined."""
+        if name != "kappa":
+            return TABLE_METRICS[name].compute(tables)
+        if self.weights is None:
+            return np.full(tables.shape[:-2], np.nan)
+        return kappa_of(tables, self.weights)
 
     @property
     def stop(self) -> int:
-        """Index at which the scale's tables end in a rater's part."""
         return self.start + len(self.places) * self.size**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumLayout:
-    """Layout of a rater's part of a row.
-
-    Attributes:
-        groups: Scales with their criteria.
-        numeric: Positions of the numeric criteria.
-        start: Index at which the sums of the numeric criteria begin.
-    """
+    """Layout of a rater's sums: tables by scale, then moments of the numeric criteria."""
 
     groups: tuple[ScaleGroup, ...]
-    numeric: tuple[int, ...]
-    start: int
+    numeric: tuple[int, ...]  # positions of the numeric criteria
+    start: int  # index at which their sums begin
 
     @property
     def width(self) -> int:
-        """Number of sums per rater."""
         return self.start + _MOMENTS * len(self.numeric)
 
     def tables(self, sums: Array, group: ScaleGroup) -> Array:
@@ -76,17 +152,17 @@ class SumLayout:
 
     def moments(self, sums: Array) -> Array:
         """Return the sums of the numeric criteria, `(…, n_criteria, 6)`."""
-        return sums[..., self.start :].reshape(*sums.shape[:-1], len(self.numeric), _MOMENTS)
+        return sums[..., self.start : self.width].reshape(*sums.shape[:-1], len(self.numeric), _MOMENTS)
 
 
-def layout_of(cells: Cells, modes: Modes) -> SumLayout:
-    """Return the layout for the criteria of the cells."""
+def layout_of(cells: Cells, modes: Modes, *, comparisons: bool = True) -> SumLayout:
+    """Return the layout for the criteria of the cells, with or without comparisons."""
     found: dict[tuple[object, ...], list[int]] = {}
     for place, one in enumerate(cells.criteria):
-        if one.level in _CATEGORICAL and one.categories:
+        if one.level in CATEGORICAL and one.categories:
             values = tuple(answer.value for answer in one.categories)
             found.setdefault((one.level, words_of(one), values), []).append(place)
-        elif one.level == "ranking" and cells.outcomes.get(place):
+        elif comparisons and one.level == "ranking" and cells.outcomes.get(place):
             # Outcomes are unordered categories that are specific to each comparison.
             found[one.level, place] = [place]
     groups: list[ScaleGroup] = []
@@ -131,36 +207,39 @@ def words_of(criterion: MeasuredCriterion) -> tuple[str, ...]:
     return tuple(answer.label or str(answer.code) for answer in criterion.categories)
 
 
-def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
-    """Return the truth and the decisions on a criterion as ordinal values or as numbers in their own units.
+def numbers_of(truth: Column, rater: Column) -> tuple[Array, Array]:
+    """Return two columns in their own units, or by value if no cell has both numbers (as in checklists)."""
+    if np.isnan(truth.number + rater.number).all():
+        return truth.value, rater.value
+    return truth.number, rater.number
 
-    Answers that are not single numbers (such as checklists) are compared by their value.
-    """
-    cells, span = contestant.cells, contestant.cells.spans[place]
-    truth, column = cells.truth.take(span), contestant.column.take(span)
+
+def numbers_on(rater: ComparedRater, place: int) -> tuple[Array, Array]:
+    """Return the truth and the decisions on a criterion as ordinal values or as in `numbers_of`."""
+    cells, span = rater.cells, rater.cells.spans[place]
+    truth, column = cells.truth.take(span), rater.column.take(span)
     if cells.criteria[place].level == "ordinal":
         values = np.append(category_values(cells.criteria[place]), np.nan)
         return values[truth.code], values[column.code]
-    if np.isnan(truth.number + column.number).all():
-        return truth.value, column.value
-    return truth.number, column.number
+    return numbers_of(truth, column)
 
 
-def item_sums(contestants: Sequence[Contestant], layout: SumLayout, used: Array) -> Array:
+def item_sums(raters: Sequence[ComparedRater], layout: SumLayout, used: Array) -> csr_array:
     """Return each used item's contribution to the sums, shape `(n_used, n_raters * width)`."""
-    frames = [_frame(contestants, place) for place in layout.numeric]
-    parts = [_sums_of(one, layout, frames) for one in contestants]
-    sums = hstack(parts, format="csr")[used]
-    # Use a sparse matrix if a dense array would be too large. It only needs a shape, products and sums.
-    return np.asarray(sums.toarray()) if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
+    frames = [_frame(raters, place) for place in layout.numeric]
+    sums: csr_array = hstack([_sums_of(one, layout, frames) for one in raters], format="csr")[used]
+    return sums
 
 
-def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]:
-    """Return the centre and range of all numbers on a criterion, which are used to avoid cancellation.
+def dense_if_small(sums: Any) -> Array:
+    """Return the sums as an array, or sparse if it would be too large; they only need products and sums."""
+    dense: Array = sums.toarray() if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
+    return dense
 
-    They are the same for all raters, so that the raters' sums can be added.
-    """
-    numbers = np.concatenate([side for one in contestants for side in numbers_on(one, place)])
+
+def _frame(raters: Sequence[ComparedRater], place: int) -> tuple[float, float]:
+    """Return centre and range of all raters' numbers on a criterion, which avoid cancellation in the sums."""
+    numbers = np.concatenate([side for one in raters for side in numbers_on(one, place)])
     numbers = numbers[~np.isnan(numbers)]
     if not len(numbers):
         return 0.0, 1.0
@@ -168,8 +247,8 @@ def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]
     return middle, float(np.abs(numbers - middle).max()) or 1.0
 
 
-def _sums_of(contestant: Contestant, layout: SumLayout, frames: Sequence[tuple[float, float]]) -> csr_array:
-    cells, column = contestant.cells, contestant.column
+def _sums_of(rater: ComparedRater, layout: SumLayout, frames: Sequence[tuple[float, float]]) -> csr_array:
+    cells, column = rater.cells, rater.column
     rows, columns, added = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     for group in layout.groups:
         for at, place in enumerate(group.places):
@@ -181,7 +260,7 @@ def _sums_of(contestant: Contestant, layout: SumLayout, frames: Sequence[tuple[f
             columns.append(start + truth[both] * group.size + judged[both])
             added.append(np.ones(len(rows[-1])))
     for at, (place, (middle, reach)) in enumerate(zip(layout.numeric, frames, strict=True)):
-        x, y = numbers_on(contestant, place)
+        x, y = numbers_on(rater, place)
         both = ~np.isnan(x + y)
         u, v = (x[both] - middle) / reach, (y[both] - middle) / reach
         item = cells.item[cells.spans[place]][both]
@@ -193,27 +272,9 @@ def _sums_of(contestant: Contestant, layout: SumLayout, frames: Sequence[tuple[f
     return csr_array((np.concatenate(added), where), shape=(cells.n_items, layout.width))
 
 
-_MET = 1
-OF_ONE_CLASS: dict[str, Callable[[Array, int], Array]] = {
-    "precision": shares.precision_of,
-    "recall": shares.recall_of,
-    "specificity": shares.specificity_of,
-    "f1": shares.f1_of,
-}
-"""Metrics of MET on binary criteria."""
-
-OF_ALL_CLASSES: dict[str, Callable[[Array], Array]] = {
-    "macro_precision": shares.macro_precision_of,
-    "macro_recall": shares.macro_recall_of,
-    "macro_f1": shares.macro_f1_of,
-}
-"""Metrics over all options of nominal criteria or all outcomes of comparisons."""
-
-
 def groups_with(groups: Sequence[ScaleGroup], figure: str) -> list[ScaleGroup]:
-    """Return the scales on which a categorical metric can be computed."""
-    level = "binary" if figure in OF_ONE_CLASS else "nominal" if figure in OF_ALL_CLASSES else None
-    return [one for one in groups if level in (None, one.level)]
+    """Return the scales on which a metric of confusion tables can be computed."""
+    return [one for one in groups if figure in HEADLINES_AT[one.level]]
 
 
 def places_with(layout: SumLayout, figure: str) -> list[int]:
@@ -223,32 +284,17 @@ def places_with(layout: SumLayout, figure: str) -> list[int]:
     return [place for group in groups_with(layout.groups, figure) for place in group.places]
 
 
-def by_criterion(layout: SumLayout, sums: Array) -> dict[str, Array]:
+def by_criterion(layout: SumLayout, sums: Array, names: Sequence[str] = HEADLINES) -> dict[str, Array]:
     """Compute each metric on each criterion it applies to, shape `(…, n_criteria)`; NaN if undefined."""
-    found: dict[str, list[Array]] = {name: [np.zeros((*sums.shape[:-1], 0))] for name in HEADLINES}
+    found: dict[str, list[Array]] = {name: [np.zeros((*sums.shape[:-1], 0))] for name in names}
     for group in layout.groups:
         tables = layout.tables(sums, group)
-        found["accuracy"].append(shares.accuracy_of(tables))
-        found["balanced_accuracy"].append(shares.balanced_accuracy_of(tables))
-        found["kappa"].append(
-            np.full(tables.shape[:-2], np.nan)
-            if group.weights is None
-            else kappa_of(tables, group.weights if group.level == "ordinal" else None)
-        )
-        for name, values in _of_level(group, tables).items():
-            found[name].append(values)
-    if layout.numeric:
+        for name in HEADLINES_AT[group.level]:
+            if name in found:
+                found[name].append(group.compute(name, tables))
+    if layout.numeric and "pearson" in found:
         found["pearson"].append(pearson_of(layout.moments(sums)))
     return {name: np.concatenate(parts, axis=-1) for name, parts in found.items()}
-
-
-def _of_level(group: ScaleGroup, tables: Array) -> dict[str, Array]:
-    """Compute the level-specific metrics of confusion tables of shape `(…, K, K)`."""
-    if group.level == "binary":
-        return {name: of(tables, _MET) for name, of in OF_ONE_CLASS.items()}
-    if group.level == "nominal":
-        return {name: of(tables) for name, of in OF_ALL_CLASSES.items()}
-    return {}
 
 
 def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
@@ -261,7 +307,7 @@ def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
     return np.stack(means, axis=-1)
 
 
-def defined(each: Mapping[str, Array]) -> dict[str, Array]:
+def where_defined(each: Mapping[str, Array]) -> dict[str, Array]:
     """Return whether each metric of `by_criterion` is defined."""
     return {name: ~np.isnan(found) for name, found in each.items()}
 
@@ -297,19 +343,18 @@ def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
     found["accuracy"] = shares.divide(hit, n)
     # If the chance agreement is perfect on every criterion, the room above it is only rounding error.
     found["kappa"] = shares.divide(beyond, np.where(room <= 1e-9 * np.maximum(n, 1.0), 0.0, room))
-    groups = one_table(layout)
+    groups = one_table(layout.groups)
     if groups:
         table = np.sum([layout.tables(sums, group).sum(-3) for group in groups], axis=0)
-        found["balanced_accuracy"] = shares.balanced_accuracy_of(table)
-        found |= _of_level(groups[0], table)
+        for name in HEADLINES_AT[groups[0].level]:
+            if name not in ("accuracy", "kappa"):
+                found[name] = groups[0].compute(name, table)
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
-def one_table(layout: SumLayout) -> Sequence[ScaleGroup]:
+def one_table(groups: Sequence[ScaleGroup]) -> Sequence[ScaleGroup]:
     """Return the scales whose cells form one table: the only scale or all binary scales."""
-    if len(layout.groups) == 1:
-        return layout.groups
-    return [group for group in layout.groups if group.level == "binary"]
+    return groups if len(groups) == 1 else [group for group in groups if group.level == "binary"]
 
 
 CHANCES = ("mixes base rates", "chance agreement from other items", "chance agreement within criteria")
@@ -330,14 +375,11 @@ def of_scale(layout: SumLayout, group: ScaleGroup, sums: Array, chance: Array) -
     tables = layout.tables(sums, group)
     table = tables.sum(-3)
     found = dict.fromkeys(HEADLINES, np.full(sums.shape[:-1], np.nan))
-    found["accuracy"] = shares.accuracy_of(table)
-    found["balanced_accuracy"] = shares.balanced_accuracy_of(table)
+    found |= {name: group.compute(name, table) for name in HEADLINES_AT[group.level]}
     if group.weights is not None:
-        mixed = kappa_of(table, group.weights if group.level == "ordinal" else None)
         others = _stratified(tables, group.weights, without_itself=True)
         within = _stratified(tables, group.weights, without_itself=False)
-        found["kappa"] = np.choose(chance, [mixed, others, within])
-    found |= _of_level(group, table)
+        found["kappa"] = np.choose(chance, [found["kappa"], others, within])
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
@@ -389,24 +431,34 @@ def _denominators(tables: Array, figure: str) -> Array:
             return np.asarray(tables.sum(-2))
         case "macro_f1":
             return np.asarray(tables.sum(-1) + tables.sum(-2))
-        case "precision":
-            return np.asarray(tables[..., :, _MET].sum(-1)[..., None])
-        case "recall":
-            return np.asarray(tables[..., _MET, :].sum(-1)[..., None])
-        case "specificity":
-            return np.asarray((tables.sum((-1, -2)) - tables[..., _MET, :].sum(-1))[..., None])
         case "f1":
             return np.asarray((tables.sum((-1, -2)) - tables[..., 0, 0])[..., None])
         case _:
-            return np.asarray(tables.sum((-1, -2))[..., None])
+            return hits_and_pairs(tables, figure)[1][..., None]
+
+
+SHARES = ("accuracy", "precision", "recall", "specificity")
+"""Metrics that are one proportion, whose pooled values have intervals in closed form."""
 
 
 def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
-    """Return the numerator and the denominator of a proportion in each table, shape `(…)`."""
-    if figure not in OF_ONE_CLASS:
+    """Return numerator and denominator of a proportion in each table, `(…)`; by default of accuracy."""
+    if figure not in SHARES[1:]:
         return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
-    cells = shares.one_against_rest(tables, _MET)
-    return (cells.tp, cells.tp + cells.fn) if figure == "recall" else (cells.tn, cells.tn + cells.fp)
+    cells = shares.one_against_rest(tables, MET)
+    if figure == "specificity":
+        return cells.tn, cells.tn + cells.fp
+    return cells.tp, cells.tp + (cells.fp if figure == "precision" else cells.fn)
+
+
+def share_counts(layout: SumLayout, sums: Array, figure: str) -> tuple[Array, Array]:
+    """Return numerator and denominator of a proportion on each criterion it applies to, `(…, n_criteria)`."""
+    none = np.zeros((*sums.shape[:-1], 0))
+    counts = [(none, none)] + [
+        hits_and_pairs(layout.tables(sums, group), figure) for group in groups_with(layout.groups, figure)
+    ]
+    hits, pairs = (np.concatenate(parts, axis=-1) for parts in zip(*counts, strict=True))
+    return hits, pairs
 
 
 def _parts_in(held: Array) -> Array:
@@ -414,26 +466,3 @@ def _parts_in(held: Array) -> Array:
     total = held.sum(0)
     parts = np.where(total > 0, held / np.where(total > 0, total, 1.0), 0.0)
     return np.asarray(parts.sum(-1) / np.maximum((total > 0).sum(-1), 1))
-
-
-def share_masks(layout: SumLayout, groups: Sequence[ScaleGroup]) -> dict[str, tuple[Array, Array]]:
-    """Return numerator and denominator masks over the sums for the pooled proportions of some scales."""
-    hit, pair, tp, judged, true, tn, false = (np.zeros(layout.width) for _ in range(7))
-    for group in groups:
-        tables = np.zeros((len(group.places), group.size, group.size))
-        part = slice(group.start, group.stop)
-        pair[part] = 1.0
-        hit[part] = (tables + np.eye(group.size)).reshape(-1)
-        if group.level == "binary":
-            for mask, at in ((tp, (_MET, _MET)), (judged, (slice(None), _MET)), (true, (_MET, slice(None)))):
-                chosen = tables.copy()
-                chosen[:, at[0], at[1]] = 1.0
-                mask[part] = chosen.reshape(-1)
-            false[part] = 1.0 - true[part]
-            tn[part] = 1.0 - np.maximum(true[part], judged[part])
-    return {
-        "accuracy": (hit, pair),
-        "precision": (tp, judged),
-        "recall": (tp, true),
-        "specificity": (tn, false),
-    }

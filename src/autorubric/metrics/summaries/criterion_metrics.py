@@ -1,0 +1,306 @@
+"""Metrics of one rater on one criterion, computed from two columns of codes or numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics.core.contingency import NumberPairs, adjacent_accuracy_of, divide, one_against_rest
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.intervals import wilson
+from autorubric.metrics.core.read_votes import Column, Modes
+from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.votes_table import ABSTAINED, FAILED, MeasuredCriterion, Outcome
+from autorubric.metrics.figures.bias import ConfidenceInterval, bias_of
+from autorubric.metrics.figures.correlation import (
+    ccc_estimate,
+    correlation_p_value,
+    correlation_test,
+    kendall_estimate,
+    kendall_test,
+    mae_estimate,
+    pearson_estimate,
+    rmse_estimate,
+    spearman_estimate,
+)
+from autorubric.metrics.figures.ranks import Ranked, rank_pairs, rank_table
+from autorubric.metrics.summaries.results import (
+    AnyCriterionMetrics,
+    ConfusionMatrix,
+    CorrelationResult,
+    CriterionMetrics,
+    IntervalCriterionMetrics,
+    NominalCriterionMetrics,
+    OptionMetrics,
+    OrdinalCriterionMetrics,
+    RankingCriterionMetrics,
+    interpret_correlation,
+    interpret_kappa,
+)
+from autorubric.metrics.summaries.table_metrics import (
+    MET,
+    category_values,
+    metric_of_table,
+    numbers_of,
+    one_class_metric,
+    weights_on_values,
+    words_of,
+)
+
+ONE_CLASS = ("precision", "recall", "sensitivity", "specificity", "f1")
+"""Metrics of MET on binary criteria."""
+
+_ORDERED = ("adjacent_accuracy", "weighted_kappa", "spearman", "kendall", "rmse", "mae")
+
+
+class Reasons(dict[str, Reason]):
+    """Reasons why metrics are None, collected while the metrics are computed."""
+
+    def number(self, name: str, value: Array | float, reason: Reason) -> float | None:
+        """Return the value as a float; if it is NaN, record the reason and return None."""
+        number = float(value)
+        if math.isnan(number):
+            self[name] = reason
+            return None
+        return number
+
+    def estimate(self, name: str, found: Estimate) -> float | None:
+        """Return the estimate's value; if it is undefined, record its reason and return None."""
+        if found.value is None and found.reason is not None:
+            self[name] = found.reason
+        return found.value
+
+    def of_table(self, table: Array, *names: str, weights: Array | None = None) -> dict[str, Any]:
+        """Compute metrics of a table by name."""
+        return {name: self.number(name, *metric_of_table(name, table, weights)) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnCriterion:
+    """A criterion with the labels and the decisions of one rater."""
+
+    criterion: MeasuredCriterion
+    index: int
+    truth: Column
+    rater: Column
+    table: Array  # counts of pairs, with the truth in rows; see `tables_of`
+    modes: Modes
+    options: IntervalOptions  # intervals of correlations
+    fleiss_kappa: float | None  # agreement among the judges
+    outcomes: tuple[Outcome, ...] = ()
+    positions: tuple[int, int] = (0, 0)  # samples answered equally in both orders, and in both orders
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*words_of(self.criterion), *(("CANNOT_ASSESS",) if self.modes.has_category else ()))
+
+    def coverage(self, n_samples: int, reasons: Reasons) -> dict[str, Any]:
+        """Return the fields of `CriterionCoverage`."""
+        labelled = self.truth.status > 0
+        n, status = int(np.count_nonzero(labelled)), self.rater.status[labelled]
+        return {
+            "name": self.criterion.name,
+            "index": self.index,
+            "criterion_type": self.criterion.level,
+            "n_samples": n_samples,
+            "n_labelled": n,
+            "coverage": n_samples / n if n else None,
+            "abstention_rate": float((status == ABSTAINED).mean()) if n else None,
+            "failure_rate": float((status == FAILED).mean()) if n else None,
+            "reasons": dict(reasons),
+        }
+
+    def of_table(self, reasons: Reasons, *names: str) -> dict[str, Any]:
+        """Return kappa with its interpretation, and other metrics of the table by name."""
+        found = reasons.of_table(self.table, "kappa", *names)
+        return found | {"kappa_interpretation": interpret_kappa(found["kappa"])}
+
+    def categorical(self, reasons: Reasons) -> dict[str, Any]:
+        """Return the fields that binary, nominal and ordinal criteria share, except metrics."""
+        counts = tuple(tuple(int(count) for count in row) for row in self.table)
+        return {
+            "confusion_matrix": ConfusionMatrix(labels=self.labels, counts=counts),
+            "fleiss_kappa": self.fleiss_kappa,
+            **self.coverage(int(self.table.sum()), reasons),
+        }
+
+
+def metrics_on_criterion(given: OnCriterion) -> AnyCriterionMetrics | None:
+    """Compute the metrics of the criterion, or return None for levels without metrics."""
+    reasons = Reasons()
+    match given.criterion.level:
+        case "binary":
+            return _binary(given, reasons)
+        case "nominal":
+            return NominalCriterionMetrics(**_nominal(given, reasons), **given.categorical(reasons))
+        case "ordinal":
+            fields = {**_nominal(given, reasons), **_ordered(given, reasons)}
+            return OrdinalCriterionMetrics(**fields, **given.categorical(reasons))
+        case "interval":
+            return _interval(given, reasons)
+        case "ranking" if given.outcomes:
+            return _ranking(given, reasons)
+        case _:
+            return None
+
+
+def _binary(given: OnCriterion, reasons: Reasons) -> CriterionMetrics:
+    table = given.table
+    cells = one_against_rest(table, MET)
+    return CriterionMetrics(
+        **given.of_table(reasons, "accuracy", "balanced_accuracy", *ONE_CLASS, "mcc"),
+        sensitivity_ci=_wilson(cells.tp, cells.tp + cells.fn, given.options),
+        specificity_ci=_wilson(cells.tn, cells.tn + cells.fp, given.options),
+        support_true=int(table[MET].sum()),
+        support_pred=int(table[:, MET].sum()),
+        **given.categorical(reasons),
+    )
+
+
+def _wilson(hits: Array, n: Array, options: IntervalOptions) -> ConfidenceInterval | None:
+    found = wilson(int(hits), int(n), confidence_level=options.confidence_level)
+    return _confidence_interval(found, options, "Wilson")
+
+
+def _confidence_interval(found: Estimate, options: IntervalOptions, method: str) -> ConfidenceInterval | None:
+    if found.low is None or found.high is None:
+        return None
+    return ConfidenceInterval(
+        lower=found.low, upper=found.high, confidence=options.confidence_level, method=method
+    )
+
+
+def _nominal(given: OnCriterion, reasons: Reasons) -> dict[str, Any]:
+    found = given.of_table(reasons, "exact_accuracy", "balanced_accuracy", "macro_f1")
+    table = given.table
+    per_option = tuple(
+        OptionMetrics(
+            label=label,
+            **{name: one_class_metric(name, table, place) for name in ("precision", "recall", "f1")},
+            support_true=int(table[place].sum()),
+            support_pred=int(table[:, place].sum()),
+        )
+        for place, label in enumerate(given.labels)
+    )
+    return {**found, "per_option": per_option}
+
+
+def _ordered(given: OnCriterion, reasons: Reasons) -> dict[str, Any]:
+    table = given.table
+    n = table.sum()
+    if given.modes.has_category:
+        # A category of abstentions has no place in the order, so metrics that need an order are undefined.
+        reasons.update(dict.fromkeys(_ORDERED, "na_as_category"))
+        nothing = CorrelationResult(coefficient=None, reason="na_as_category", n_samples=int(n))
+        fields = dict.fromkeys((*_ORDERED, "adjacent_by_chance"))
+        undefined = {"weighted_kappa_interpretation": "undefined", "spearman": nothing, "kendall": nothing}
+        return fields | undefined
+    values = np.array(category_values(given.criterion))
+    gaps = np.subtract.outer(values, values)
+    chance = np.outer(table.sum(1), table.sum(0))
+    found = reasons.of_table(
+        table, "weighted_kappa", "adjacent_accuracy", weights=weights_on_values(given.criterion)
+    )
+    return {
+        **found,
+        "weighted_kappa_interpretation": interpret_kappa(found["weighted_kappa"]),
+        "adjacent_by_chance": reasons.number("adjacent_by_chance", adjacent_accuracy_of(chance), "no_pairs"),
+        **rank_correlations(rank_table(table, values), given.options, reasons),
+        "rmse": reasons.number("rmse", np.sqrt(divide((table * gaps**2).sum(), n)), "no_pairs"),
+        "mae": reasons.number("mae", divide((table * np.abs(gaps)).sum(), n), "no_pairs"),
+    }
+
+
+def _interval(given: OnCriterion, reasons: Reasons) -> IntervalCriterionMetrics:
+    truth, rater = numbers_of(given.truth, given.rater)
+    both = ~np.isnan(truth + rater)
+    pairs = NumberPairs(truth[both], rater[both], None, int((~both).sum()))
+    return IntervalCriterionMetrics(
+        **number_metrics(pairs, given.options, reasons),
+        ccc=reasons.estimate("ccc", ccc_estimate(pairs, IntervalOptions(ci=None))),
+        **given.coverage(pairs.n, reasons),
+    )
+
+
+def _ranking(given: OnCriterion, reasons: Reasons) -> RankingCriterionMetrics:
+    shared = np.array([outcome.count(0) > 1 for outcome in given.outcomes])
+    judged = given.rater.code[given.rater.code >= 0]
+    alike, n = given.positions
+    return RankingCriterionMetrics(
+        **given.of_table(reasons, "accuracy"),
+        tie_rate=reasons.number("tie_rate", shared[judged].mean() if judged.size else np.nan, "no_pairs"),
+        position_consistency=reasons.number("position_consistency", alike / n if n else np.nan, "no_pairs"),
+        n_position_pairs=n,
+        **given.coverage(int(given.table.sum()), reasons),
+    )
+
+
+def number_metrics(
+    pairs: NumberPairs, options: IntervalOptions, reasons: Reasons, prefix: str = ""
+) -> dict[str, Any]:
+    """Compute errors, bias and correlations of two columns of numbers; all but `bias` have the prefix."""
+    plain = IntervalOptions(ci=None)
+    found = pearson_estimate(pairs, options)
+    return {
+        f"{prefix}rmse": reasons.estimate(f"{prefix}rmse", rmse_estimate(pairs, plain)),
+        f"{prefix}mae": reasons.estimate(f"{prefix}mae", mae_estimate(pairs, plain)),
+        "bias": bias_of(pairs, options),
+        f"{prefix}pearson": _correlation("pearson", found, options, reasons, prefix),
+        **rank_correlations(rank_pairs(pairs), options, reasons, prefix),
+    }
+
+
+def rank_correlations(
+    ranked: Ranked, options: IntervalOptions, reasons: Reasons, prefix: str = ""
+) -> dict[str, CorrelationResult]:
+    """Compute Spearman's rho and Kendall's tau-b with p-values and intervals, named with a prefix."""
+    kendall = kendall_estimate(ranked, options)
+    test = kendall_test(ranked, kendall.value)
+    tested = {"p_value": None if test is None else test.p_value, "test": test}
+    return {
+        f"{prefix}spearman": _correlation(
+            "spearman", spearman_estimate(ranked, options), options, reasons, prefix
+        ),
+        f"{prefix}kendall": _correlation("kendall", kendall, options, reasons, prefix, tested),
+    }
+
+
+def _correlation(
+    name: str,
+    found: Estimate,
+    options: IntervalOptions,
+    reasons: Reasons,
+    prefix: str,
+    tested: dict[str, Any] | None = None,
+) -> CorrelationResult:
+    """Return a correlation, with the t test of its value unless `tested` contains another test."""
+    reasons.estimate(f"{prefix}{name}", found)
+    if tested is None and found.value is not None:
+        # There is no test of ±1, where t is infinite.
+        p_value, test = (of(found.value, found.n) for of in (correlation_p_value, correlation_test))
+        tested = {"p_value": p_value, "test": test}
+    return CorrelationResult(
+        coefficient=found.value,
+        ci=_confidence_interval(found, options, "Fisher z"),
+        interpretation=interpret_correlation(found.value),
+        n_samples=found.n,
+        method=name,
+        reason=found.reason,
+        **(tested or {}),
+    )
+
+
+def tables_of(spans: Sequence[slice], sizes: Sequence[int], truth: Column, rater: Column) -> list[Array]:
+    """Count the pairs of codes on each criterion, as `(K, K)` tables with truth in the rows."""
+    tables = []
+    for span, size in zip(spans, sizes, strict=True):
+        left, right = truth.code[span], rater.code[span]
+        both = (left >= 0) & (right >= 0)
+        pairs = left[both] * size + right[both]
+        tables.append(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(float))
+    return tables

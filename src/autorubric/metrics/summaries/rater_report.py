@@ -1,0 +1,198 @@
+"""Report on one rater, and on the annotators compared with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.summaries.agreement import Agreement
+from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, HEADLINES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadlineFigures:
+    """Metrics over several criteria or several annotators, with intervals from resampled items.
+
+    Attributes:
+        accuracy: Proportion of exactly matching labels on categorical criteria.
+        balanced_accuracy: Mean recall over the categories in the truth, on categorical criteria.
+        kappa: Cohen's kappa: unweighted on binary and nominal criteria and comparisons, with quadratic
+            weights on ordinal criteria.
+        precision: Precision of MET on binary criteria.
+        recall: Sensitivity (TPR): proportion of MET cells that were judged MET, on binary criteria.
+        specificity: True negative rate: proportion of UNMET cells that were judged UNMET, on binary criteria.
+        f1: F1 of MET on binary criteria.
+        macro_precision: Mean precision over the categories that the rater used, on nominal criteria and
+            comparisons.
+        macro_recall: Mean recall over the categories in the truth, on nominal criteria and comparisons.
+        macro_f1: Mean F1 over the categories that occur, on nominal criteria and comparisons.
+        pearson: Pearson's r on numeric criteria and on the values of ordinal criteria.
+    """
+
+    accuracy: Estimate
+    balanced_accuracy: Estimate
+    kappa: Estimate
+    precision: Estimate
+    recall: Estimate
+    specificity: Estimate
+    f1: Estimate
+    macro_precision: Estimate
+    macro_recall: Estimate
+    macro_f1: Estimate
+    pearson: Estimate
+
+    @property
+    def sensitivity(self) -> Estimate:
+        """Alias of `recall`."""
+        return self.recall
+
+    def figures(self) -> dict[str, Estimate]:
+        """Return the metrics keyed by name."""
+        return {name: getattr(self, name) for name in HEADLINES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MacroFigures(HeadlineFigures):
+    """Means over criteria, each weighted equally.
+
+    Attributes:
+        defined: For each metric, the number of criteria on which it is defined and the number it applies to.
+    """
+
+    defined: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonFigures:
+    """Metrics of a rater's decisions on a comparison, which do not require labels. The units are items.
+
+    Attributes:
+        position_consistency: Proportion of samples with the same outcome in both orders of the candidates,
+            among the `n` samples requested in both orders. The panel's metric uses all judges' samples.
+            Undefined (`no_pairs`) for annotators and if no sample was requested in both orders.
+        tie_rate: Proportion of decisions in which several candidates share first place.
+    """
+
+    position_consistency: Estimate
+    tie_rate: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterFailures:
+    """Cells (pairs of item and criterion) that a rater did not answer, by cause.
+
+    Covers all labelled cells or, if there are no labels, all cells for which the rater has a row.
+
+    Attributes:
+        n_cells: Number of cells covered.
+        n_answered: Number of cells that the rater answered.
+        abstention_rate: Proportion of cells on which the rater abstained.
+        failure_rate: Proportion of cells on which the rater failed or gave only unreadable replies.
+        not_asked_rate: Proportion of cells on which the rater was not asked or has no vote.
+        undecided_rate: Proportion of cells that have no decision because judges or samples are tied.
+        not_applicable: Number of cells excluded by a condition.
+        truth_abstention_rate: Proportion of cells whose label is an abstention.
+        abstention_kappa: Cohen's kappa for whether the label and the rater abstain, over cells with a vote.
+    """
+
+    n_cells: int
+    n_answered: int
+    abstention_rate: Estimate
+    failure_rate: Estimate
+    not_asked_rate: Estimate
+    undecided_rate: Estimate
+    not_applicable: int
+    truth_abstention_rate: Estimate
+    abstention_kappa: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterReport:
+    """Report that compares one rater with the ground truth.
+
+    Attributes:
+        rater: Name of the rater.
+        kind: Kind of rater. A `"human"` rater is compared with the other annotators.
+        macro: Means over criteria, the headline metrics.
+        micro: Metrics over all cells pooled. Pooling mixes base rates, so a rater that knows only the base
+            rates scores well; kappa therefore computes chance agreement within each criterion.
+        by_scale: Metrics over the pooled cells of all criteria with the same scale, keyed by its labels;
+            useful if each item has its own rubric. Kappa computes chance agreement within each criterion. If
+            criteria have few pairs (median below 10), it computes each pair's chance agreement from the
+            criterion's other pairs; if they have only one pair each, from all cells of the scale, as in
+            `compute_metrics`, which mixes base rates. The estimate's `method` states which of these applies.
+        per_criterion: Agreement on each criterion, keyed by name. Criteria that share a name but have
+            different scales are numbered.
+        comparisons: Position consistency and ties on each comparison (`ComparativeCriterion`), keyed by name.
+        scores: Agreement on item scores without the length penalty; None if there are no scores.
+        failures: Number of unanswered cells and their rates by cause.
+        coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
+    """
+
+    rater: str
+    kind: Literal["panel", "judge", "human"]
+    macro: MacroFigures
+    micro: HeadlineFigures
+    by_scale: Mapping[str, HeadlineFigures]
+    per_criterion: Mapping[str, Agreement]
+    comparisons: Mapping[str, ComparisonFigures]
+    scores: Agreement | None
+    failures: RaterFailures
+    coverage: float | None
+
+
+def metric_on(agreed: Agreement, name: str) -> Estimate:
+    """Return a metric on a criterion by its name over all criteria; kappa is weighted if it is ordinal."""
+    weighted = name == "kappa" and agreed.level == "ordinal"
+    found: Estimate = getattr(agreed, "weighted_kappa" if weighted else name)
+    return found
+
+
+def few_items_each(rater: RaterReport) -> float | None:
+    """Return the median number of pairs per criterion if it is low enough to bias kappa; otherwise None."""
+    sizes = [agreed.n for agreed in rater.per_criterion.values() if agreed.n]
+    median = float(np.median(sizes)) if sizes else 0.0
+    return median if len(sizes) > 1 and median < FEW_OF_A_CLASS else None
+
+
+def names_of(raters: Sequence[RaterReport]) -> list[str]:
+    """Return a name for the panel and each judge. A judge named `panel` becomes `judge panel`."""
+    return ["judge panel" if one.kind == "judge" and one.rater == "panel" else one.rater for one in raters]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanCeilings:
+    """Agreement between each annotator and the majority (for numbers, the mean) of the others.
+
+    Cells on which the other annotators are tied are excluded, which slightly favours each annotator. A
+    judge's metrics against the truth are therefore not directly comparable with an annotator's metrics
+    against the others; use `gap`, which compares both with the same reference.
+
+    Attributes:
+        humans: Names of the annotators.
+        macro: For each metric, the mean over annotators of their means over criteria.
+        micro: For each metric, the mean over annotators of their pooled values.
+        pooled: Means over criteria of metrics that pool all annotators' pairs; more stable if each annotator
+            labelled few items.
+        per_criterion: Mean over annotators on each criterion.
+        per_human: Report on each annotator.
+        gap: For `"panel"` and each judge, the rater's metric minus an annotator's. Both are compared with the
+            other annotators on the cells that the annotator answered, and the differences between their macro
+            metrics are averaged over annotators. 0 means as good as an annotator, negative means worse. If
+            the interval contains 0, the data do not distinguish the two.
+        made_the_truth: Whether the report's labels are these annotators' majority, median or mean labels. If
+            not, the gap does not apply to the report's labels.
+    """
+
+    humans: tuple[str, ...]
+    macro: HeadlineFigures
+    micro: HeadlineFigures
+    pooled: HeadlineFigures
+    per_criterion: Mapping[str, HeadlineFigures]
+    per_human: Mapping[str, RaterReport]
+    gap: Mapping[str, HeadlineFigures]
+    made_the_truth: bool
