@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, Unpack,
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
 from autorubric.datasets import store as _store, tables as _tables
+from autorubric.datasets.base import BaseDataset
 from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, canonical_sha256, stratum_labels
 from autorubric.datasets.lazy import LazyItems
 from autorubric.datasets.ratings import attach_ratings
 from autorubric.datasets.read import DatasetReader
-from autorubric.datasets.sharing import SharingItems
 from autorubric.datasets.split import grouped_positions, sizes_of, split_positions, stratified_positions
 from autorubric.datasets.stream import CopiedItems, EarlierCopy, StreamedItems, line_of, stored_contents
 from autorubric.errors import ArgumentError
@@ -49,7 +49,7 @@ IMPORTERS_GROUP: Final = "autorubric.importers"
 """The entry point group of importers: functions from a path to a dataset, named by the suffix."""
 
 
-class RubricDataset(SharingItems):
+class RubricDataset(BaseDataset):
     """A dataset of items that share a prompt, a rubric and a reference answer.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Items of a dataset and the data that they share."""
+"""The base of the dataset class: items, the data that they share, and their labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults
 
 
-class SharingItems:
+class BaseDataset:
     """Items that share a prompt, a rubric and a reference answer, in memory or read on access."""
 
     def __init__(
@@ -257,7 +257,7 @@ class SharingItems:
         return type(self)._of(self._contents()._replace(items=list(items.values())))
 
     def __eq__(self, other: object) -> bool:
-        return self._contents() == other._contents() if isinstance(other, SharingItems) else NotImplemented
+        return self._contents() == other._contents() if isinstance(other, BaseDataset) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
