@@ -12,7 +12,7 @@ import pytest
 from autorubric.criteria import Answer, CriterionVerdict
 from autorubric.errors import JudgeError, ReplyError, ServerError, TokenUsage
 from autorubric.judges import Cast, JudgeReply, JudgeRequest, JudgeSpec, cast_vote, cast_votes
-from autorubric.judges.panel import seat_judges
+from autorubric.judges.panel import panel_members
 from tests.criteria.kinds import Warmth
 from tests.doubles import TableJudge, binary, choice, model_judge, request_for
 
@@ -27,8 +27,8 @@ def ticking() -> Any:
 
 def cast(criterion: Any, answer: Any, **spec: Any) -> Cast:
     judge = TableJudge({criterion.name: answer}, "j")
-    seat = seat_judges([JudgeSpec(judge, **spec)])[0]
-    return asyncio.run(cast_vote(seat, request_for(criterion, sample=2), clock=ticking()))
+    member = panel_members([JudgeSpec(judge, **spec)])[0]
+    return asyncio.run(cast_vote(member, request_for(criterion, sample=2), clock=ticking()))
 
 
 def test_an_answer_is_a_vote() -> None:
@@ -136,10 +136,10 @@ class AllAtOnce:
 CRITERIA = [binary("a"), binary("b"), binary("c")]
 
 
-def cast_all(judge: Any, count: int = 3) -> list[Cast]:
-    seat = seat_judges([judge])[0]
+def request_votes(judge: Any, count: int = 3) -> list[Cast]:
+    member = panel_members([judge])[0]
     requests = [request_for(criterion) for criterion in CRITERIA[:count]]
-    casts = asyncio.run(cast_votes(seat, requests, clock=ticking()))
+    casts = asyncio.run(cast_votes(member, requests, clock=ticking()))
     return [cast for cast in casts if isinstance(cast, Cast)]
 
 
@@ -147,7 +147,9 @@ def test_votes_from_one_request_keep_their_order() -> None:
     """Answers and errors each stand with their criterion."""
     votes = [
         c.vote
-        for c in cast_all(AllAtOnce([JudgeReply(answer="MET"), ReplyError("x"), JudgeReply(answer="no")]))
+        for c in request_votes(
+            AllAtOnce([JudgeReply(answer="MET"), ReplyError("x"), JudgeReply(answer="no")])
+        )
     ]
     assert [vote.status for vote in votes] == ["answered", "failed", "answered"]
     assert [vote.latency_seconds for vote in votes] == [2.0, 2.0, 2.0]
@@ -155,14 +157,14 @@ def test_votes_from_one_request_keep_their_order() -> None:
 
 def test_one_criterion_is_asked_alone() -> None:
     """A batch of one is no batch."""
-    assert [c.vote.reason for c in cast_all(AllAtOnce([]), 1)] == ["alone"]
+    assert [c.vote.reason for c in request_votes(AllAtOnce([]), 1)] == ["alone"]
 
 
 def test_an_error_of_the_whole_request_is_spent_once() -> None:
     """Every criterion fails, and the tokens are counted at the first."""
     error = ServerError("down")
     error.usage, error.cost = SPENT, 0.1
-    votes = [c.vote for c in cast_all(AllAtOnce(error))]  # type: ignore[arg-type]
+    votes = [c.vote for c in request_votes(AllAtOnce(error))]  # type: ignore[arg-type]
     assert [vote.error for vote in votes] == ["ServerError: down"] * 3
     assert [vote.token_usage for vote in votes] == [SPENT, None, None]
     assert [vote.completion_cost for vote in votes] == [0.1, None, None]
@@ -171,12 +173,12 @@ def test_an_error_of_the_whole_request_is_spent_once() -> None:
 def test_a_judge_of_single_criteria_is_asked_for_each() -> None:
     """It need not know about batches."""
     judge = TableJudge({"a": "MET", "b": "UNMET", "c": None})
-    assert [c.vote.status for c in cast_all(judge)] == ["answered", "answered", "abstained"]
+    assert [c.vote.status for c in request_votes(judge)] == ["answered", "answered", "abstained"]
 
 
 def test_a_models_exchange_is_kept() -> None:
     """What was sent and received can be stored beside the vote."""
     judge, _ = model_judge([{"verdict": "MET", "reason": "r"}])
-    made = cast_all(judge, 1)[0]
+    made = request_votes(judge, 1)[0]
     assert made.exchanged is not None
     assert made.exchanged.replies == ('{"verdict": "MET", "reason": "r"}',)

@@ -22,9 +22,9 @@ from autorubric.scoring.score import (
     Score,
     Term,
     entering_value,
-    penalised,
     score_terms,
     submission_length_penalty,
+    subtract_penalty,
 )
 from tests.criteria.kinds import Remarks
 from tests.doubles import binary, choice
@@ -268,11 +268,11 @@ def test_the_penalty_counts_the_parts_it_says() -> None:
 
 def test_the_penalty_is_subtracted_and_clamped() -> None:
     """A normalised score stays in [0, 1]; a raw sum takes the penalty as it is; no score stays none."""
-    assert penalised(0.7, 0.5) == pytest.approx(0.2)
-    assert penalised(0.3, 0.5) == 0.0
-    assert penalised(3.0, 0.5, normalize=False) == 2.5
-    assert penalised(0.3, 0.5, normalize=False) == pytest.approx(-0.2)
-    assert penalised(None, 0.5) is None
+    assert subtract_penalty(0.7, 0.5) == pytest.approx(0.2)
+    assert subtract_penalty(0.3, 0.5) == 0.0
+    assert subtract_penalty(3.0, 0.5, normalize=False) == 2.5
+    assert subtract_penalty(0.3, 0.5, normalize=False) == pytest.approx(-0.2)
+    assert subtract_penalty(None, 0.5) is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ NAMES = ["x", "y", "z"]
 
 def comparing(names: Sequence[str] = NAMES, **fields: Any) -> BaseCriterion:
     submission = Submission(text="t", candidates=dict.fromkeys(names, "t"))
-    return ComparativeCriterion(**{"name": "c", "mode": "ranking", **fields}).facing(submission)
+    return ComparativeCriterion(**{"name": "c", "mode": "ranking", **fields}).bind(submission)
 
 
 def panel_of(criterion: BaseCriterion, votes: Sequence[JudgeVote], method: Any = "borda") -> Decision:
@@ -119,7 +119,7 @@ def test_rankings_without_candidates_go_by_the_most() -> None:
     assert found.answer is not None
     assert found.answer.code == ["b", "a"]
     with pytest.raises(NotImplementedError):
-        Warmth(name="w").placed((1.0, 0.0))
+        Warmth(name="w").ranking_answer((1.0, 0.0))
 
 
 # The first fit loads numpy, which takes longer than Hypothesis allows an example.

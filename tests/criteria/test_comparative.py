@@ -28,7 +28,7 @@ def several(low: int, high: int) -> st.SearchStrategy[list[str]]:
 
 
 def comparing(submission: Submission = PAIR, **fields: Any) -> BaseCriterion:
-    return ComparativeCriterion(**{"name": "better", **fields}).facing(submission)
+    return ComparativeCriterion(**{"name": "better", **fields}).bind(submission)
 
 
 def of(found: list[str]) -> Submission:
@@ -201,7 +201,7 @@ def test_letters_run_on_after_z() -> None:
 
 def test_without_a_submission_names_are_kept_and_have_no_value() -> None:
     """Which candidate is the first is not known then; numbers and ties need no names."""
-    unbound = ComparativeCriterion(name="c").facing(Submission(text=None))
+    unbound = ComparativeCriterion(name="c").bind(Submission(text=None))
     assert (unbound.read("gpt").code, unbound.read("gpt").value) == ("gpt", None)
     assert (unbound.read(-1).code, unbound.read(-1).value) == (-1, 1.0)
     assert unbound.read("tie").value == 0.5
@@ -210,8 +210,8 @@ def test_without_a_submission_names_are_kept_and_have_no_value() -> None:
     assert graded.code == {"winner": "gpt", "margin": 2}
     assert ComparativeCriterion(name="c", mode="ranking").read("b > a").code == ["b", "a"]
     assert ComparativeCriterion(name="c", mode="best_of").read("b").value is None
-    assert unbound.standing(unbound.read("gpt")) == ()
-    assert ComparativeCriterion(name="c", mode="ranking").standing(graded) == ()
+    assert unbound.candidate_values(unbound.read("gpt")) == ()
+    assert ComparativeCriterion(name="c", mode="ranking").candidate_values(graded) == ()
 
 
 def test_the_worst_answer_for_the_first_candidate() -> None:
@@ -228,8 +228,8 @@ def test_a_bound_criterion_is_pickled_and_bound_once() -> None:
     """Workers get the names with it; facing the same candidates again changes nothing."""
     criterion = comparing()
     assert pickle.loads(pickle.dumps(criterion)).read("gpt").value == 1.0  # noqa: S301 - our own bytes
-    assert criterion.facing(PAIR) is criterion
-    assert criterion.facing(THREE) != criterion
+    assert criterion.bind(PAIR) is criterion
+    assert criterion.bind(THREE) != criterion
 
 
 # Properties
@@ -274,7 +274,7 @@ def test_rankings_go_through_letters_and_back(data: st.DataObject) -> None:
     answer = criterion.read({"ranking": [candidate_id(order.index(n)) for n in wanted]}, Shown(names=order))
     assert answer.code == wanted
     assert answer.value == pytest.approx((len(found) - 1 - wanted.index(found[0])) / (len(found) - 1))
-    assert criterion.placed(criterion.standing(answer)).code == wanted
+    assert criterion.ranking_answer(criterion.candidate_values(answer)).code == wanted
 
 
 @given(st.data(), st.sampled_from(["pairwise", "ranking", "best_of"]))
@@ -283,8 +283,8 @@ def test_a_standing_holds_the_value_for_each_candidate(data: st.DataObject, mode
     found = data.draw(several(2, 2 if mode == "pairwise" else 4))
     points = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=len(found), max_size=len(found)))
     criterion = comparing(of(found), mode=mode)
-    answer = criterion.placed(points)
-    standing = criterion.standing(answer)
+    answer = criterion.ranking_answer(points)
+    standing = criterion.candidate_values(answer)
     assert standing[0] == answer.value
     for place, name in enumerate(found):
         moved = [name, *(other for other in found if other != name)]
@@ -315,8 +315,8 @@ def test_nothing_to_compare_is_shown_once_and_said() -> None:
     """A judge is not asked twice for what no judge can be shown."""
     single = Submission(text="alone")
     assert comparing().presentations(single, None) == ((),)
-    assert "exactly two candidates; the submission has none" in str(comparing().misfit(single))
-    assert comparing().misfit(Submission(text=None)) is None
+    assert "exactly two candidates; the submission has none" in str(comparing().why_inapplicable(single))
+    assert comparing().why_inapplicable(Submission(text=None)) is None
     assert comparing().example(single, comparing().read("tie")) == (None, None)
 
 

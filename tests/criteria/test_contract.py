@@ -63,7 +63,7 @@ def assert_sound(criterion: BaseCriterion, answer: Answer) -> None:
 @given(kind=kinds, reply=replies)
 def test_any_reply_is_a_sound_answer_or_a_reply_error(kind: str, reply: Any) -> None:
     """Any JSON is read as a value in [0, 1], as none, or refused with a ReplyError; nothing else happens."""
-    criterion = KINDS[kind]().facing(Submission.parse(TO_GRADE.get(kind, "a text")))
+    criterion = KINDS[kind]().bind(Submission.parse(TO_GRADE.get(kind, "a text")))
     for read in (criterion.read, criterion.parse_truth):
         try:
             answer = read(reply)
@@ -275,7 +275,7 @@ async def test_every_kind_grades(kind: str) -> None:
     to_grade = TO_GRADE.get(kind, "a text")
     report = await CriterionGrader(judges=panel).grade(to_grade, Rubric([criterion]))
     decided = report.report[0]
-    answer = criterion.facing(Submission.parse(to_grade)).read(REPLIES[kind])
+    answer = criterion.bind(Submission.parse(to_grade)).read(REPLIES[kind])
     assert decided.status == ("abstained" if answer.abstains else "answered")
     assert decided.final_answer == answer.code
     assert decided.decision.value == answer.value

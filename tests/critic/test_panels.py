@@ -178,7 +178,7 @@ def test_without_any_reference_a_panel_asks_nobody(own, given):
 
 
 def test_a_judge_without_a_reference_of_its_own_needs_one():
-    """One seat of several is enough; a critic of another criterion is none of them."""
+    """One member of several is enough; a critic of another criterion is none of them."""
     own = Critic(Scripted([NEAR]), RELATIVE, reference="R")
     other = Critic(Scripted(), HELPFUL)
     rubric = Rubric([RELATIVE, HELPFUL])
@@ -247,8 +247,8 @@ def test_critics_of_one_evaluator_have_names_of_their_own():
     evaluator = Scripted()
     polite = binary("polite")
     critics = [Critic(evaluator, HELPFUL), Critic(evaluator, polite)]
-    seats = CriterionGrader(judges=critics).seats
-    assert [seat.judge_id for seat in seats] == ["Scripted/helpfulness", "Scripted/polite"]
+    members = CriterionGrader(judges=critics).members
+    assert [member.judge_id for member in members] == ["Scripted/helpfulness", "Scripted/polite"]
     twice = [critics[0], Critic(evaluator, HELPFUL, "{output}")]
     with pytest.raises(ArgumentError, match="must be unique; repeated: Scripted/helpfulness"):
         CriterionGrader(judges=twice)

@@ -213,7 +213,7 @@ def test_weights_and_policies_rescore_without_a_call(
 ) -> None:
     """What is done with votes may change; the stored votes are scored again and nobody is asked."""
     run(tmp_path, CountingJudge())
-    judge = grader.seats[0].judge
+    judge = grader.members[0].judge
     result = run(tmp_path, None, small_dataset(*TEXTS, rubric=rubric), grader=grader)
     assert isinstance(judge, CountingJudge)
     assert not judge.asked

@@ -308,7 +308,7 @@ async def test_a_raised_failure_leaves_nothing_running() -> None:
 def seeds(judges: Sequence[Any], seed: int | None, **fields: Any) -> dict[tuple[str | None, str, int], int]:
     """Seeds by criterion, judge and sample."""
     calls = CriterionGrader(judges=judges, seed=seed).plan(task(**fields))
-    return {(c.request.criterion.name, c.seat.judge_id, c.request.sample): c.request.seed for c in calls}
+    return {(c.request.criterion.name, c.member.judge_id, c.request.sample): c.request.seed for c in calls}
 
 
 def test_seeds_depend_on_what_is_asked_and_on_nothing_else() -> None:
@@ -551,7 +551,7 @@ def test_a_model_by_name_is_a_panel_of_one() -> None:
     """`llm_config` takes a name or a config, and its id is the model's name."""
     for given_model in ("openai/gpt-x", LLMConfig(model="openai/gpt-x")):
         grader = CriterionGrader(llm_config=given_model)
-        assert [seat.judge_id for seat in grader.seats] == ["openai/gpt-x"]
+        assert [member.judge_id for member in grader.members] == ["openai/gpt-x"]
         assert isinstance(grader, Grader)
 
 

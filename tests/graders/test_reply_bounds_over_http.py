@@ -277,7 +277,7 @@ def test_equal_numbers_of_candidates_share_a_schema(mode: Any) -> None:
     criterion = ComparativeCriterion(name="better", requirement="Which?", mode=mode)
     before = criterion.wire_schema
     first, second, longer = (
-        criterion.facing(Submission(text="t", candidates=dict.fromkeys(names, "t"))).wire_schema
+        criterion.bind(Submission(text="t", candidates=dict.fromkeys(names, "t"))).wire_schema
         for names in ("xyz", "abc", "xyzw")
     )
     assert first is second

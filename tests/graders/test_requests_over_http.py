@@ -36,7 +36,7 @@ def grade(grader: CriterionGrader, rubric: Rubric = RUBRIC) -> Any:
 
 
 def prompt_of(calls: list[JudgeCall]) -> ComposedPrompt:
-    judge = calls[0].seat.judge
+    judge = calls[0].member.judge
     assert isinstance(judge, ModelAsker)
     prompt = judge.prompt_for([call.request for call in calls])
     assert prompt is not None
@@ -80,8 +80,8 @@ def test_one_request_warms_the_prefix_for_the_others(openai_server: OpenAIServer
     """The first of each model is answered before any other of it is sent; then all others run together."""
     openai_server.script({"do": "answer", "seconds": 0.05}, repeat="last")
     first, second = (model(openai_server, f"openai/{name}") for name in ("m1", "m2"))
-    seats = [JudgeSpec(first, samples=2), JudgeSpec(second)]
-    grade(CriterionGrader(judges=seats, llm_calls=llm_calls, warm_prefix=True))
+    members = [JudgeSpec(first, samples=2), JudgeSpec(second)]
+    grade(CriterionGrader(judges=members, llm_calls=llm_calls, warm_prefix=True))
     log = openai_server.log()
     assert {request["body"]["model"] for request in log[:2]} == {"m1", "m2"}
     assert [request["running"] for request in log[:2]] == [1, 2]

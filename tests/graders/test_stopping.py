@@ -78,8 +78,8 @@ def test_heavy_judges_go_first_where_weights_count() -> None:
     """A judge that outweighs the rest is asked alone."""
     order: list[Any] = []
     judges = panel("UNMET", "UNMET", "MET", order=order)
-    seats = [JudgeSpec(judge, weight=weight) for judge, weight in zip(judges, (1.0, 1.0, 5.0), strict=True)]
-    report = grade(seats, Rubric([binary("a")]), aggregation="weighted", stop_when_decided=True)
+    members = [JudgeSpec(judge, weight=weight) for judge, weight in zip(judges, (1.0, 1.0, 5.0), strict=True)]
+    report = grade(members, Rubric([binary("a")]), aggregation="weighted", stop_when_decided=True)
     assert [judge for judge, _ in order] == ["j2"]
     assert report.score == 1.0
     assert report.calls_saved == 2
@@ -119,15 +119,15 @@ def gradings(draw: st.DrawFn) -> tuple[BaseCriterion, list[Any], str]:
         )
     )
     method = draw(st.sampled_from(sorted(AGGREGATORS[criterion.level])))
-    seats = []
+    members = []
     for number in range(draw(st.integers(1, 5))):
         samples = draw(st.integers(1, 3))
         said = {("a", sample): draw(st.sampled_from(ANSWERS[criterion.level])) for sample in range(samples)}
         weight = draw(st.sampled_from([0.1, 0.2, 0.3, 1.0, 2.5]))
-        seats.append(JudgeSpec(Timed(f"j{number}", said), weight=weight, samples=samples))
+        members.append(JudgeSpec(Timed(f"j{number}", said), weight=weight, samples=samples))
     return (
         criterion.model_copy(update={"aggregation": method}),
-        seats,
+        members,
         draw(st.sampled_from(["conservative", "exclude"])),
     )
 
@@ -136,10 +136,10 @@ def gradings(draw: st.DrawFn) -> tuple[BaseCriterion, list[Any], str]:
 @given(gradings())
 def test_any_panel_decides_the_same(drawn: tuple[BaseCriterion, list[Any], Any]) -> None:
     """The same verdict and score as the full panel's, under abstentions, failures and every aggregation."""
-    criterion, seats, on_failure = drawn
+    criterion, members, on_failure = drawn
     rubric = Rubric([criterion])
-    full = grade(seats, rubric, on_failure=on_failure)
-    stopped = grade(seats, rubric, on_failure=on_failure, stop_when_decided=True)
+    full = grade(members, rubric, on_failure=on_failure)
+    stopped = grade(members, rubric, on_failure=on_failure, stop_when_decided=True)
     assert stopped.score == full.score
     one, other = stopped.report[0], full.report[0]
     assert (one.status, one.final_answer) == (other.status, other.final_answer)

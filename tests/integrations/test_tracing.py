@@ -200,7 +200,7 @@ def test_criteria_that_share_a_request_share_a_span(
     grader = CriterionGrader(llm_config=_model(openai_server), llm_calls="per_item")
     if not fails:
         (calls,) = grader.requests(GradingTask(submission=Submission.parse(TEXT), rubric=RUBRIC))
-        judge = calls[0].seat.judge
+        judge = calls[0].member.judge
         assert isinstance(judge, ModelAsker)
         prompt = judge.prompt_for([call.request for call in calls])
         assert prompt is not None

@@ -1,4 +1,4 @@
-"""From what a user writes in `judges=[...]` to seats."""
+"""From what a user writes in `judges=[...]` to members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from autorubric.errors import ArgumentError
 from autorubric.judges import ClosableJudge, FunctionJudge, Judge, JudgeReply, JudgeRequest, JudgeSpec
-from autorubric.judges.panel import Seat, seat_judges
+from autorubric.judges.panel import PanelMember, panel_members
 from autorubric.llm import LLMConfig
 from tests.doubles import TableJudge, binary, model_judge, request_for
 
@@ -26,8 +26,8 @@ async def async_judge(request: JudgeRequest) -> str:
     return "MET"
 
 
-def seat(given: Any, **fields: Any) -> Seat:
-    return seat_judges([given], **fields)[0]
+def member(given: Any, **fields: Any) -> PanelMember:
+    return panel_members([given], **fields)[0]
 
 
 def test_every_form_takes_a_seat() -> None:
@@ -42,28 +42,28 @@ def test_every_form_takes_a_seat() -> None:
         JudgeSpec("openai/gpt-x", "twin"),
         JudgeSpec(replace(table), "second table"),
     ]
-    seats = seat_judges(forms)
-    assert [one.judge_id for one in seats] == [
+    members = panel_members(forms)
+    assert [one.judge_id for one in members] == [
         *("openai/gpt-x", "openai/gpt-y", "table", "always_met", "async_judge", "twin", "second table")
     ]
-    assert [(one.weight, one.samples) for one in seats[3:5]] == [(1.0, 1), (2.0, 3)]
-    assert seats[0].config == LLMConfig(model="openai/gpt-x")
-    assert seats[2].judge is table
+    assert [(one.weight, one.samples) for one in members[3:5]] == [(1.0, 1), (2.0, 3)]
+    assert members[0].config == LLMConfig(model="openai/gpt-x")
+    assert members[2].judge is table
     assert isinstance(table, Judge)
 
 
 def test_callables_are_named() -> None:
     """A function by its name, an object by its class, any of them by the spec's id."""
-    assert seat(partial(always_met)).judge_id == "partial"
-    assert seat(JudgeSpec(always_met, "kind")).judge_id == "kind"
-    assert isinstance(seat(always_met).judge, FunctionJudge)
+    assert member(partial(always_met)).judge_id == "partial"
+    assert member(JudgeSpec(always_met, "kind")).judge_id == "kind"
+    assert isinstance(member(always_met).judge, FunctionJudge)
 
 
 @pytest.mark.parametrize("wrong", [5, None, {"model": "gpt"}, TableJudge, object()])
 def test_what_is_no_judge_is_told(wrong: Any) -> None:
     """The error names the forms allowed."""
     with pytest.raises(ArgumentError, match="is not a judge; pass a model name, an LLMConfig"):
-        seat(wrong)
+        member(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["gpt", JudgeSpec("gpt"), LLMConfig(model="gpt"), 5])
@@ -72,17 +72,17 @@ def test_judges_are_a_list(wrong: Any) -> None:
     with pytest.raises(
         ArgumentError, match=r"judges must be a list; got .*Pass a single model as llm_config"
     ):
-        seat_judges(wrong)
+        panel_members(wrong)
 
 
 def test_ids_are_unique_and_not_reserved() -> None:
     """Duplicates and the id of checks are refused, an empty panel too."""
     with pytest.raises(ArgumentError, match="judge names must be unique; repeated: always_met"):
-        seat_judges([always_met, always_met])
+        panel_members([always_met, always_met])
     with pytest.raises(ArgumentError, match="'check' is reserved for a criterion's own check"):
-        seat_judges([JudgeSpec(always_met, "check")])
+        panel_members([JudgeSpec(always_met, "check")])
     with pytest.raises(ArgumentError, match="empty; pass at least one judge"):
-        seat_judges([])
+        panel_members([])
 
 
 @pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
@@ -104,22 +104,22 @@ def test_what_identifies_a_seat() -> None:
     config = LLMConfig(
         model="openai/gpt-x", temperature=0.5, api_key="sk-secret", extra_headers={"X": "hush"}
     )
-    said = seat(config).to_dict()
+    said = member(config).to_dict()
     assert (said["model"], said["temperature"], said["judge_id"]) == ("openai/gpt-x", 0.5, "openai/gpt-x")
     assert "secret" not in json.dumps(said)
     assert "hush" not in json.dumps(said)
-    assert seat(always_met).to_dict()["function"] == f"{__name__}:always_met"
-    assert seat(TableJudge({})).to_dict()["judge"] == "tests.doubles:TableJudge"
+    assert member(always_met).to_dict()["function"] == f"{__name__}:always_met"
+    assert member(TableJudge({})).to_dict()["judge"] == "tests.doubles:TableJudge"
 
 
 def test_a_model_judge_of_ones_own_is_described_like_a_config() -> None:
     """What it answers depends on its model and prompts, wherever they were given."""
     judge, _ = model_judge([], temperature=0.2)
     other, _ = model_judge([], temperature=0.3)
-    assert seat(judge).config == judge.client.config
-    assert seat(judge).to_dict()["temperature"] == 0.2
-    assert seat(judge).to_dict() != seat(other).to_dict()
-    assert seat(replace(judge, system_prompt="Else.")).to_dict() != seat(judge).to_dict()
+    assert member(judge).config == judge.client.config
+    assert member(judge).to_dict()["temperature"] == 0.2
+    assert member(judge).to_dict() != member(other).to_dict()
+    assert member(replace(judge, system_prompt="Else.")).to_dict() != member(judge).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_model_judge_of_ones_own_is_described_like_a_config() -> None:
 def test_pace_and_caching_do_not_identify_a_model(fields: dict[str, Any], matters: bool) -> None:
     """A run may be gone on with under other limits, not with another sampling."""
     config = LLMConfig(model="openai/gpt-x")
-    assert (seat(config.model_copy(update=fields)).to_dict() != seat(config).to_dict()) == matters
+    assert (member(config.model_copy(update=fields)).to_dict() != member(config).to_dict()) == matters
 
 
 def test_nested_fallbacks_are_identified_without_their_pace() -> None:
@@ -147,7 +147,7 @@ def test_nested_fallbacks_are_identified_without_their_pace() -> None:
         LLMConfig(model="openai/a", fallbacks=(LLMConfig(model=model, timeout=seconds),))
         for model, seconds in (("openai/b", 99.0), ("openai/b", 1.0), ("openai/c", 1.0))
     )
-    assert seat(slow).to_dict() == seat(fast).to_dict() != seat(other).to_dict()
+    assert member(slow).to_dict() == member(fast).to_dict() != member(other).to_dict()
 
 
 def test_a_seat_closes_its_model() -> None:
@@ -156,8 +156,8 @@ def test_a_seat_closes_its_model() -> None:
 
     async def use() -> JudgeReply:
         reply = await judge.ask(request_for(binary()))
-        await seat(judge).aclose()
-        await seat(always_met).aclose()
+        await member(judge).aclose()
+        await member(always_met).aclose()
         return reply
 
     assert asyncio.run(use()).answer.code == "MET"
@@ -182,7 +182,7 @@ def test_a_seat_closes_whatever_judge_can_be_closed() -> None:
     """Also one that is no model."""
     judge = Holding()
     assert isinstance(judge, ClosableJudge)
-    asyncio.run(seat(JudgeSpec(judge, weight=2.0)).aclose())
+    asyncio.run(member(JudgeSpec(judge, weight=2.0)).aclose())
     assert judge.closed == 1
 
 
@@ -198,7 +198,7 @@ def test_a_blank_reference_is_none(blank: str) -> None:
 
 def test_prompts_of_the_panel_reach_its_models() -> None:
     """System prompts are the grader's to give."""
-    one = seat("openai/gpt-x", system_prompt="A", multi_choice_system_prompt="B").judge
+    one = member("openai/gpt-x", system_prompt="A", multi_choice_system_prompt="B").judge
     assert (getattr(one, "system_prompt", None), getattr(one, "multi_choice_system_prompt", None)) == (
         "A",
         "B",

@@ -19,7 +19,7 @@ from autorubric.metrics import (
     self_consistency,
     variance_components,
 )
-from autorubric.metrics.core.result import AuditFindings
+from autorubric.metrics.core.result import ResultBase
 from autorubric.support.blocks import TableBlock
 from tests.metrics.audit.tables import binary_rows, noisy
 
@@ -45,7 +45,7 @@ RESULTS = {
 @pytest.mark.parametrize("found", RESULTS.values(), ids=RESULTS)
 def test_a_result_is_text_json_latex_and_html(found: Any) -> None:
     """Every form is made of the same blocks, and opens with a sentence."""
-    assert isinstance(found, AuditFindings)
+    assert isinstance(found, ResultBase)
     assert found.summary().strip()
     assert any(line.endswith(".") for line in found.summary().splitlines()[:2])
     json.dumps(found.to_dict(), allow_nan=False)

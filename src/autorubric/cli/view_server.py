@@ -101,7 +101,7 @@ class RunPage:
             rubric = data.get_item_rubric(place)
             if name not in rubric.names:
                 raise ArgumentError(f"unknown criterion {name!r}; available: {', '.join(rubric.names)}")
-            criterion = rubric.by_name(name).facing(Submission.parse(data[place].submission))
+            criterion = rubric.by_name(name).bind(Submission.parse(data[place].submission))
             _demand_label(criterion, value)
             self._append(
                 {

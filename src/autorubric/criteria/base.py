@@ -127,11 +127,11 @@ class BaseCriterion(Declaration):
         """Return how the criterion is presented in one call; if `rng` is None, nothing is shuffled."""
         return AS_DECLARED
 
-    def facing(self, submission: Submission) -> BaseCriterion:
+    def bind(self, submission: Submission) -> BaseCriterion:
         """Return the criterion for one submission, including the candidates if it compares any."""
         return self
 
-    def misfit(self, submission: Submission) -> str | None:
+    def why_inapplicable(self, submission: Submission) -> str | None:
         """Return why this criterion cannot judge a submission, or None if it can."""
         return None
 
@@ -145,13 +145,15 @@ class BaseCriterion(Declaration):
             return submission.text, answer.label
         return submission.text, json.dumps(answer.code, ensure_ascii=False)
 
-    def standing(self, answer: Answer) -> tuple[float, ...]:
+    def candidate_values(self, answer: Answer) -> tuple[float, ...]:
         """Return the value that an answer assigns to each candidate; empty if nothing is compared."""
         return ()
 
-    def placed(self, points: Sequence[float]) -> Answer:
-        """Return the ranking by points, most points first. Override it with `standing`."""
-        raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
+    def ranking_answer(self, points: Sequence[float]) -> Answer:
+        """Return the ranking by points, most points first. Override it with `candidate_values`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} overrides candidate_values() but not ranking_answer()"
+        )
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the criterion's text as shown to a judge."""

@@ -157,7 +157,7 @@ class ComparativeCriterion(BaseCriterion):
             "cannot_assess to true."
         )
 
-    def misfit(self, submission: Submission) -> str | None:
+    def why_inapplicable(self, submission: Submission) -> str | None:
         """Return why a submission's candidates cannot be compared, or None if they can."""
         nothing = submission.text is None and not submission.candidates
         return None if nothing else self._why_incomparable(tuple(submission.candidates))
@@ -195,21 +195,21 @@ class ComparativeCriterion(BaseCriterion):
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
         """Return the candidates labelled by letter, in an order derived from their texts, and the answer."""
-        facing = self.facing(submission)
+        bound = self.bind(submission)
         names = tuple(submission.candidates)
-        if self._why_incomparable(names) is not None or not isinstance(facing, ComparativeCriterion):
+        if self._why_incomparable(names) is not None or not isinstance(bound, ComparativeCriterion):
             return None, None
         texts = "\n".join(submission.candidates.values()).encode("utf-8", "surrogatepass")
         shown = names if zlib.crc32(texts) % 2 else names[::-1]
         letters = {name: candidate_id(place) for place, name in enumerate(shown)}
         parts = [f"Candidate {letters[name]}:\n{submission.candidates[name]}" for name in shown]
-        lettered = copy.copy(facing)
+        lettered = copy.copy(bound)
         lettered._names = tuple(letters[name] for name in names)
-        return "\n\n".join(parts), lettered.placed(facing.standing(answer)).label
+        return "\n\n".join(parts), lettered.ranking_answer(bound.candidate_values(answer)).label
 
     # What is read
 
-    def facing(self, submission: Submission) -> Self:
+    def bind(self, submission: Submission) -> Self:
         """Return a copy with the candidates' names, or the criterion itself if the submission is empty."""
         names = tuple(submission.candidates)
         if names == self._names or (submission.text is None and not names):
@@ -392,7 +392,7 @@ class ComparativeCriterion(BaseCriterion):
             )
         return Answer(code=None, value=value)
 
-    def standing(self, answer: Answer) -> tuple[float, ...]:
+    def candidate_values(self, answer: Answer) -> tuple[float, ...]:
         """Return the value that the answer assigns to each candidate, in declared order."""
         if self.mode == "pairwise":
             return () if answer.value is None else (answer.value, 1 - answer.value)
@@ -405,7 +405,7 @@ class ComparativeCriterion(BaseCriterion):
         tied = answer.code if isinstance(answer.code, list) else [answer.code]
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
 
-    def placed(self, points: Sequence[float]) -> Answer:
+    def ranking_answer(self, points: Sequence[float]) -> Answer:
         """Return the answer that ranks candidates by points, highest first; equal points are a tie."""
         if self.mode == "pairwise":
             ahead = points[1] - points[0]

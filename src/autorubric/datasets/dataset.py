@@ -456,7 +456,7 @@ def labelled_answers(dataset: RubricDataset) -> Iterator[LabelledAnswer]:
             continue
         rubric = dataset.get_item_rubric(position)
         for name, label in truth.items():
-            criterion = rubric.by_name(name).facing(submission)
+            criterion = rubric.by_name(name).bind(submission)
             answer = criterion.parse_truth(label)
             if answer is not None:
                 yield LabelledAnswer(position, submission, criterion, answer)

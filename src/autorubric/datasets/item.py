@@ -366,7 +366,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
 
 def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     """Return the criterion adapted to the item, whose candidates labels may name."""
-    return criterion.facing(Submission.parse(item.submission))
+    return criterion.bind(Submission.parse(item.submission))
 
 
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:

@@ -72,7 +72,7 @@ def _key_of(criterion: str, vote: JudgeVote) -> VoteKey:
 
 def _update_vote(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
     answer = call.request.criterion.parse_truth(vote.answer)
-    return replace(vote, weight=call.seat.weight, value=None if answer is None else answer.value)
+    return replace(vote, weight=call.member.weight, value=None if answer is None else answer.value)
 
 
 class PrefixGate:
@@ -87,10 +87,10 @@ class PrefixGate:
     @asynccontextmanager
     async def turn(self, call: JudgeCall) -> AsyncIterator[None]:
         """Wait for the call's turn; send the request inside the block."""
-        if call.seat.config is None:
+        if call.member.config is None:
             yield
             return
-        prefix = (call.seat.judge_id, call.request.system_prompt, call.request.order)
+        prefix = (call.member.judge_id, call.request.system_prompt, call.request.order)
         if (answered := self._first.get(prefix)) is not None:
             await answered.wait()
             yield
@@ -102,7 +102,7 @@ class PrefixGate:
             answered.set()
 
 
-async def cast_all(
+async def request_votes(
     calls: Sequence[JudgeCall],
     *,
     per_request: int,
@@ -149,10 +149,10 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
     groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
     alone = []
     for call in calls:
-        if size == 1 or not isinstance(call.seat.judge, BatchJudge):
+        if size == 1 or not isinstance(call.member.judge, BatchJudge):
             alone.append([call])
         else:
-            key = (call.seat.judge_id, call.request.sample, call.request.order)
+            key = (call.member.judge_id, call.request.sample, call.request.order)
             groups.setdefault(key, []).append(call)
     shared = [
         group[start : start + (size or len(group))]
@@ -164,8 +164,8 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
 
 async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError]:
     if len(batch) == 1:
-        return [await cast_vote(batch[0].seat, batch[0].request)]
-    return await cast_votes(batch[0].seat, [call.request for call in batch])
+        return [await cast_vote(batch[0].member, batch[0].request)]
+    return await cast_votes(batch[0].member, [call.request for call in batch])
 
 
 async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
@@ -223,8 +223,8 @@ class VotePlanRunner:
         if rule is None:
             await self._request(calls, stops=stops)
             return
-        second = [call for call in calls if call.seat.judge_id in rule.judges]
-        first = [call for call in calls if call.seat.judge_id not in rule.judges]
+        second = [call for call in calls if call.member.judge_id in rule.judges]
+        first = [call for call in calls if call.member.judge_id not in rule.judges]
         # All first judges vote, because their agreement decides whether to escalate.
         await self._request(first, stops=False)
         unsure = {name for name, own in _by_criterion(first).items() if self._is_unsure(own)}
@@ -256,7 +256,7 @@ class VotePlanRunner:
         votes = [self.votes[call.key] for call in calls if call.key in self.votes]
         remaining = self._missing_calls(calls)
         if weights_matter(criterion, policy):
-            remaining.sort(key=lambda call: -call.seat.weight)
+            remaining.sort(key=lambda call: -call.member.weight)
         unasked = [call.skipped_vote() for call in remaining]
         if can_stop(criterion, votes, unasked, policy):
             return ()
@@ -268,7 +268,7 @@ class VotePlanRunner:
     async def _cast(self, calls: Sequence[JudgeCall]) -> None:
         raises = self.policy.aggregation.on_failure == "raise"
         self.votes.update(
-            await cast_all(
+            await request_votes(
                 calls, per_request=self.per_request, listener=self.listener, raises=raises, gate=self.gate
             )
         )

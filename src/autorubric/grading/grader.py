@@ -14,7 +14,7 @@ from autorubric.criteria.criterion import Criterion, CriterionOption
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.grading.base import Grader, GraderDescription
-from autorubric.judges.panel import seat_judges
+from autorubric.judges.panel import panel_members
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.scoring.report_builder import EscalationRule, GradingPolicy, build_report
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from autorubric.datasets.dataset import RubricDataset
     from autorubric.grading.base import GradingTask
     from autorubric.grading.plan import EscalationConfig, ExamplePool, FewShotConfig, JudgeCall, Planner
-    from autorubric.judges.panel import JudgeLike, Seat
+    from autorubric.judges.panel import JudgeLike, PanelMember
     from autorubric.llm.config import LLMConfig
     from autorubric.rubric.rubric import Rubric
     from autorubric.scoring.policies import (
@@ -102,7 +102,7 @@ class CriterionGrader(Grader):
         warm_prefix: bool = False,
     ) -> None:
         self._examples = _make_pool(training_data, few_shot_config)
-        self.seats = seat_judges(
+        self.members = panel_members(
             _with_escalation(_judges_of(llm_config, judges), escalation),
             system_prompt=system_prompt,
             multi_choice_system_prompt=multi_choice_system_prompt,
@@ -119,7 +119,7 @@ class CriterionGrader(Grader):
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
             length_penalty=length_penalty,
             normalize=normalize,
-            escalation=_make_rule(escalation, self.seats),
+            escalation=_make_rule(escalation, self.members),
             stop_when_decided=stop_when_decided,
         )
         self.warm_prefix = warm_prefix
@@ -129,7 +129,7 @@ class CriterionGrader(Grader):
             raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
         self.seed = seed or 0
         self._system_prompts = (system_prompt, multi_choice_system_prompt)
-        warn_of_equal_samples(self.seats)
+        warn_of_equal_samples(self.members)
 
     @cached_property
     def _planner(self) -> Planner:
@@ -138,7 +138,7 @@ class CriterionGrader(Grader):
 
         system_prompt, multi_choice_system_prompt = self._system_prompts
         return Planner(
-            seats=self.seats,
+            members=self.members,
             policy=self.policy.aggregation,
             examples=self._examples,
             system_prompt=system_prompt,
@@ -197,28 +197,28 @@ class CriterionGrader(Grader):
         Raises:
             BudgetError: If the run's budget is used up.
         """
-        from autorubric.grading.collect import cast_all
+        from autorubric.grading.collect import request_votes
 
         escalated_to = self.policy.escalation.judges if self.policy.escalation is not None else ()
         first: dict[str, list[JudgeCall]] = {}
         for batch in self.requests(task, stored=stored):
-            seat = batch[0].seat
-            if seat.config is not None and seat.judge_id not in escalated_to:
-                first.setdefault(seat.judge_id, batch)
+            member = batch[0].member
+            if member.config is not None and member.judge_id not in escalated_to:
+                first.setdefault(member.judge_id, batch)
         calls = [call for batch in first.values() for call in batch]
-        cast = await cast_all(calls, per_request=self.criteria_per_call, listener=listener, raises=False)
+        cast = await request_votes(calls, per_request=self.criteria_per_call, listener=listener, raises=False)
         votes: dict[str, list[JudgeVote]] = {}
         for call in calls:
             votes.setdefault(call.criterion_name, []).append(cast[call.key])
         return votes
 
     def __repr__(self) -> str:
-        return f"CriterionGrader(judges={[seat.judge_id for seat in self.seats]!r})"
+        return f"CriterionGrader(judges={[member.judge_id for member in self.members]!r})"
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
         """The models called by the judges, including those in a second panel."""
-        return tuple(model for seat in self.seats for model in seat.models)
+        return tuple(model for member in self.members for model in member.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
         """Check that every criterion for which the cascade has a separate threshold is in a rubric.
@@ -252,18 +252,18 @@ class CriterionGrader(Grader):
     def describe(self) -> GraderDescription:
         """Return the manifest entry: everything that affects the votes, and the aggregation rules."""
         asking: dict[str, Json] = {
-            "judges": {seat.judge_id: _judge_settings(seat) for seat in self.seats},
+            "judges": {member.judge_id: _judge_settings(member) for member in self.members},
             "prompts": prompt_digest(*self._system_prompts),
             "sampling": {
                 "seed": self.seed,
-                "samples": {seat.judge_id: seat.samples for seat in self.seats},
+                "samples": {member.judge_id: member.samples for member in self.members},
                 "shuffle_options": self.shuffle_options,
                 "criteria_per_call": self.criteria_per_call,
             },
             "few_shot": self._few_shot_digest(),
         }
         deciding = self.policy.model_dump(mode="json")
-        deciding["judge_weights"] = {seat.judge_id: seat.weight for seat in self.seats}
+        deciding["judge_weights"] = {member.judge_id: member.weight for member in self.members}
         return GraderDescription(asking=asking, deciding=deciding)
 
     def _few_shot_digest(self) -> Json:
@@ -273,8 +273,8 @@ class CriterionGrader(Grader):
 
     async def aclose(self) -> None:
         """Close the judges' connections; grading again reopens them."""
-        for seat in self.seats:
-            await seat.aclose()
+        for member in self.members:
+            await member.aclose()
 
     async def __aenter__(self) -> CriterionGrader:
         return self
@@ -308,12 +308,12 @@ def _with_escalation(first: Sequence[JudgeLike], escalation: EscalationConfig | 
     return [*first, *escalation.judges]
 
 
-def _make_rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
+def _make_rule(escalation: EscalationConfig | None, members: Sequence[PanelMember]) -> EscalationRule | None:
     if escalation is None:
         return None
-    strong = seats[-len(escalation.judges) :]
+    strong = members[-len(escalation.judges) :]
     return EscalationRule(
-        judges=tuple(seat.judge_id for seat in strong),
+        judges=tuple(member.judge_id for member in strong),
         threshold=escalation.threshold,
         per_criterion=dict(escalation.per_criterion),
     )
@@ -333,19 +333,19 @@ def _read_llm_calls(llm_calls: LLMCalls) -> int:
     )
 
 
-def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None:
+def warn_of_equal_samples(members: Sequence[PanelMember], *, stacklevel: int = 3) -> None:
     """Warn about models that are sampled several times at temperature 0."""
-    for seat in seats:
-        if seat.samples > 1 and seat.config is not None and seat.config.temperature == 0:
+    for member in members:
+        if member.samples > 1 and member.config is not None and member.config.temperature == 0:
             warnings.warn(
-                f"judge {seat.judge_id!r} draws {seat.samples} samples at temperature 0, which will be "
+                f"judge {member.judge_id!r} draws {member.samples} samples at temperature 0, which will be "
                 "nearly identical; set a higher temperature, or samples=1",
                 stacklevel=stacklevel,
             )
 
 
-def _judge_settings(seat: Seat) -> Mapping[str, Any]:
-    return {k: v for k, v in seat.to_dict().items() if k not in ("judge_id", "weight", "samples")}
+def _judge_settings(member: PanelMember) -> Mapping[str, Any]:
+    return {k: v for k, v in member.to_dict().items() if k not in ("judge_id", "weight", "samples")}
 
 
 def prompt_digest(system: str | None, choice_system: str | None) -> str:
@@ -369,6 +369,6 @@ def prompt_digest(system: str | None, choice_system: str | None) -> str:
 
 def _sample_comparison() -> tuple[Material, PromptQuestion]:
     submission = Submission(text="one", candidates={"a": "one", "b": "two"})
-    criterion = ComparativeCriterion(name="pair", requirement="r").facing(submission)
+    criterion = ComparativeCriterion(name="pair", requirement="r").bind(submission)
     shown = criterion.show(submission, None)
     return Material(submission=submission, order=("a", "b")), PromptQuestion(criterion=criterion, shown=shown)

@@ -20,7 +20,7 @@ from autorubric.errors import ArgumentError
 from autorubric.grading.base import GradingTask
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
 from autorubric.judges.function import CheckJudge
-from autorubric.judges.panel import JudgeLike, Seat
+from autorubric.judges.panel import JudgeLike, PanelMember
 from autorubric.judges.prompts import Example
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import AggregationPolicy
@@ -172,27 +172,27 @@ def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
 VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 """Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
-_CHECK_MEMBER: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
+_CHECK_MEMBER: Final = PanelMember(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
 
 
 class JudgeCall(NamedTuple):
     """One vote to request.
 
     Attributes:
-        seat: The judge that casts the vote, with its settings in the panel.
+        member: The judge that casts the vote, with its settings in the panel.
         request: The request to the judge.
         key: Key of the vote within the task.
     """
 
-    seat: Seat
+    member: PanelMember
     request: JudgeRequest
     key: VoteKey
 
     @classmethod
-    def of(cls, seat: Seat, request: JudgeRequest) -> JudgeCall:
+    def of(cls, member: PanelMember, request: JudgeRequest) -> JudgeCall:
         """Create the call that sends a request to a judge."""
-        key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
-        return cls(seat, request, key)
+        key = (request.criterion.name or "", member.judge_id, request.sample, request.order)
+        return cls(member, request, key)
 
     @property
     def criterion_name(self) -> str:
@@ -202,10 +202,10 @@ class JudgeCall(NamedTuple):
     def skipped_vote(self) -> JudgeVote:
         """Return the `not_asked` vote to record if the call is skipped."""
         return JudgeVote(
-            judge_id=self.seat.judge_id,
+            judge_id=self.member.judge_id,
             sample=self.request.sample,
             status="not_asked",
-            weight=self.seat.weight,
+            weight=self.member.weight,
             order=self.request.order or None,
             skipped=True,
         )
@@ -215,7 +215,7 @@ class JudgeCall(NamedTuple):
 class Planner:
     """Plans the votes of a panel."""
 
-    seats: tuple[Seat, ...]
+    members: tuple[PanelMember, ...]
     policy: AggregationPolicy
     examples: ExamplePool | None  # pool of few-shot examples; None for no examples
     system_prompt: str | None
@@ -231,10 +231,10 @@ class Planner:
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         calls: list[JudgeCall] = []
         for criterion in task.rubric:
-            bound = criterion.facing(task.submission)
+            bound = criterion.bind(task.submission)
             examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
-            for seat in self.seats if criterion.check is None else (_CHECK_MEMBER,):
-                calls += self._calls_of(seat, task, bound, examples, seeds)
+            for member in self.members if criterion.check is None else (_CHECK_MEMBER,):
+                calls += self._calls_of(member, task, bound, examples, seeds)
         return tuple(calls)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
@@ -244,7 +244,7 @@ class Planner:
 
     def _calls_of(
         self,
-        seat: Seat,
+        member: PanelMember,
         task: GradingTask,
         criterion: BaseCriterion,
         examples: tuple[Example, ...],
@@ -252,8 +252,8 @@ class Planner:
     ) -> Iterator[JudgeCall]:
         """Yield a judge's calls for one criterion: one for each sample and order of presentation."""
         name, system_prompt = criterion.name or "", self._system_prompt(criterion)
-        for sample in range(task.first_sample, task.first_sample + seat.samples):
-            seed = seeds.of(name, seat.judge_id, sample)
+        for sample in range(task.first_sample, task.first_sample + member.samples):
+            seed = seeds.of(name, member.judge_id, sample)
             rng = random.Random(seed) if self.shuffle and criterion.is_shuffled else None
             orders = criterion.presentations(task.submission, rng)
             # A check is a function of one text, so the order does not matter.
@@ -273,7 +273,7 @@ class Planner:
                     presentation=presentation,
                     system_prompt=system_prompt,
                 )
-                yield JudgeCall(seat, request, (name, seat.judge_id, sample, order))
+                yield JudgeCall(member, request, (name, member.judge_id, sample, order))
 
     def _demand_reference(self, task: GradingTask) -> None:
         """Check that all required references exist, before any request is sent; checks require none."""
@@ -284,8 +284,8 @@ class Planner:
             one.name or ""
             for one in needing
             if any(
-                not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(one)
-                for seat in self.seats
+                not isinstance(member.judge, ReferenceJudge) or member.judge.takes_reference_for(one)
+                for member in self.members
             )
         ]
         if lacking:

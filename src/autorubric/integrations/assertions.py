@@ -316,4 +316,4 @@ def _samples(grader: Grader) -> int:
     """Return the number of sample indices that one repeat uses; 0 if all judges are offline."""
     if not isinstance(grader, CriterionGrader):
         return 1
-    return max((seat.samples for seat in grader.seats if not seat.is_offline), default=0)
+    return max((member.samples for member in grader.members if not member.is_offline), default=0)

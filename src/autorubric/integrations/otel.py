@@ -90,8 +90,8 @@ class TracedGrader(Grader):
 
     def _judges(self) -> Mapping[str, LLMConfig]:
         """Return the models by judge id."""
-        seats = self._grader.seats if isinstance(self._grader, CriterionGrader) else ()
-        return {seat.judge_id: seat.config for seat in seats if seat.config is not None}
+        members = self._grader.members if isinstance(self._grader, CriterionGrader) else ()
+        return {member.judge_id: member.config for member in members if member.config is not None}
 
     def _tell(self, span: Span, report: EnsembleEvaluationReport) -> None:
         for criterion in report.report:

@@ -6,8 +6,8 @@ from .base import (
     JudgeReply as JudgeReply,
     JudgeRequest as JudgeRequest,
     ModelAsker as ModelAsker,
+    PanelJudge as PanelJudge,
     ReferenceJudge as ReferenceJudge,
-    SeatableJudge as SeatableJudge,
 )
 from .critic import Critic as Critic
 from .critic_prompt import (

@@ -81,9 +81,9 @@ class JudgeRequest:
         if self.reference_submission is not None and is_blank(self.reference_submission):
             object.__setattr__(self, "reference_submission", None)
         # Replies are parsed by the criterion, which must know the compared candidates.
-        facing = self.criterion.facing(self.submission)
-        if facing is not self.criterion:
-            object.__setattr__(self, "criterion", facing)
+        bound = self.criterion.bind(self.submission)
+        if bound is not self.criterion:
+            object.__setattr__(self, "criterion", bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,10 +226,10 @@ class ReferenceJudge(Judge, Protocol):
 
 
 @runtime_checkable
-class SeatableJudge(Judge, Protocol):
+class PanelJudge(Judge, Protocol):
     """A judge that checks whether it can vote in a panel."""
 
-    def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
+    def check_panel_settings(self, judge_id: str, *, few_shot: Collection[str]) -> None:
         """Check, before any request, that the judge can vote in a panel; warn about settings it ignores.
 
         Args:

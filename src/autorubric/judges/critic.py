@@ -285,7 +285,7 @@ class Critic:
         """Return whether the criterion is the critic's own and needs the reference in the panel's request."""
         return self._is_own(criterion) and is_blank(self.reference)
 
-    def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
+    def check_panel_settings(self, judge_id: str, *, few_shot: Collection[str]) -> None:
         """Check that panels provide all template variables; warn if few-shot examples will not be shown.
 
         Args:

@@ -20,7 +20,7 @@ from autorubric.judges.base import (
     ModelAsker,
     ask_judge,
 )
-from autorubric.judges.model import ask_fitting, asked_of
+from autorubric.judges.model import ask_truncating, asked_of
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.judges.questions import Asking, payload_of
 from autorubric.judges.vote import read_answer, reply_text
@@ -141,7 +141,7 @@ class _ModelEvaluator:
             )
 
         policy = self.client.config.truncate
-        exchange, truncated = await ask_fitting(ask, asking.submissions, policy, compared=asking.compared)
+        exchange, truncated = await ask_truncating(ask, asking.submissions, policy, compared=asking.compared)
         return _replies(exchange, len(asking.requests), truncated)
 
     def describe(self) -> dict[str, Json]:

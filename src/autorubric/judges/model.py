@@ -47,7 +47,7 @@ def demand_text(judge_id: str, request: JudgeRequest) -> None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
 
 
-async def ask_fitting(
+async def ask_truncating(
     ask: Callable[[Submissions], Awaitable[Exchange[ReadT]]],
     submissions: Submissions,
     policy: TruncatePolicy | None,
@@ -144,9 +144,9 @@ class ModelJudge:
             ProviderError: If no reply arrived.
         """
         shown = _show(request)
-        misfit = request.criterion.misfit(request.submission)
-        if misfit is not None:
-            raise JudgeError(misfit)
+        problem = request.criterion.why_inapplicable(request.submission)
+        if problem is not None:
+            raise JudgeError(problem)
 
         def prompt_for(submission: Submission) -> ComposedPrompt:
             return self._prompt(request, shown, submission)
@@ -267,7 +267,7 @@ class ModelJudge:
             )
 
         policy = self.client.config.truncate
-        return ask_fitting(ask, (request.submission,), policy, compared=bool(shown.names))
+        return ask_truncating(ask, (request.submission,), policy, compared=bool(shown.names))
 
     def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
         if self.multi_choice_system_prompt is None:
@@ -339,7 +339,7 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
     shown = {
         key: (request, _show(request))
         for key, request in zip(ids, requests, strict=True)
-        if request.criterion.misfit(request.submission) is None
+        if request.criterion.why_inapplicable(request.submission) is None
     }
     first = next(iter(shown.values()))[1].names if shown else ()
     return {key: pair for key, pair in shown.items() if pair[1].names == first}

@@ -19,7 +19,7 @@ from autorubric.judges.base import (
     DescribedJudge,
     Judge,
     ModelAsker,
-    SeatableJudge,
+    PanelJudge,
 )
 from autorubric.judges.function import FunctionJudge, JudgeFunction
 from autorubric.judges.lexical import LexicalJudge
@@ -57,7 +57,7 @@ class JudgeSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class PanelMember:
     """A judge in a panel, with its name, weight and number of samples."""
 
     judge: Judge
@@ -101,26 +101,26 @@ class Seat:
             await self.judge.aclose()
 
 
-def seat_judges(
+def panel_members(
     judges: Sequence[JudgeLike],
     *,
     system_prompt: str | None = None,
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
-) -> tuple[Seat, ...]:
-    """Return one `Seat` per judge of the panel, in order."""
+) -> tuple[PanelMember, ...]:
+    """Return one `PanelMember` per judge of the panel, in order."""
     is_single = not isinstance(judges, Iterable) or isinstance(judges, (str, JudgeSpec, LLMConfig))
     if is_single:
         raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
-    seats = tuple(_make_member(spec, prompts) for spec in judges)
-    if not seats:
+    members = tuple(_make_member(spec, prompts) for spec in judges)
+    if not members:
         raise ArgumentError("judges is empty; pass at least one judge")
-    _check_ids([seat.judge_id for seat in seats])
-    for seat in seats:
-        if isinstance(seat.judge, SeatableJudge):
-            seat.judge.check_seat(seat.judge_id, few_shot=few_shot)
-    return seats
+    _check_ids([member.judge_id for member in members])
+    for member in members:
+        if isinstance(member.judge, PanelJudge):
+            member.judge.check_panel_settings(member.judge_id, few_shot=few_shot)
+    return members
 
 
 def _check_ids(ids: Sequence[object]) -> None:
@@ -138,7 +138,7 @@ def _check_ids(ids: Sequence[object]) -> None:
         raise ArgumentError(f"{taken}; choose another judge_id")
 
 
-def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
+def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> PanelMember:
     spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
     who: Any = spec.llm_config
     config = None
@@ -156,7 +156,9 @@ def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Se
             "and async ask(request), or a function of the request"
         )
     judge_id = spec.judge_id or judge.judge_id
-    return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config)
+    return PanelMember(
+        judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config
+    )
 
 
 def _make_model_judge(config: LLMConfig, judge_id: str, prompts: tuple[str | None, str | None]) -> Judge:

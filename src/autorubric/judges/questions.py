@@ -192,13 +192,13 @@ def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
         value = submission.text
     else:
         submission, value = Submission(text=text_of(output)), output
-    facing, shown = criterion, Shown()
+    bound, shown = criterion, Shown()
     if compares:
-        facing = criterion.facing(submission)
-        if (misfit := facing.misfit(submission)) is not None:
-            raise ArgumentError(misfit)
-        shown = facing.show(submission, None)
-    return Case(output=value, input=given, submission=submission, criterion=facing, shown=shown)
+        bound = criterion.bind(submission)
+        if (problem := bound.why_inapplicable(submission)) is not None:
+            raise ArgumentError(problem)
+        shown = bound.show(submission, None)
+    return Case(output=value, input=given, submission=submission, criterion=bound, shown=shown)
 
 
 def case_in_panel(request: JudgeRequest) -> Case:

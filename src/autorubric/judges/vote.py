@@ -21,7 +21,7 @@ from autorubric.judges.base import (
     failure_of,
     shared_error,
 )
-from autorubric.judges.panel import Seat
+from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import one_call
 from autorubric.scoring.votes import Exchanged, JudgeVote
 from autorubric.support.objects import logger_of
@@ -46,57 +46,59 @@ class Cast(NamedTuple):
     error: JudgeError | None = None
 
 
-async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
+async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
     """Request one vote from a judge in a panel and return it; an error becomes a failed vote."""
     started = clock()
     outcome: JudgeReply | JudgeError
     try:
-        if (misfit := request.criterion.misfit(request.submission)) is not None:
-            raise JudgeError(misfit)
-        async with _counted(seat):
-            outcome = await ask_judge(seat.judge, request, judge_id=seat.judge_id)
+        if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
+            raise JudgeError(problem)
+        async with _counted(member):
+            outcome = await ask_judge(member.judge, request, judge_id=member.judge_id)
     except JudgeError as error:
         outcome = error
-    return _cast(seat, request, outcome, clock() - started)
+    return _cast(member, request, outcome, clock() - started)
 
 
 async def cast_votes(
-    seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
+    member: PanelMember, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
 ) -> list[Cast | BudgetError]:
     """Request votes on several criteria of one item together and return them in request order.
 
     If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
     """
-    if not isinstance(seat.judge, BatchJudge) or len(requests) == 1:
-        return [await cast_vote(seat, request, clock=clock) for request in requests]
+    if not isinstance(member.judge, BatchJudge) or len(requests) == 1:
+        return [await cast_vote(member, request, clock=clock) for request in requests]
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        async with _counted(seat):
-            outcomes = await ask_judge_many(seat.judge, requests, judge_id=seat.judge_id)
+        async with _counted(member):
+            outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
     seconds = clock() - started
     return [
-        outcome if isinstance(outcome, BudgetError) else _cast(seat, request, outcome, seconds)
+        outcome if isinstance(outcome, BudgetError) else _cast(member, request, outcome, seconds)
         for request, outcome in zip(requests, outcomes, strict=True)
     ]
 
 
-def _counted(seat: Seat) -> AbstractAsyncContextManager[None]:
+def _counted(member: PanelMember) -> AbstractAsyncContextManager[None]:
     """Count a call in the current budget; requests to models are counted when they are sent."""
-    return one_call() if seat.counts_as_call else nullcontext()
+    return one_call() if member.counts_as_call else nullcontext()
 
 
-def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float) -> Cast:
+def _cast(
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float
+) -> Cast:
     if isinstance(outcome, JudgeError):
-        return _failed(seat, request, outcome, seconds)
+        return _failed(member, request, outcome, seconds)
     if not outcome.asked:
         vote = JudgeVote(
-            judge_id=seat.judge_id,
+            judge_id=member.judge_id,
             sample=request.sample,
             status="not_asked",
-            weight=seat.weight,
+            weight=member.weight,
             order=request.order or None,
         )
         return Cast(vote=vote)
@@ -106,19 +108,19 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
         if error.reply is None:
             error.reply = reply_text(outcome.answer)
-        return _failed(seat, request, error, seconds, outcome.exchanged)
+        return _failed(member, request, error, seconds, outcome.exchanged)
     except Exception as error:
         # An object returned by a judge's own code may raise from any of its methods.
-        return _failed(seat, request, failure_of(seat.judge_id, error), seconds, outcome.exchanged)
-    return Cast(_answered(seat, request, outcome, answer, seconds), outcome.exchanged)
+        return _failed(member, request, failure_of(member.judge_id, error), seconds, outcome.exchanged)
+    return Cast(_answered(member, request, outcome, answer, seconds), outcome.exchanged)
 
 
 def _answered(
-    seat: Seat, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
 ) -> JudgeVote:
     is_choice = request.criterion.level in ("ordinal", "nominal")
     return JudgeVote(
-        judge_id=seat.judge_id,
+        judge_id=member.judge_id,
         sample=request.sample,
         status="abstained" if answer.abstains else "answered",
         answer=answer.code,
@@ -128,7 +130,7 @@ def _answered(
         value=answer.value,
         na=answer.na,
         reason=outcome.reason or answer.reason,
-        weight=seat.weight,
+        weight=member.weight,
         confidence=outcome.confidence,
         order=request.order or None,
         model=outcome.model,
@@ -173,14 +175,18 @@ def reply_text(given: object) -> str | None:
 
 
 def _failed(
-    seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float, exchanged: Exchanged | None = None
+    member: PanelMember,
+    request: JudgeRequest,
+    error: JudgeError,
+    seconds: float,
+    exchanged: Exchanged | None = None,
 ) -> Cast:
-    _log_once(seat, error)
+    _log_once(member, error)
     vote = JudgeVote(
-        judge_id=seat.judge_id,
+        judge_id=member.judge_id,
         sample=request.sample,
         status="failed",
-        weight=seat.weight,
+        weight=member.weight,
         error=f"{type(error).__name__}: {error}",
         unreadable=isinstance(error, ReplyError),
         order=request.order or None,
@@ -192,10 +198,10 @@ def _failed(
     return Cast(vote=vote, exchanged=exchanged or _exchanged(error), error=error)
 
 
-def _log_once(seat: Seat, error: JudgeError) -> None:
+def _log_once(member: PanelMember, error: JudgeError) -> None:
     """Log the traceback of a judge's programming error, once for each location that raises it."""
-    if isinstance(error, JudgeCodeError) and error.place not in seat.logged:
-        seat.logged.add(error.place)
+    if isinstance(error, JudgeCodeError) and error.place not in member.logged:
+        member.logged.add(error.place)
         _log.error("%s", error, exc_info=error.__cause__ or error)
 
 

@@ -158,7 +158,7 @@ class _DetailBuilder:
 
     def criterion(self, report: EnsembleCriterionReport, place: int, labels: _ItemLabels) -> dict[str, Any]:
         """Return one criterion's decision, votes and labels, without empty fields."""
-        bound = report.criterion.facing(labels.submission) if place >= 0 else None
+        bound = report.criterion.bind(labels.submission) if place >= 0 else None
         words, wrong = self.votes_by_cell.of_cell(
             labels.first_key + place if bound else -1, len(report.votes)
         )

@@ -44,7 +44,7 @@ def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str
     if criterion.level == "ranking":
         if not answers:
             return {"kind": "ranking", "names": list(candidates)}
-        standings = [{"code": one.code, "standing": list(criterion.standing(one))} for one in answers]
+        standings = [{"code": one.code, "standing": list(criterion.candidate_values(one))} for one in answers]
         return {"kind": "compare", "choices": standings[::-1]}
     if answers and len(answers) <= _MOST_BUTTONS:
         # The better of two answers comes first, as people expect; scales ascend.
@@ -177,7 +177,7 @@ def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str
         "candidates": [{"name": name, "text": text} for name, text in submission.candidates.items()],
         "guidelines": place,
         "criteria": [
-            _criterion(criterion.facing(submission), submission, group_paths.get(criterion.name or "", ""))
+            _criterion(criterion.bind(submission), submission, group_paths.get(criterion.name or "", ""))
             for criterion in rubric
             if criterion.name in asked
         ],
@@ -198,7 +198,7 @@ def _criterion(criterion: BaseCriterion, submission: Submission, path: str) -> d
         "when": when.criterion if when is not None else None,
         "abstains": abstains,
         "form": form,
-        "misfit": criterion.misfit(submission),
+        "misfit": criterion.why_inapplicable(submission),
     }
 
 

@@ -11,7 +11,7 @@ from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.grading.plan import EscalationConfig, check_per_criterion
-from autorubric.judges.panel import seat_judges
+from autorubric.judges.panel import panel_members
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.figures.classification import accuracy
 from autorubric.runs.reopen import stored_policy
@@ -83,9 +83,9 @@ def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset
             _refuse_gaps(item_id, report.votes)
             voted.update(vote.judge_id for vote in report.votes)
             if report.criterion.check is None:
-                facing = report.criterion.facing(submission)
-                truth = _truth(facing, truths.get(item_id, {}))
-                cells.append(_cell(item_id, facing, report.votes, strong, policy, truth))
+                bound = report.criterion.bind(submission)
+                truth = _truth(bound, truths.get(item_id, {}))
+                cells.append(_cell(item_id, bound, report.votes, strong, policy, truth))
     _check_panels(voted, strong)
     return cells
 
@@ -226,7 +226,7 @@ def replay_escalation(
             panel or has skipped votes.
     """
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
-    strong = {seat.judge_id for seat in seat_judges(config.judges)}
+    strong = {member.judge_id for member in panel_members(config.judges)}
     cells = cells_of(result, strong, dataset)
     own = config.per_criterion
     return point(cells, config.threshold, lambda cell: own.get(cell.criterion, config.threshold))

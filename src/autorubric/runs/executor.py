@@ -178,7 +178,7 @@ class _Admission:
         except AutorubricError:
             # Grading the item fails with the same error and sends no request.
             return 0
-        return sum(not batch[0].seat.is_offline for batch in batches)
+        return sum(not batch[0].member.is_offline for batch in batches)
 
 
 def _admission(grader: Grader) -> _Admission | None:

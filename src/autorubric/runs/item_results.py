@@ -74,7 +74,7 @@ class StandingVotes:
         }
         found: dict[str, list[JudgeVote]] = {name: [] for name in task.rubric.names}
         for one in latest.values():
-            criterion = task.rubric.by_name(one.criterion).facing(task.submission)
+            criterion = task.rubric.by_name(one.criterion).bind(task.submission)
             try:
                 found[one.criterion].append(self._as_of_now(criterion, one.vote))
             except ReplyError as error:

@@ -14,7 +14,7 @@ from autorubric.grading.base import Grader
 from autorubric.grading.grader import CriterionGrader
 from autorubric.grading.plan import JudgeCall
 from autorubric.judges.base import ModelAsker
-from autorubric.judges.panel import Seat
+from autorubric.judges.panel import PanelMember
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.prices import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.route import pricings_of
@@ -141,7 +141,7 @@ REPLY_TOKENS_A_CRITERION: Final = 80
 class _Tally:
     """The calls planned for one judge so far."""
 
-    seat: Seat
+    member: PanelMember
     votes: int = 0
     calls: int = 0
     sent: int = 0
@@ -149,7 +149,7 @@ class _Tally:
 
     def add(self, batch: Sequence[JudgeCall]) -> None:
         self.votes += len(batch)
-        judge = self.seat.judge
+        judge = self.member.judge
         if not isinstance(judge, ModelAsker) or not judge.models:
             return
         prompt = judge.prompt_for([call.request for call in batch])
@@ -161,21 +161,21 @@ class _Tally:
         self.received += min(expected, judge.models[0].max_tokens or expected)
 
     def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
-        model = self.seat.models[0] if self.seat.models else None
+        model = self.member.models[0] if self.member.models else None
         counted: tuple[int | None, int | None, int | None] = (self.calls, self.sent, self.received)
         cost: float | None = 0.0
         reason = ""
         if model is not None and self.calls:
             price, reason = price_of(model)
             cost = price.of(self.sent, self.received) if price is not None else None
-        elif model is None and not self.seat.is_offline and self.votes:
+        elif model is None and not self.member.is_offline and self.votes:
             counted, cost, reason = (
                 (None, None, None),
                 None,
                 "the models that the judge calls and their prices are unknown",
             )
         return JudgeEstimate(
-            judge_id=self.seat.judge_id,
+            judge_id=self.member.judge_id,
             model=model.model if model is not None else None,
             votes=self.votes,
             calls=counted[0],
@@ -196,13 +196,13 @@ class _Plan:
     stored: int = 0
 
     def __post_init__(self) -> None:
-        self.tallies = {seat.judge_id: _Tally(seat) for seat in self.grader.seats}
+        self.tallies = {member.judge_id: _Tally(member) for member in self.grader.members}
 
     def add(self, batches: Iterable[Sequence[JudgeCall]]) -> None:
         self.items += 1
         for batch in batches:
-            seat = batch[0].seat
-            self.tallies.setdefault(seat.judge_id, _Tally(seat)).add(batch)
+            member = batch[0].member
+            self.tallies.setdefault(member.judge_id, _Tally(member)).add(batch)
 
 
 def estimate_run(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:

@@ -14,7 +14,7 @@ from autorubric.errors import ArgumentError, ReplyError
 from autorubric.runs.item_results import grading_task
 from autorubric.runs.items import ItemResult
 from autorubric.runs.result import EvalResult
-from autorubric.scoring.decisions import ballot_of
+from autorubric.scoring.decisions import counted_vote
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
 from autorubric.support.concurrency import run_bounded, run_sync
 from autorubric.support.objects import Json
@@ -184,7 +184,7 @@ def _disagreements(
     by_name = {one.name: one for one in report.report} if report is not None else {}
     found: dict[str, Json] = {}
     for declared in dataset.get_item_rubric(place):
-        criterion, name = declared.facing(submission), declared.name or ""
+        criterion, name = declared.bind(submission), declared.name or ""
         if criterion.level == "text":
             continue
         people = {
@@ -262,7 +262,7 @@ def _label(report: CriterionReport) -> Json:
     try:
         criterion.parse_truth(report.final_answer)
     except ReplyError:
-        given = [ballot_of(criterion, vote).answer for vote in report.votes if vote.status == "answered"]
+        given = [counted_vote(criterion, vote).answer for vote in report.votes if vote.status == "answered"]
         sign = 1.0 if criterion.weight >= 0 else -1.0
         placed = [(a.value, a.code) for a in given if a is not None and a.value is not None]
         value = decided.value if decided is not None and decided.value is not None else 0.0

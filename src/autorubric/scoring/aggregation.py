@@ -271,7 +271,7 @@ def bradley_terry(tally: VoteTally) -> Decision:
 
 def _candidate_rows(tally: VoteTally) -> list[tuple[float, ...]]:
     """Return the value of each candidate in each answer; empty if an answer compares nothing."""
-    found = [tally.criterion.standing(answer) for answer in tally.answers]
+    found = [tally.criterion.candidate_values(answer) for answer in tally.answers]
     return found if all(found) else []
 
 
@@ -284,8 +284,8 @@ def _rank_by_means(tally: VoteTally, weights: Sequence[float]) -> Decision:
 
 
 def _rank_candidates(tally: VoteTally, points: Sequence[float], means: Sequence[float]) -> Decision:
-    answer = tally.criterion.placed(points)
-    reached = tally.criterion.standing(answer)
+    answer = tally.criterion.ranking_answer(points)
+    reached = tally.criterion.candidate_values(answer)
     shared = sum(value == max(reached) for value in reached) > 1
     unlike = any(given.code != answer.code for given in tally.answers)
     return _make_decision(answer, tie=shared and unlike, mean_value=means[0])

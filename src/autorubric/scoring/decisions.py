@@ -22,7 +22,7 @@ _LONE_DECISIONS: Final = IdentityCache[
 """Decisions from answered votes that are the only vote of their judge, by policy and criterion."""
 
 
-def ballot_of(criterion: BaseCriterion, vote: JudgeVote) -> CountedVote:
+def counted_vote(criterion: BaseCriterion, vote: JudgeVote) -> CountedVote:
     """Return a vote as it counts, its answer parsed again with the current criterion.
 
     Stored votes contain the answer in words, and the criterion assigns its value. If option values change,
@@ -109,7 +109,7 @@ def _by_judge(
     by_judge: dict[str, dict[int, list[CountedVote]]] = {}
     for vote in votes:
         samples = by_judge.setdefault(vote.judge_id, {})
-        samples.setdefault(vote.sample, []).append(ballot_of(criterion, vote))
+        samples.setdefault(vote.sample, []).append(counted_vote(criterion, vote))
     strict = _without_unreadable(policy, votes)
     return {
         judge: _mark_swayed(
@@ -144,10 +144,10 @@ def _decide_orders(
 ) -> Decision:
     """Combine the votes of one sample, for which the candidates were shown in different orders."""
     answers = [answer for vote in votes if (answer := counted_answer(criterion, vote, policy)) is not None]
-    if answers and len(criterion.standing(answers[0])) == 2:
+    if answers and len(criterion.candidate_values(answers[0])) == 2:
         first, *others = answers
         if not all(prefers_alike(first.code, other.code) for other in others):
-            tied = criterion.placed((0.5, 0.5))
+            tied = criterion.ranking_answer((0.5, 0.5))
             assumed = not any(vote.status == "answered" for vote in votes)
             return Decision(status="answered", answer=tied, tie=True, mean_value=0.5, assumed=assumed)
     return decide(criterion, votes, policy)
@@ -167,7 +167,7 @@ def decide_panel(
     if panel.answer is None or panel.status != "answered":
         return panel
     lone_tie = len(judges) == 1 and next(iter(judges.values())).tie
-    single = [ballot_of(criterion, vote) for vote in votes]
+    single = [counted_vote(criterion, vote) for vote in votes]
     panel = replace(panel, tie=panel.tie or lone_tie, agreement=agreement(criterion, single, panel.answer))
     strict = _without_unreadable(policy, votes)
     if strict is None:

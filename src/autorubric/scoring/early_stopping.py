@@ -20,7 +20,7 @@ from autorubric.scoring.aggregation import (
     weighted,
     weighted_mode,
 )
-from autorubric.scoring.decisions import ballot_of, count_decision, counted_answer, decide_by_judge
+from autorubric.scoring.decisions import count_decision, counted_answer, counted_vote, decide_by_judge
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
 
@@ -103,7 +103,7 @@ def _tally_panel(
         if judge in coming:
             own = [v for v in votes if v.judge_id == judge and v.status == "answered"]
             left = [vote.weight for vote in unasked if vote.judge_id == judge]
-            samples = [ballot_of(criterion, vote) for vote in own]
+            samples = [counted_vote(criterion, vote) for vote in own]
             if not own or not test(_tally(criterion, samples, left, policy)):
                 continue
             del coming[judge]

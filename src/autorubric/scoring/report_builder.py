@@ -19,9 +19,9 @@ from autorubric.scoring.score import (
     apply_conditions,
     entering_value,
     entry_of,
-    penalised,
     score_tree,
     submission_length_penalty,
+    subtract_penalty,
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 
@@ -118,7 +118,7 @@ def build_report(
     agreements = [report.agreement for report in reports if report.agreement is not None]
     usage, cost = spend([vote for report in reports for vote in report.votes])
     return EnsembleEvaluationReport(
-        score=penalised(scored.score, penalty, normalize=policy.normalize),
+        score=subtract_penalty(scored.score, penalty, normalize=policy.normalize),
         raw_score=scored.raw,
         llm_raw_score=scored.raw,
         length_penalty=penalty,
@@ -137,9 +137,9 @@ def build_report(
 def _report_on(
     submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
-    facing = criterion.facing(submission)
-    report = criterion_report(facing, votes, policy)
-    return report if facing is criterion else replace(report, criterion=criterion)
+    bound = criterion.bind(submission)
+    report = criterion_report(bound, votes, policy)
+    return report if bound is criterion else replace(report, criterion=criterion)
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
@@ -253,7 +253,7 @@ def _judge_scores(
     judges = _judges(reports)
     if len(judges) == 1 and all(r.judge_decisions.get(judges[0]) is r.decision for r in reports):
         # The only judge has the decisions of the panel, and therefore its score.
-        return {judges[0]: penalised(panel.score, penalty, normalize=policy.normalize)}
+        return {judges[0]: subtract_penalty(panel.score, penalty, normalize=policy.normalize)}
     return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in judges}
 
 
@@ -272,7 +272,7 @@ def _judge_score(
     if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
         return None
     alone = score_tree(root, entries, normalize=policy.normalize)
-    return penalised(alone.score, penalty, normalize=policy.normalize)
+    return subtract_penalty(alone.score, penalty, normalize=policy.normalize)
 
 
 def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:

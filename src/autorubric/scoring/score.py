@@ -100,7 +100,7 @@ def clamp(score: Number) -> Number:
     return min(high, max(low, score))
 
 
-def penalised(score: float | None, penalty: float, *, normalize: bool = True) -> float | None:
+def subtract_penalty(score: float | None, penalty: float, *, normalize: bool = True) -> float | None:
     """Subtract the length penalty from a score, and clip a normalized score to [0, 1]."""
     if score is None:
         return None

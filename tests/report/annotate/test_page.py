@@ -151,17 +151,17 @@ def answers_of(form: dict[str, Any]) -> list[Any]:
 )
 def test_what_is_filled_in_is_a_label(criterion: BaseCriterion, candidates: dict[str, str]) -> None:
     """Whatever the level, every answer of the form is one that the criterion reads."""
-    facing = criterion.facing(Submission.parse(candidates or "text"))
-    form = form_of(facing, candidates)
+    bound = criterion.bind(Submission.parse(candidates or "text"))
+    form = form_of(bound, candidates)
     given = answers_of(form)
     assert given
     for answer in given:
-        read = facing.parse_truth(answer)
+        read = bound.parse_truth(answer)
         assert read is not None
         assert not read.cannot_assess
-    abstained = facing.parse_truth("CANNOT_ASSESS")
+    abstained = bound.parse_truth("CANNOT_ASSESS")
     assert abstained is not None
-    assert abstained.cannot_assess or facing.level == "text"
+    assert abstained.cannot_assess or bound.level == "text"
 
 
 def test_forms_by_level() -> None:

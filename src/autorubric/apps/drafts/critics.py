@@ -247,15 +247,15 @@ def rubric_critic(
     else:
         judges, about = [teacher], {}
     grader = CriterionGrader(judges=judges, on_failure="exclude")
-    seat = grader.seats[0]
-    name = called.name if called else seat.judge_id
+    member = grader.members[0]
+    name = called.name if called else member.judge_id
     is_later = called is not None and called.later is not None
-    provider = provider_name(seat.config) if seat.config else ("function" if called else "judge")
+    provider = provider_name(member.config) if member.config else ("function" if called else "judge")
     return RubricCritic(
         rubric=rubric,
         grader=grader,
         threshold=float(least),
-        about=about or seat.to_dict(),
+        about=about or member.to_dict(),
         asked=Provenance(provider=provider, asked_model=name, attempted_models=(name,)),
         parallel=_parallel(called, grader.models, config),
         timeout=timeout_of(config) if is_later else None,

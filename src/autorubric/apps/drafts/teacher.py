@@ -28,7 +28,7 @@ from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import Judge
 from autorubric.judges.evaluators import CallableEvaluator, called_of
-from autorubric.judges.model import ask_fitting, asked_of
+from autorubric.judges.model import ask_truncating, asked_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
@@ -195,7 +195,7 @@ class _ModelTeacher:
         whole = (Submission(text=question.output),)
         try:
             with NoStrayCancellation(f"teacher {config.model!r}"):
-                exchange, truncated = await ask_fitting(ask, whole, policy, compared=False)
+                exchange, truncated = await ask_truncating(ask, whole, policy, compared=False)
         except JudgeError as error:
             spent = replace(asked, latency_s=self.clock() - started)
             return failed(error, spent)

@@ -120,12 +120,12 @@ def _first_fresh_sample(grader: Grader) -> int:
     """Return the first sample index that the first grading does not use."""
     if not isinstance(grader, CriterionGrader):
         return 1
-    recorded = [seat.judge_id for seat in grader.seats if isinstance(seat.judge, RecordedJudge)]
+    recorded = [member.judge_id for member in grader.members if isinstance(member.judge, RecordedJudge)]
     if recorded:
         raise ArgumentError(
             f"recorded judges repeat stored votes and cannot be attacked; replace {', '.join(recorded)}"
         )
-    return max(seat.samples for seat in grader.seats)
+    return max(member.samples for member in grader.members)
 
 
 def _tasks(dataset: RubricDataset, limit: int | None) -> Iterator[GradingTask]:

@@ -332,7 +332,7 @@ class RubricThreshold:
         submission, query = submission_of(candidate), context_text(context)
         if not isinstance(self.grader, CriterionGrader):
             return await self.grader.grade(submission, self.rubric, query=query)
-        most = max(seat.samples for seat in self.grader.seats)
+        most = max(member.samples for member in self.grader.members)
         task = GradingTask(submission=submission, rubric=self.rubric, query=query, first_sample=fresh * most)
         return self.grader.aggregate(task, await self.grader.judge(task))
 

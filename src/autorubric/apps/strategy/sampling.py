@@ -18,11 +18,11 @@ from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.ratings import NumericalRatingCriterion, PassFailCriterion
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError, TokenUsage
-from autorubric.grading.collect import cast_all
+from autorubric.grading.collect import request_votes
 from autorubric.grading.grader import warn_of_equal_samples
 from autorubric.grading.plan import JudgeCall, derive_seed
 from autorubric.judges.base import JudgeRequest
-from autorubric.judges.panel import JudgeLike, JudgeSpec, Seat, seat_judges
+from autorubric.judges.panel import JudgeLike, JudgeSpec, PanelMember, panel_members
 from autorubric.llm.reply_json import parse_reply
 from autorubric.scoring.report_builder import spend
 from autorubric.scoring.votes import JudgeVote
@@ -259,7 +259,7 @@ class SampledCriteria(ABC, Generic[T]):
         self.num_samples = num_samples
         self.min_samples_for_aggregation = min_samples_for_aggregation
         self.extract = extract
-        self._seat: tuple[JudgeLike, Seat] | None = None
+        self._seat: tuple[JudgeLike, PanelMember] | None = None
         warn_of_equal_samples([self._seated()], stacklevel=4)
 
     @abstractmethod
@@ -284,22 +284,22 @@ class SampledCriteria(ABC, Generic[T]):
 
     async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
         """Return the votes of all samples; fresh votes use the sample indices after the regular votes."""
-        seat, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
+        member, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
         first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
         calls = [
             JudgeCall.of(
-                seat,
+                member,
                 JudgeRequest(
                     criterion=criterion,
                     submission=submission,
                     query=context_text(context),
                     sample=sample,
-                    seed=derive_seed(submission.text or "", self.expression, seat.judge_id, sample),
+                    seed=derive_seed(submission.text or "", self.expression, member.judge_id, sample),
                 ),
             )
             for sample in range(first, first + count)
         ]
-        votes = await cast_all(calls, per_request=1, listener=None, raises=False)
+        votes = await request_votes(calls, per_request=1, listener=None, raises=False)
         return tuple(votes[call.key] for call in calls)
 
     def _enough(self, valid: int, asked: int) -> bool:
@@ -315,15 +315,15 @@ class SampledCriteria(ABC, Generic[T]):
             raise ArgumentError(f"extract must return a string; it returned {shortened(taken)}")
         return replace(submission, text=taken)
 
-    def _seated(self) -> Seat:
+    def _seated(self) -> PanelMember:
         if self._seat is None or self._seat[0] is not self.llm:
             given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
             if given.samples != 1:
                 raise ArgumentError(
                     f"llm must not set samples={given.samples}; pass num_samples={given.samples}"
                 )
-            (seat,) = seat_judges([replace(given, samples=self.num_samples)])
-            self._seat = (self.llm, seat)
+            (member,) = panel_members([replace(given, samples=self.num_samples)])
+            self._seat = (self.llm, member)
         return self._seat[1]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,14 +13,14 @@ from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.result import AuditFindings
+from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable
 from autorubric.metrics.correction.alt_test import AltAbstain, AltScore, AltTestResult, alt_test
 from autorubric.support.blocks import Block, Cell, TableBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AltTests(AuditFindings):
+class AltTests(ResultBase):
     """Alternative annotator tests of all criteria that several annotators labelled.
 
     Attributes:

@@ -27,7 +27,7 @@ from autorubric.metrics.audit.compare_judges import adjust_pvalues
 from autorubric.metrics.audit.rubric_weights import RubricWeights, dataset_or_own, weights_of
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.result import AuditFindings, format_estimate, format_notes, titles_of
+from autorubric.metrics.core.result import ResultBase, format_estimate, format_notes, titles_of
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell, p_text
@@ -77,7 +77,7 @@ BIASES = {name: title for name, title in _TITLES.items() if name not in SHIFTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiasReport(AuditFindings):
+class BiasReport(ResultBase):
     """The estimated biases of all judges.
 
     Attributes:

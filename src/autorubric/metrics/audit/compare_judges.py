@@ -35,7 +35,7 @@ from autorubric.metrics.core.resampling import (
     Units,
     replicates,
 )
-from autorubric.metrics.core.result import AuditFindings, format_estimate
+from autorubric.metrics.core.result import ResultBase, format_estimate
 from autorubric.metrics.core.scales import Array, Scale, Weights
 from autorubric.support.blocks import p_text
 
@@ -252,7 +252,7 @@ _STATS_OF: dict[str, ComparisonStat] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeComparison(AuditFindings):
+class JudgeComparison(ResultBase):
     """The result of comparing two judges.
 
     Attributes:

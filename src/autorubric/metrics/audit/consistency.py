@@ -30,7 +30,7 @@ from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.rater_tables import score_rows, weighted_units
 from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
 from autorubric.metrics.core.result import (
-    AuditFindings,
+    ResultBase,
     figure_table,
     format_estimate,
     titled_figures,
@@ -50,7 +50,7 @@ NOT_VALIDITY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfConsistency(AuditFindings):
+class SelfConsistency(ResultBase):
     """Agreement among repeated answers, which measures reliability, not validity.
 
     A unit is a question that was asked repeatedly: one criterion of one item, answered by one judge.

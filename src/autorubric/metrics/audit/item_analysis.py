@@ -40,7 +40,7 @@ from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling, Units
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
-    AuditFindings,
+    ResultBase,
     figure_cells,
     figure_table,
     format_estimate,
@@ -82,7 +82,7 @@ class RedundantPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemAnalysis(AuditFindings):
+class ItemAnalysis(ResultBase):
     """The result of `item_analysis`: an analysis of a rubric's criteria.
 
     Penalty values are reversed to 1 - value wherever criteria are summed or correlated.

@@ -26,7 +26,7 @@ from autorubric.metrics.audit.panel_estimates import (
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.result import AuditFindings, figure_table, format_estimate, titled_figures
+from autorubric.metrics.core.result import ResultBase, figure_table, format_estimate, titled_figures
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
 _UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values as 1 - absolute error."
@@ -42,7 +42,7 @@ class JudgeInPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PanelAudit(AuditFindings):
+class PanelAudit(ResultBase):
     """An audit of a panel: its correctness, its judges' contributions, and their error correlations.
 
     A panel's correctness is a mean over criteria, in [0, 1]. On a cell (one criterion of one item), it is 1

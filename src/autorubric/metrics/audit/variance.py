@@ -27,7 +27,7 @@ from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
-    AuditFindings,
+    ResultBase,
     figure_cells,
     figure_table,
     format_estimate,
@@ -87,7 +87,7 @@ class GeneralisabilityStudy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VarianceComponents(AuditFindings):
+class VarianceComponents(ResultBase):
     """Variance components of the item scores and of each criterion.
 
     Attributes:

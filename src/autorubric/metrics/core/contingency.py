@@ -310,7 +310,7 @@ class OneVsRest(NamedTuple):
     tn: Array
 
 
-def one_against_rest(table: Array, positive: int) -> OneVsRest:
+def one_vs_rest(table: Array, positive: int) -> OneVsRest:
     """Count true positives, false positives, false negatives and true negatives of category `positive`."""
     tp = table[..., positive, positive]
     fp = table[..., :, positive].sum(-1) - tp
@@ -326,7 +326,7 @@ class OneVsRestRate:
     denominator: Callable[[OneVsRest], Array]
 
     def __call__(self, table: Array, positive: int) -> Array:
-        cells = one_against_rest(table, positive)
+        cells = one_vs_rest(table, positive)
         return divide(self.numerator(cells), self.denominator(cells))
 
 

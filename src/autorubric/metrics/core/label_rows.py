@@ -361,7 +361,7 @@ def criteria_of_dataset(
     for i, item_id in enumerate(ids):
         submission = Submission.parse(dataset.items[i].submission)
         for criterion in dataset.get_item_rubric(i):
-            criteria[item_id, criterion.name or ""] = _OnCriterion(criterion.facing(submission))
+            criteria[item_id, criterion.name or ""] = _OnCriterion(criterion.bind(submission))
         by_rater = [(TRUTH, dataset.item_truth(i) or {})]
         by_rater += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
         for rater, labels in by_rater:

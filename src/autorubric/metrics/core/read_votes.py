@@ -91,7 +91,7 @@ def _read_item(
     root = _root_of(i, dataset, by_name)
     submission = Submission.parse(dataset.items[i].submission)
     leaves = root.leaves if root is not None else ()
-    criteria = {criterion.name or "": criterion.facing(submission) for criterion in leaves}
+    criteria = {criterion.name or "": criterion.bind(submission) for criterion in leaves}
     for criterion in criteria.values():
         # Criteria are registered in rubric order, regardless of the order in which answers are read.
         for one in (criterion, *criterion.part_fields.values()):

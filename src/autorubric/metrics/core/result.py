@@ -30,7 +30,7 @@ class Record:
         return found
 
 
-class AuditFindings(Record):
+class ResultBase(Record):
     """Base class of frozen dataclasses that hold a result.
 
     A subclass defines `_sentence` and, unless one table of its titled fields is enough, `_tables`. A field is

@@ -205,7 +205,7 @@ class TableRows:
 
     def code(self, criterion: BaseCriterion, answer: Answer) -> int:
         """Return the position of the answer in the declared answers or, for a comparison, of its outcome."""
-        standing = criterion.standing(answer)
+        standing = criterion.candidate_values(answer)
         if standing:
             known = self.outcomes.setdefault(self.place(criterion), {})
             above = tuple(sum(other > own for other in standing) for own in standing)

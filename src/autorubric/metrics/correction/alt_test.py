@@ -18,7 +18,7 @@ from autorubric.metrics.core.intervals import mean_ends
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.rater_tables import no_analytic, row_units
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
-from autorubric.metrics.core.result import AuditFindings, describe_estimate, format_interval
+from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction.arguments import answer_or_none, finite_number, labels_of, read_annotators
 from autorubric.metrics.correction.strata import share_estimate
@@ -66,7 +66,7 @@ class AnnotatorTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AltTestResult(AuditFindings):
+class AltTestResult(ResultBase):
     """The result of an alternative annotator test.
 
     Attributes:

@@ -11,7 +11,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, Ends, Resampling, interval_of
-from autorubric.metrics.core.result import AuditFindings, format_interval
+from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.arguments import finite_number
 from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
@@ -24,7 +24,7 @@ from autorubric.metrics.correction.vote_resampling import (
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, RubricGroup
 from autorubric.scoring.reports import EnsembleEvaluationReport
-from autorubric.scoring.score import penalised
+from autorubric.scoring.score import subtract_penalty
 from autorubric.support.blocks import Block, Cell, ScalarBlock
 
 Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
@@ -37,7 +37,7 @@ _WORDS = {"samples": "repeated samples", "judges": "several judges", "judge_erro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionResult(AuditFindings):
+class DecisionResult(ResultBase):
     """A verdict on whether a score reaches a threshold.
 
     Attributes:
@@ -79,7 +79,7 @@ class DecisionResult(AuditFindings):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable data without NaN."""
-        return AuditFindings.to_dict(self) | {"score": self.score.to_dict()}
+        return ResultBase.to_dict(self) | {"score": self.score.to_dict()}
 
     def _tables(self) -> list[Block]:
         figures: tuple[tuple[str, Cell], ...] = (
@@ -298,7 +298,7 @@ def _from_judge_error(
         return penalise(low), penalise(high)
 
     def penalise(score: float) -> float:
-        found = penalised(score, resampler.rules.penalty, normalize=True)
+        found = subtract_penalty(score, resampler.rules.penalty, normalize=True)
         assert found is not None
         return found
 

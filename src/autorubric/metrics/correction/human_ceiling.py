@@ -13,7 +13,7 @@ from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, nu
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import MetricSpec
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
-from autorubric.metrics.core.result import AuditFindings, describe_estimate, interval_table
+from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
 from autorubric.metrics.correction.arguments import Annotators, read_annotators
 from autorubric.metrics.figures.specs import SPECS, spec
@@ -26,7 +26,7 @@ _SHORT = {"kappa": "cohen_kappa"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HumanCeiling(AuditFindings, Estimate):
+class HumanCeiling(ResultBase, Estimate):
     """The agreement between each annotator and the others.
 
     As an `Estimate`, it is the mean metric over annotators, with an interval from resampled items.

@@ -14,7 +14,7 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import normal_quantile, t_quantile
 from autorubric.metrics.core.resampling import NO_ENDS, Ends
-from autorubric.metrics.core.result import AuditFindings, describe_estimate, interval_table
+from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import (
@@ -109,7 +109,7 @@ def _effective_shares(units: Strata) -> tuple[list[float], list[float], Array]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CorrectedRate(AuditFindings, Estimate):
+class CorrectedRate(ResultBase, Estimate):
     """A pass rate corrected for the judge's errors, with the rates used for the correction.
 
     As an `Estimate`, it is the corrected rate. If the rate cannot be corrected, `value` is None and `reason`

@@ -15,7 +15,7 @@ from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedR
 from autorubric.metrics.core.label_table import dataset_of
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, interval_of
 from autorubric.metrics.core.result import (
-    AuditFindings,
+    ResultBase,
     describe_estimate,
     format_interval,
     interval_table,
@@ -73,7 +73,7 @@ class CorrectedCriterion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectedScore(AuditFindings):
+class CorrectedScore(ResultBase):
     """The corrected mean score of a run.
 
     Attributes:

@@ -16,7 +16,7 @@ from autorubric.metrics.core.scales import Array
 from autorubric.scoring.decisions import decide_by_judge, decide_panel
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, RubricGroup
 from autorubric.scoring.reports import EnsembleCriterionReport
-from autorubric.scoring.score import apply_conditions, entry_of, penalised, score_tree
+from autorubric.scoring.score import apply_conditions, entry_of, score_tree, subtract_penalty
 from autorubric.scoring.votes import Decision, JudgeVote
 
 _Sample: TypeAlias = tuple[JudgeVote, ...]
@@ -101,7 +101,7 @@ class ScoringRules:
             for one in self.root.leaves
         }
         made = score_tree(self.root, entries, normalize=self.normalize)
-        return penalised(made.score, self.penalty, normalize=self.normalize)
+        return subtract_penalty(made.score, self.penalty, normalize=self.normalize)
 
 
 @dataclass(frozen=True, slots=True)

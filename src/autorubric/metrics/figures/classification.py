@@ -214,7 +214,7 @@ OneClassFigure: TypeAlias = Callable[[int, int], Figure]
 
 def _share(name: str, rate: OneVsRestRate, reason: Reason) -> OneClassFigure:
     def trials(cells: Array, positive: int) -> Array:
-        return rate.denominator(shares.one_against_rest(cells, positive))
+        return rate.denominator(shares.one_vs_rest(cells, positive))
 
     return lambda size, positive: share_figure(
         name, size, lambda cells: rate(cells, positive), lambda cells: trials(cells, positive), reason

@@ -16,7 +16,7 @@ from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, estimates, share_figure
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
-from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
+from autorubric.metrics.core.result import FIGURE_COLUMNS, ResultBase, figure_cells
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -94,7 +94,7 @@ class Abstentions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement(AuditFindings):
+class Agreement(ResultBase):
     """Agreement between two raters on one scale.
 
     A metric that the scale does not support is undefined (`not_on_scale`). A metric that needs an order is

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import PANEL, LabelledDataset, SupportsGradedRun, with_truth_rule
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
-from autorubric.metrics.core.result import AuditFindings
+from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.summaries.compared_raters import compared_raters
 from autorubric.metrics.summaries.data_warnings import fold_warnings, join_names, metric_warnings
@@ -35,7 +35,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsResult(RaterMetrics, AuditFindings):
+class MetricsResult(RaterMetrics, ResultBase):
     """Metrics of a run's panel and, if requested, of each judge.
 
     Attributes:
@@ -78,7 +78,7 @@ class MetricsResult(RaterMetrics, AuditFindings):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all metrics as JSON-compatible values. Undefined values are None, never NaN."""
-        return {"format": FORMAT, **AuditFindings.to_dict(self)}
+        return {"format": FORMAT, **ResultBase.to_dict(self)}
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import NumberPairs, adjacent_accuracy_of, divide, one_against_rest
+from autorubric.metrics.core.contingency import NumberPairs, adjacent_accuracy_of, divide, one_vs_rest
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import wilson
 from autorubric.metrics.core.read_votes import Column, Modes
@@ -151,7 +151,7 @@ def metrics_on_criterion(given: OnCriterion) -> AnyCriterionMetrics | None:
 
 def _binary(given: OnCriterion, reasons: Reasons) -> CriterionMetrics:
     table = given.table
-    cells = one_against_rest(table, MET)
+    cells = one_vs_rest(table, MET)
     return CriterionMetrics(
         **given.of_table(reasons, "accuracy", "balanced_accuracy", *ONE_CLASS, "mcc"),
         sensitivity_ci=_wilson(cells.tp, cells.tp + cells.fn, given.options),

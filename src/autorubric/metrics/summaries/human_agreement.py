@@ -11,7 +11,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.read_votes import Modes, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
-from autorubric.metrics.core.result import AuditFindings
+from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.summaries.judge_report import judge_report
 from autorubric.metrics.summaries.rater_report import HumanCeilings
 from autorubric.metrics.summaries.reliability import Reliability, reliability_by_criterion
@@ -27,7 +27,7 @@ class _NoRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HumanAgreement(AuditFindings):
+class HumanAgreement(ResultBase):
     """Agreement among the annotators of a dataset.
 
     Attributes:

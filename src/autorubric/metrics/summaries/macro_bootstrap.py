@@ -31,7 +31,7 @@ from autorubric.metrics.summaries.table_metrics import (
 )
 
 
-class PseudoPairs:
+class SmoothingPairs:
     """Pseudo-pairs that are added to resampled tables: 1/K² per cell, which is one pair per table.
 
     The smoothed bootstrap of a single table is applied to the table of each criterion. Errors that were not
@@ -169,7 +169,7 @@ def resampled_metrics(
     tables = [(place, group.size) for group in layout.groups for place in group.places]
     kind = np.zeros(n_raters, dtype=np.int64)
     kind[people] = 1
-    more = [PseudoPairs(criteria, tables, resampling.seed + at) for at in range(1 + int(kind.any()))]
+    more = [SmoothingPairs(criteria, tables, resampling.seed + at) for at in range(1 + int(kind.any()))]
     some = _with_pairs(layout, np.asarray(sums.sum(0), dtype=float)[:end].reshape(n_raters, layout.width))
 
     def of_sums(totals: Array) -> Array:

@@ -16,7 +16,7 @@ from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
-from autorubric.metrics.core.result import FIGURE_COLUMNS, AuditFindings, figure_cells
+from autorubric.metrics.core.result import FIGURE_COLUMNS, ResultBase, figure_cells
 from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
@@ -64,7 +64,7 @@ class RaterShares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reliability(AuditFindings):
+class Reliability(ResultBase):
     """Agreement among several raters.
 
     A metric is undefined if the scale does not support it (`not_on_scale`) or if it was not requested

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.result import AuditFindings
+from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.data_warnings import tied_labels_text
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
@@ -213,7 +213,7 @@ def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeReport(AuditFindings):
+class JudgeReport(ResultBase):
     """Report on the quality of the judges in a run or in a table of labels.
 
     Attributes:

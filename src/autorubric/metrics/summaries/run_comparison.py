@@ -19,7 +19,7 @@ from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDatas
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
-from autorubric.metrics.core.result import AuditFindings
+from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
 from autorubric.metrics.summaries.rendering import column_table
@@ -53,7 +53,7 @@ class JudgePair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison(AuditFindings):
+class RunComparison(ResultBase):
     """Pairwise comparisons of a run's judges, and a comparison of the panel with the best judge.
 
     Attributes:
@@ -262,7 +262,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDifference(AuditFindings):
+class RunDifference(ResultBase):
     """Comparison of two runs on the same items.
 
     Attributes:

@@ -445,7 +445,7 @@ def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
     """Return numerator and denominator of a proportion in each table, `(…)`; by default of accuracy."""
     if figure not in SHARES[1:]:
         return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
-    cells = shares.one_against_rest(tables, MET)
+    cells = shares.one_vs_rest(tables, MET)
     if figure == "specificity":
         return cells.tn, cells.tn + cells.fp
     return cells.tp, cells.tp + (cells.fp if figure == "precision" else cells.fn)
