@@ -11,7 +11,8 @@ import pytest
 
 from autorubric.criteria import Answer, CriterionVerdict
 from autorubric.errors import JudgeError, ReplyError, ServerError, TokenUsage
-from autorubric.judges import Cast, JudgeReply, JudgeRequest, JudgeSpec, cast_vote, cast_votes, seat_judges
+from autorubric.judges import Cast, JudgeReply, JudgeRequest, JudgeSpec, cast_vote, cast_votes
+from autorubric.judges.panel import seat_judges
 from tests.criteria.kinds import Warmth
 from tests.doubles import TableJudge, binary, choice, model_judge, request_for
 

@@ -15,7 +15,8 @@ import pytest
 from autorubric import Rubric, RubricDataset, load_run, merge_labels
 from autorubric.apps.drafts.drafts import Draft, read_drafts
 from autorubric.criteria import BaseCriterion
-from autorubric.datasets import DataItem, LongRow, read_long_table
+from autorubric.datasets import DataItem
+from autorubric.datasets.ratings import LongRow, read_long_table
 from autorubric.runs import GradedItem
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.run_file import JudgeEntry, run_file_schema

@@ -13,8 +13,9 @@ from typing import Any
 import aiohttp
 
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
-from autorubric.criteria import Criterion, object_schema
-from autorubric.judges import prompts as _shared
+from autorubric.criteria import Criterion
+from autorubric.criteria.declaration import object_schema
+from autorubric.judges import prompts as _prompts
 from autorubric.llm import LLMClient, names as _names, prices as _prices, wire as _wire
 from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer
@@ -52,7 +53,7 @@ def _graded(folder: Path, server: OpenAIServer, items: int, name: str) -> dict[C
     )
     profile.disable()
     counted = vars(pstats.Stats(profile))["stats"]
-    return {one: counted.get(_place(one), (0, 0))[1] for one in (*ONCE_A_RUN, _shared._shared)}
+    return {one: counted.get(_place(one), (0, 0))[1] for one in (*ONCE_A_RUN, _prompts._compose_shared)}
 
 
 def _place(function: Callable[..., Any]) -> tuple[str, int, str]:
@@ -66,7 +67,7 @@ def test_what_calls_share_is_computed_once(tmp_path: Path, openai_server: OpenAI
     # What a process computes once is behind it then.
     _graded(tmp_path, openai_server, 2, "first")
     few, many = (_graded(tmp_path, openai_server, items, f"of {items}") for items in (10, 40))
-    assert many.pop(_shared._shared) - few.pop(_shared._shared) == 40 - 10
+    assert many.pop(_prompts._compose_shared) - few.pop(_prompts._compose_shared) == 40 - 10
     assert few == many
     assert few[aiohttp.ClientSession.__init__] == few[LLMClient.__init__] == 1
     assert few[_prices.pricing_of] >= 1

@@ -16,9 +16,11 @@ from autorubric.scoring import (
     CannotAssessStrategy,
     Decision,
     LengthPenalty,
+    compute_length_penalty,
+)
+from autorubric.scoring.score import (
     Score,
     Term,
-    compute_length_penalty,
     entering_value,
     penalised,
     score_terms,

@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric.criteria import Answer, BaseCriterion, Criterion
-from autorubric.scoring import (
-    CannotAssessConfig,
-    CannotAssessStrategy,
-    Decision,
+from autorubric.scoring import CannotAssessConfig, CannotAssessStrategy, Decision, RubricGroup
+from autorubric.scoring.score import (
     Entry,
     OpenGate,
-    RubricGroup,
     Term,
     TreeScore,
     apply_conditions,

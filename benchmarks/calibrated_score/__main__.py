@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from autorubric.metrics import Estimate
 from autorubric.metrics.correction.arguments import CorrectionOptions
-from autorubric.metrics.correction.score import _on_criteria
-from autorubric.metrics.correction.score_columns import Measured, ScoredRun, joined
+from autorubric.metrics.correction.score import correct_criteria
+from autorubric.metrics.correction.score_columns import CriterionColumns, ScoredRun, join_calibration
 from benchmarks._told import markdown
 
 FLOOR = 0.93
@@ -99,7 +99,7 @@ def columns(truth: Met, said: Met, *, labels: bool) -> ScoredRun:
     """What `corrected_score` reads of a run with these verdicts, with labels or without."""
     n, n_criteria = truth.shape
     criteria = tuple(
-        Measured(
+        CriterionColumns(
             f"c{at}",
             ("UNMET", "MET"),
             np.array([0.0, 1.0]),
@@ -118,7 +118,7 @@ def columns(truth: Met, said: Met, *, labels: bool) -> ScoredRun:
 def corrected(tested: ScoredRun, calibration: ScoredRun, seed: int) -> Estimate:
     """The corrected mean of the tested run, as `corrected_score` computes it from the columns of both."""
     options = CorrectionOptions(n_resamples=400, rng=seed)
-    return _on_criteria(joined(tested, calibration), "rogan-gladen", "random", options).score
+    return correct_criteria(join_calibration(tested, calibration), "rogan-gladen", "random", options).score
 
 
 def _interval(design: Design, prevalence: float, rng: np.random.Generator) -> tuple[float, float] | None:

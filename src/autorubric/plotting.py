@@ -80,7 +80,7 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
     """Plot a confusion matrix (rows: ground truth, columns: judge), shaded by the proportions in each row."""
     ax = _axes(ax)
     shares = [[count / max(sum(row), 1) for count in row] for row in confusion.counts]
-    _shaded(ax, shares, "share of the row")
+    _draw_shares(ax, shares, "share of the row")
     for at, row in enumerate(confusion.counts):
         for column, count in enumerate(row):
             ax.text(column, at, str(count), ha="center", va="center", color=_on(shares[at][column]))
@@ -124,7 +124,7 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
         for at, column in ((left, right), (right, left)):
             told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {np.count_nonzero(both)}"
             ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
-    _shaded(ax, shares, "share of equal decisions")
+    _draw_shares(ax, shares, "share of equal decisions")
     _ticks(ax, judges)
     return ax
 
@@ -242,7 +242,7 @@ def _plain(ax: Axes) -> Axes:
     return ax
 
 
-def _shaded(ax: Axes, shares: list[list[float]], label: str) -> None:
+def _draw_shares(ax: Axes, shares: list[list[float]], label: str) -> None:
     """Draw shares as shades of blue with a colour bar."""
     image = ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
     ax.figure.colorbar(image, ax=ax, label=label)

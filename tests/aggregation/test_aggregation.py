@@ -12,16 +12,9 @@ from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.scoring import (
-    AGGREGATORS,
-    AggregationPolicy,
-    Ballot,
-    Decision,
-    JudgeVote,
-    decide,
-    decide_by_judge,
-    decide_panel,
-)
+from autorubric.scoring import AGGREGATORS, AggregationPolicy, Decision, JudgeVote
+from autorubric.scoring.aggregation import CountedVote
+from autorubric.scoring.decisions import decide, decide_by_judge, decide_panel
 from tests.criteria.kinds import KINDS, NOMINAL, Findings, Polite, Share, Tone, Warmth
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 
@@ -373,8 +366,8 @@ def test_laws_of_every_method(
     level, method = chosen
     criterion = SCALES[level].model_copy(update={"weight": weight})
     policy = AggregationPolicy(**{FIELDS.get(level, "ordinal_aggregation"): method})
-    ballots = [
-        Ballot(
+    votes = [
+        CountedVote(
             status="failed" if status == "unreadable" else status,
             answer=criterion.parse_truth(CODES[level][code % len(CODES[level])])
             if status == "answered"
@@ -384,14 +377,14 @@ def test_laws_of_every_method(
         )
         for code, status, own in given_voters
     ]
-    decision = decide(criterion, ballots, policy)
-    shuffled = [*ballots]
+    decision = decide(criterion, votes, policy)
+    shuffled = [*votes]
     rng.shuffle(shuffled)
     again = decide(criterion, shuffled, policy)
     assert said(decision) == said(again)
     assert decision.agreement == again.agreement
     assert decision.value is None or 0.0 <= decision.value <= 1.0
-    codes = {ballot.answer.code for ballot in ballots if ballot.answer is not None}
-    if len(codes) == 1 and not any(ballot.unreadable for ballot in ballots):
+    codes = {one.answer.code for one in votes if one.answer is not None}
+    if len(codes) == 1 and not any(one.unreadable for one in votes):
         assert said(decision) == (codes.pop(), False)
         assert decision.agreement == 1.0

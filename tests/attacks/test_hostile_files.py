@@ -26,7 +26,7 @@ from autorubric import (
 )
 from autorubric.apps.tool import ProviderTable, critique_evaluate_sync
 from autorubric.errors import AutorubricError, DatasetError, ReplyError, RubricError
-from autorubric.judges import neutralise
+from autorubric.judges.prompts import neutralise
 from autorubric.llm.reply_json import parse_json, parse_reply
 from tests.servers.fixtures import OpenAIServer
 

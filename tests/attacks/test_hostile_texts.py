@@ -25,7 +25,7 @@ from autorubric import (
     evaluate_sync,
 )
 from autorubric.errors import ArgumentError, AutorubricError, DatasetError, FileError
-from autorubric.judges import neutralise
+from autorubric.judges.prompts import neutralise
 from autorubric.metrics import spreadsheet_safe
 from tests.attacks.hostile import RAW, TEXTS
 from tests.cli.conftest import Cli

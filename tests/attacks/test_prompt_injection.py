@@ -12,7 +12,7 @@ from autorubric.apps.redteam import Attack, builtin_attacks
 from autorubric.apps.redteam.run import insert
 from autorubric.criteria import BaseCriterion, ComparativeCriterion, Submission
 from autorubric.grading import GradingTask
-from autorubric.judges import item_tag, neutralise
+from autorubric.judges.prompts import item_tag, neutralise
 from autorubric.llm import ModelRequest
 from tests.criteria.kinds import KINDS
 from tests.doubles import in_loop, model_judge

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.cli.runs import made_name
+from autorubric.cli.runs import default_run_name
 from tests.cli.conftest import LABELS, RUBRIC, TEXTS, Cli, write_votes
 from tests.eval.runs import as_if_killed
 from tests.servers.fixtures import OpenAIServer
@@ -99,10 +99,10 @@ def test_a_run_without_a_name_gets_one(cli: Cli, dataset: str) -> None:
 )
 def test_made_names_are_plain(stem: str, begins: str, tmp_path: Path) -> None:
     """Whatever a file is called, a folder may have the name, and no run has it yet."""
-    made = made_name(stem, tmp_path)
+    made = default_run_name(stem, tmp_path)
     assert made.startswith(begins)
     (tmp_path / made).mkdir()
-    assert made_name(stem, tmp_path) != made
+    assert default_run_name(stem, tmp_path) != made
 
 
 def test_a_changed_dataset_is_refused_and_may_be_judged_anew(cli: Cli, dataset: str, tmp_path: Path) -> None:

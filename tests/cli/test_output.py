@@ -10,7 +10,7 @@ import warnings
 import pytest
 import typer
 
-from autorubric.cli.output import Exit, exit_code, guarded, print_json, tolerate_narrow_encodings
+from autorubric.cli.output import Exit, exit_code, print_json, report_errors, tolerate_narrow_encodings
 from autorubric.cli.tables import print_blocks
 from autorubric.errors import (
     ArgumentError,
@@ -34,7 +34,7 @@ from tests.cli.conftest import Cli
 def failing(error: BaseException) -> int:
     """The exit code of a command that raises."""
 
-    @guarded
+    @report_errors
     def command() -> Exit:
         raise error
 
@@ -75,7 +75,7 @@ def test_a_bug_keeps_its_traceback() -> None:
 def test_warnings_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     """A warning is shown without the place in the code that it comes from."""
 
-    @guarded
+    @report_errors
     def command() -> Exit:
         warnings.simplefilter("always")
         warnings.warn("mind this", stacklevel=1)

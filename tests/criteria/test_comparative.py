@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown, Submission, candidate_id
+from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown, Submission
+from autorubric.criteria.comparative import candidate_id
 from autorubric.errors import ReplyError
 
 PAIR = Submission.parse({"gpt": "Heavy drops fall.", "claude": "Rain is wet."})

@@ -13,17 +13,11 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import (
-    Answer,
-    BaseCriterion,
-    Criterion,
-    Submission,
-    criterion_from_dict,
-    criterion_to_dict,
-)
+from autorubric.criteria import Answer, BaseCriterion, Criterion, Submission
+from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict
 from autorubric.errors import ReplyError
 from autorubric.grading import CriterionGrader
-from autorubric.judges import Material, PromptQuestion, compose, compose_batch
+from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.rubric import Rubric
 from tests.criteria.kinds import KINDS, REPLIES, TO_GRADE
 from tests.doubles import TableJudge, in_loop

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.criteria import code_digest
+from autorubric.criteria.conditions import code_digest
 
 
 def made(answer: Any) -> Callable[[Any], Any]:
@@ -111,7 +111,8 @@ def test_depth_is_bounded() -> None:
 def test_the_digest_is_the_same_in_every_process() -> None:
     """Sets of constants come in the order of the process; the digest does not."""
     program = (
-        "from autorubric.criteria import code_digest as d; print(d(lambda r: r in {'a', 'b', 'c', 'd'}))"
+        "from autorubric.criteria.conditions import code_digest\n"
+        "print(code_digest(lambda r: r in {'a', 'b', 'c', 'd'}))"
     )
     runs = {
         subprocess.run(

@@ -14,8 +14,8 @@ from autorubric.criteria import (
     LikertCriterion,
     LikertItem,
     PassFailCriterion,
-    object_schema,
 )
+from autorubric.criteria.declaration import object_schema
 from autorubric.errors import JudgeError, ReplyError, TokenUsage
 from autorubric.judges import Critic, Judge, Prompt
 from autorubric.llm import LLMClient, LLMConfig

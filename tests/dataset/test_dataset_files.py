@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundInt, TextField, register_kind
-from autorubric.datasets import DataItem, RubricDataset, save_truth
+from autorubric.datasets import DataItem, RubricDataset
+from autorubric.datasets.labels import save_truth
 from autorubric.errors import ArgumentError, DatasetError, MissingDependencyError, RubricError
 from autorubric.rubric import Rubric
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from autorubric.criteria import ComparativeCriterion
-from autorubric.datasets import DataItem, RubricDataset, read_long_table
+from autorubric.datasets import DataItem, RubricDataset
+from autorubric.datasets.ratings import read_long_table
 from autorubric.errors import DatasetError
 from autorubric.rubric import Rubric
 

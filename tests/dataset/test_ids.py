@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from autorubric.datasets import IdIndex
+from autorubric.datasets.lazy import IdIndex
 
 
 @given(st.lists(st.text(max_size=2)))

@@ -14,7 +14,7 @@ from autorubric.errors import ModelNotFoundError
 from autorubric.judges import JudgeRequest
 from autorubric.runs.executor import RepeatedErrors
 from autorubric.scoring import JudgeVote
-from autorubric.scoring.events import VoteCast
+from autorubric.scoring.votes import VoteCast
 from tests.eval.runs import CountingJudge, run, small_dataset
 from tests.servers.fixtures import OpenAIServer
 

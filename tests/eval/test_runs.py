@@ -46,7 +46,7 @@ from autorubric.errors import (
 )
 from autorubric.judges import JudgeRequest
 from autorubric.runs.log import manifest_text
-from autorubric.runs.open import made_name
+from autorubric.runs.open import create_run_folder
 from tests.doubles import until
 from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, edit_lines, run, small_dataset, small_rubric
 
@@ -439,7 +439,7 @@ def test_a_nameless_run_gets_a_name(tmp_path: Path) -> None:
 
 def test_a_name_is_taken_as_soon_as_it_is_made(tmp_path: Path) -> None:
     """Whoever makes another in the same second has another, which sorts after it."""
-    names = [made_name(small_dataset(*TEXTS), tmp_path / "runs") for _ in range(12)]
+    names = [create_run_folder(small_dataset(*TEXTS), tmp_path / "runs") for _ in range(12)]
     assert len(set(names)) == 12
     assert names == sorted(names)
     assert all(re.fullmatch(r"fruit-\d{8}-\d{6}(-\d\d)?", name) for name in names)

@@ -13,7 +13,7 @@ from autorubric.criteria import ComparativeCriterion, Submission
 from autorubric.datasets import DataItem, RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.grading import CriterionGrader, FewShotConfig, GradingTask
-from autorubric.judges import Example
+from autorubric.judges.prompts import Example
 from autorubric.rubric import Rubric
 from tests.doubles import TableJudge, binary, choice, model_judge
 

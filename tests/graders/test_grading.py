@@ -25,7 +25,7 @@ from autorubric.scoring import (
     LengthPenalty,
     build_report,
 )
-from autorubric.scoring.events import VoteCast
+from autorubric.scoring.votes import VoteCast
 from tests.criteria.kinds import Remarks
 from tests.doubles import (
     BarrierJudge,

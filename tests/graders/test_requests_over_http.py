@@ -14,7 +14,8 @@ import pytest
 from autorubric.criteria import BaseCriterion, Submission
 from autorubric.demo import demo_dataset
 from autorubric.grading import CriterionGrader, GradingTask, JudgeCall
-from autorubric.judges import ComposedPrompt, JudgeSpec, ModelAsker
+from autorubric.judges import JudgeSpec, ModelAsker
+from autorubric.judges.prompts import ComposedPrompt
 from autorubric.llm import LLMConfig
 from autorubric.rubric import Rubric
 from autorubric.support.objects import Json

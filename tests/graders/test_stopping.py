@@ -16,7 +16,7 @@ from autorubric.grading import CriterionGrader, GradingTask
 from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec
 from autorubric.rubric import Rubric
 from autorubric.scoring import AGGREGATORS, EnsembleEvaluationReport, JudgeVote
-from autorubric.scoring.events import VoteCast
+from autorubric.scoring.votes import VoteCast
 from tests.criteria.kinds import NOMINAL
 from tests.doubles import TableJudge, binary, choice, in_loop
 

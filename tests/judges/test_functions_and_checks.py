@@ -12,7 +12,8 @@ import pytest
 
 from autorubric.criteria import Answer, register_check
 from autorubric.errors import ArgumentError, JudgeError, ReplyError, RubricError
-from autorubric.judges import CheckJudge, FunctionJudge, JudgeReply, JudgeRequest, JudgeSpec
+from autorubric.judges import FunctionJudge, JudgeReply, JudgeRequest, JudgeSpec
+from autorubric.judges.function import CheckJudge
 from autorubric.rubric import Rubric
 from tests.criteria.kinds import Warmth
 from tests.doubles import binary, choice, in_loop, request_for

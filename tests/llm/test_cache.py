@@ -290,7 +290,8 @@ def test_processes_share_one_file(tmp_path: Path) -> None:
     """Several processes write and read one file at once, and nothing is lost."""
     program = (
         "import sys\n"
-        "from autorubric.llm import ModelReply, ReplyCache\n"
+        "from autorubric.llm import ModelReply\n"
+        "from autorubric.llm.cache import ReplyCache\n"
         "cache = ReplyCache(sys.argv[1], busy_seconds=120)\n"
         "for number in range(100):\n"
         "    cache.put(sys.argv[2] + str(number), ModelReply(text='x', model='m'))\n"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from autorubric.criteria import AS_DECLARED, BaseCriterion, ComparativeCriterion, Shown, Submission
-from autorubric.judges import (
-    SYSTEM_PROMPT,
+from autorubric.judges import SYSTEM_PROMPT
+from autorubric.judges.prompts import (
     ComposedPrompt,
     Example,
     Material,

@@ -11,7 +11,7 @@ import typer
 import autorubric
 from autorubric.cli import options as _datasets
 from autorubric.cli.labels import WhereOption, marks_in
-from autorubric.cli.output import Exit, guarded, notice
+from autorubric.cli.output import Exit, notice, report_errors
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Seed = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def annotate(  # noqa: PLR0913
     source: ItemsFile,
     out: PageFile,
@@ -87,7 +87,7 @@ def _items(
     if not source.is_dir():
         if where:
             raise ArgumentError(f"--where requires a run folder; {source} is not a run folder")
-        return _datasets.opened(source, rubric, fields)
+        return _datasets.open_dataset(source, rubric, fields)
     if not where:
         raise ArgumentError(
             f"{source} is a folder; to label items of a run, pass --where, such as --where wrong"

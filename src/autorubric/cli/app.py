@@ -22,7 +22,7 @@ from autorubric.cli.judges import judges_app
 from autorubric.cli.labels import labels_app
 from autorubric.cli.merge import merge
 from autorubric.cli.metrics import metrics
-from autorubric.cli.output import guarded, tolerate_narrow_encodings
+from autorubric.cli.output import report_errors, tolerate_narrow_encodings
 from autorubric.cli.redteam import redteam
 from autorubric.cli.rejudge import rejudge
 from autorubric.cli.report import report
@@ -56,7 +56,7 @@ class _Commands(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is None and (function := load_extension(COMMANDS_GROUP, cmd_name)):
             extension = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-            extension.command(cmd_name)(guarded(function))
+            extension.command(cmd_name)(report_errors(function))
             return typer.main.get_command(extension)
         return command
 

@@ -99,7 +99,7 @@ class Audit:
             AuditPart.SELF_CONSISTENCY: self._self_consistency,
             AuditPart.ITEM_ANALYSIS: self._item_analysis,
             AuditPart.VARIANCE_COMPONENTS: self._variance_components,
-            AuditPart.CORRECTED_SCORE: self._corrected_score,
+            AuditPart.CORRECTED_SCORE: self._correct_score,
             AuditPart.ALT_TEST: self._alt_test,
         }
         return makers[name]()
@@ -195,7 +195,7 @@ class Audit:
             return Told(reason=f"variance components are undefined ({found.score.phi.reason})")
         return Told(found.blocks(), found.to_dict())
 
-    def _corrected_score(self) -> Told:
+    def _correct_score(self) -> Told:
         from autorubric.metrics.correction.score import corrected_score
 
         if not self.has_labels:
@@ -206,7 +206,7 @@ class Audit:
             return Told(reason=str(error))
         if found.n_labelled >= found.n_items:
             return Told(reason="every judged item has labels; no correction is needed")
-        return Told(_corrected_blocks(found), found.to_dict())
+        return Told(_correction_blocks(found), found.to_dict())
 
     def _alt_test(self) -> Told:
         from autorubric.metrics.audit.alt_tests import run_alt_tests
@@ -232,7 +232,7 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
     return found
 
 
-def _corrected_blocks(found: CorrectedScore) -> list[Block]:
+def _correction_blocks(found: CorrectedScore) -> list[Block]:
     shown = {"corrected": found.score, "as judged": found.raw, "labelled items only": found.labelled_only}
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
 from autorubric.cli.tables import print_blocks
 from autorubric.support.blocks import Cell, ScalarBlock
 
@@ -27,7 +27,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @cache_app.command("stats")
-@guarded
+@report_errors
 def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Show the number of cached replies, their total size and the cache folder.
 
@@ -37,7 +37,7 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     Example:
       autorubric cache stats --cache-dir .autorubric_cache
     """
-    found = _existing(cache_dir)
+    found = _open_existing(cache_dir)
     if found is None:
         held: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
     else:
@@ -53,7 +53,7 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 
 
 @cache_app.command("clear")
-@guarded
+@report_errors
 def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Remove all cached replies.
 
@@ -63,7 +63,7 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     Example:
       autorubric cache clear --cache-dir .autorubric_cache
     """
-    found = _existing(cache_dir)
+    found = _open_existing(cache_dir)
     removed = 0
     if found is not None:
         removed = found.clear()
@@ -75,7 +75,7 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     return Exit.DONE
 
 
-def _existing(folder: Path) -> ReplyCache | None:
+def _open_existing(folder: Path) -> ReplyCache | None:
     """Return the cache in a folder; None if there is no cache, because opening it would create one."""
     # Imported late, since it loads pydantic.
     from autorubric.llm.cache import ReplyCache

@@ -11,7 +11,7 @@ import typer
 import autorubric
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import LabelledFile
-from autorubric.cli.output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
+from autorubric.cli.output import Exit, JsonFlag, MaxLost, notice, print_json, report_errors, too_many_missing
 from autorubric.cli.tables import print_blocks
 
 Baseline = Annotated[
@@ -31,7 +31,7 @@ FailOnRegression = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def compare(
     baseline: Baseline,
     run: Compared,

@@ -28,7 +28,7 @@ from autorubric.cli.options import (
     report_lost,
     tell_stopped,
 )
-from autorubric.cli.output import Exit, JsonFlag, exit_code, guarded, print_json, stoppable
+from autorubric.cli.output import Exit, JsonFlag, exit_code, print_json, report_errors, stoppable
 from autorubric.cli.panel import ApiBase, ApiKeyEnv, CacheDir, parse_judges
 from autorubric.cli.tables import print_blocks
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock
@@ -74,7 +74,7 @@ FailOnVerdict = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def critique(  # noqa: PLR0913
     drafts: DraftsFile,
     out_dir: OutDir,
@@ -239,7 +239,7 @@ SuccessFailUnder = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def refine(  # noqa: PLR0913
     critiques: CritiquesFile,
     drafts: Drafts,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import autorubric
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, told_of_file
+from autorubric.cli.output import Exit, JsonFlag, format_os_error, notice, print_json, report_errors
 from autorubric.cli.tables import print_blocks, read_input
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
@@ -97,7 +97,7 @@ FailUnder = Annotated[
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit in seconds.")]
 
 
-@guarded
+@report_errors
 def critique_text(  # noqa: PLR0913
     file: Content,
     criteria: Criteria,
@@ -148,7 +148,7 @@ def critique_text(  # noqa: PLR0913
         response, least = _answer(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
-            told = told_of_file(error) if isinstance(error, OSError) else str(error)
+            told = format_os_error(error) if isinstance(error, OSError) else str(error)
             print_json({"ok": False, "error": told, "provider": None})
         raise
     if as_json:
@@ -247,16 +247,16 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
     if response.summary:
         blocks.append(TextBlock(text=response.summary))
     if reasons := [f"{one.name}: {one.explanation}" for one in groups if one.explanation]:
-        blocks.append(TextBlock(text=_listed(reasons), title="Reasons"))
+        blocks.append(TextBlock(text=_bullets(reasons), title="Reasons"))
     blocks += [_issues_block(one) for one in groups if one.issues]
     if response.notes:
-        blocks.append(TextBlock(text=_listed(response.notes), title="Discarded parts of the reply"))
+        blocks.append(TextBlock(text=_bullets(response.notes), title="Discarded parts of the reply"))
     if response.suggestions:
-        blocks.append(TextBlock(text=_listed(response.suggestions), title="Suggestions"))
+        blocks.append(TextBlock(text=_bullets(response.suggestions), title="Suggestions"))
     return blocks
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _bullets(texts: Sequence[str]) -> str:
     return "\n".join(f"- {one}" for one in texts)
 
 

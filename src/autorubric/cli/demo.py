@@ -13,7 +13,15 @@ import typer
 
 import autorubric
 from autorubric.cli.options import NoPreflight, RunsDir
-from autorubric.cli.output import Exit, JsonFlag, exit_code, guarded, notice, open_in_browser, print_json
+from autorubric.cli.output import (
+    Exit,
+    JsonFlag,
+    exit_code,
+    notice,
+    open_in_browser,
+    print_json,
+    report_errors,
+)
 from autorubric.cli.panel import ApiBase, ApiKeyEnv, parse_judges
 from autorubric.cli.runs import mean_score, run_resumable
 from autorubric.cli.tables import print_blocks
@@ -41,7 +49,7 @@ def demo_blocks(
     """Return an introduction, the scores, the reasons for one reply's score, and the metrics."""
     chosen = spread(result)
     return [
-        _opening(result, n_train, model),
+        _introduction(result, n_train, model),
         _scores(result, chosen),
         *_one_reply(result, chosen[0]),
         *_figures(measured),
@@ -67,7 +75,7 @@ def spread(result: EvalResult) -> list[ItemResult]:
     return [ranked[place] for place in places]
 
 
-def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
+def _introduction(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
     if model is not None:
         judges = f"{model} was the only judge."
     else:
@@ -234,7 +242,7 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
     table = TableBlock(
         columns=("judge", "kappa", "accuracy", "score bias"),
         rows=tuple(
-            (name, one.mean_kappa, one.criterion_accuracy, _signed(one.bias.mean_bias))
+            (name, one.mean_kappa, one.criterion_accuracy, _with_sign(one.bias.mean_bias))
             for name, one in judges
         ),
     )
@@ -251,7 +259,7 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
 
 def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]) -> Iterator[str]:
     lenient, its = max(judges, key=lambda one: one[1].bias.mean_bias or 0.0)
-    yield f"Most lenient: {lenient}, {_signed(its.bias.mean_bias)} compared with the annotator."
+    yield f"Most lenient: {lenient}, {_with_sign(its.bias.mean_bias)} compared with the annotator."
     panel = found.comparison.panel
     if panel is not None:
         difference = panel.comparison.difference
@@ -261,8 +269,8 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
             else "The panel does not beat its best member"
         )
         yield (
-            f"{verdict}, {panel.b}: accuracy {_signed(difference.value)} "
-            f"[{_signed(difference.low)}, {_signed(difference.high)}] on decisions without ties."
+            f"{verdict}, {panel.b}: accuracy {_with_sign(difference.value)} "
+            f"[{_with_sign(difference.low)}, {_with_sign(difference.high)}] on decisions without ties."
         )
     corrected = found.corrected.score
     person = found.result.dataset
@@ -275,7 +283,7 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
     )
 
 
-def _signed(figure: float | None) -> str:
+def _with_sign(figure: float | None) -> str:
     """Format a figure with its sign and two decimals; a dash if it is undefined."""
     return "–" if figure is None else f"{figure:+.2f}".replace("-", "−")
 
@@ -333,7 +341,7 @@ Seed = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def demo(  # noqa: PLR0913
     model: Model = None,
     api_base: ApiBase = None,

@@ -36,10 +36,10 @@ from autorubric.cli.output import (
     JsonFlag,
     MaxLost,
     exit_code,
-    guarded,
     in_flags,
     notice,
     print_json,
+    report_errors,
     run_blocks,
 )
 from autorubric.cli.panel import (
@@ -57,7 +57,14 @@ from autorubric.cli.panel import (
     parse_aggregation,
     read_source,
 )
-from autorubric.cli.runs import made_name, mean_score, report_stop, run_counts, run_resumable, sharded
+from autorubric.cli.runs import (
+    default_run_name,
+    mean_score,
+    report_stop,
+    run_counts,
+    run_resumable,
+    shard_options,
+)
 from autorubric.cli.tables import print_blocks
 
 if TYPE_CHECKING:
@@ -72,7 +79,7 @@ _MOST_TOLD = 5
 _MOST_LOOKED_AT = 100
 
 
-@guarded
+@report_errors
 def evaluate(  # noqa: PLR0913
     dataset: Source = None,
     judge: Panel = None,
@@ -152,7 +159,7 @@ def evaluate(  # noqa: PLR0913
         config = config.model_copy(update={"experiment_name": stem})
     if dry_run:
         return _print_estimate(setup.dataset, setup.grader, config, shard, as_json=as_json)
-    chosen = config.experiment_name or made_name(stem, config.experiments_dir)
+    chosen = config.experiment_name or default_run_name(stem, config.experiments_dir)
     how_to_go_on = "the same command"
     if name is not None or file.name is None:
         how_to_go_on += f" with --name {shlex.quote(chosen)}"
@@ -196,7 +203,7 @@ def _print_estimate(
     *,
     as_json: bool,
 ) -> Exit:
-    dataset, config = sharded(dataset, config, shard)
+    dataset, config = shard_options(dataset, config, shard)
     found = autorubric.estimate(
         dataset, grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
     )

@@ -10,7 +10,7 @@ import typer
 
 import autorubric
 from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import Exit, guarded, max_lost_option, notice
+from autorubric.cli.output import Exit, max_lost_option, notice, report_errors
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
 
@@ -49,7 +49,7 @@ CaseMaxLost = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def export(
     run: RunFolder,
     format: Format,

@@ -17,9 +17,9 @@ from autorubric.cli.output import (
     JsonFlag,
     MaxLost,
     exit_code,
-    guarded,
     notice,
     print_json,
+    report_errors,
     report_json,
 )
 from autorubric.cli.panel import (
@@ -75,7 +75,7 @@ ItemId = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def grade(  # noqa: PLR0913
     rubric: RubricFile,
     judge: JudgeNames,
@@ -125,7 +125,7 @@ def grade(  # noqa: PLR0913
     criteria = autorubric.Rubric.from_file(rubric)
     fields = _datasets.field_map(submission, prompt, reference, id_column, truth, meta)
     if file is not None and text is None and file.suffix.lower() in _TABLES:
-        given = _row(_datasets.opened(file, rubric, fields), file, item_id)
+        given = _row(_datasets.open_dataset(file, rubric, fields), file, item_id)
         item_id = given.id
     else:
         if submission or prompt or id_column or truth or meta:
@@ -150,7 +150,7 @@ def grade(  # noqa: PLR0913
         preflight=not no_preflight,
         **parse_aggregation(aggregation),
     )
-    report = _graded(criteria, grader, given, item_id)
+    report = _grade_texts(criteria, grader, given, item_id)
     if as_json:
         print_json({"truth": given.ground_truth, "metadata": given.metadata, **report_json(report)})
     else:
@@ -183,7 +183,9 @@ def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
     raise ArgumentError(f"{file} has no row with id {item_id!r}")
 
 
-def _graded(rubric: Rubric, grader: Grader, given: DataItem, item_id: str | None) -> EnsembleEvaluationReport:
+def _grade_texts(
+    rubric: Rubric, grader: Grader, given: DataItem, item_id: str | None
+) -> EnsembleEvaluationReport:
     import asyncio
 
     async def work() -> EnsembleEvaluationReport:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from autorubric.cli.output import Exit, guarded, notice
+from autorubric.cli.output import Exit, notice, report_errors
 from autorubric.errors import ArgumentError
 
 
@@ -51,7 +51,7 @@ TemplateName = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
-@guarded
+@report_errors
 def init(
     folder: Folder = Path(), template: TemplateName = Template.support_reply, force: Force = False
 ) -> Exit:

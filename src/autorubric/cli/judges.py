@@ -13,7 +13,7 @@ import autorubric
 from autorubric.cli.audit_parts import Audit, AuditPart, Told
 from autorubric.cli.metrics import LabelledFile, LabelTable, RunFolder, Truth, labelled_dataset
 from autorubric.cli.options import Raters
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
 from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
@@ -75,7 +75,7 @@ judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @judges_app.command("compare")
-@guarded
+@report_errors
 def compare(
     run: RunFolder,
     dataset: LabelledFile = None,
@@ -113,7 +113,7 @@ def compare(
 
 
 @judges_app.command("audit")
-@guarded
+@report_errors
 def audit(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,

@@ -12,7 +12,7 @@ import typer
 
 import autorubric
 from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
 from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 
@@ -89,7 +89,7 @@ labels_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @labels_app.command("export")
-@guarded
+@report_errors
 def export(
     source: Source,
     out: ItemsOut,
@@ -139,7 +139,7 @@ def export(
 
 
 @labels_app.command("merge")
-@guarded
+@report_errors
 def merge(  # noqa: PLR0913 - one parameter an option
     dataset: LabelledDataset,
     labels: LabelFiles,
@@ -171,7 +171,7 @@ def merge(  # noqa: PLR0913 - one parameter an option
 
     Exit codes: 0 success, 2 invalid command line or file.
     """
-    known = _datasets.opened(dataset, rubric, _datasets.field_map(submission, prompt, item_id=item_id))
+    known = _datasets.open_dataset(dataset, rubric, _datasets.field_map(submission, prompt, item_id=item_id))
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
     pages = [path for path in labels if path.suffix.lower() == ".jsonl"]
     tables = [path for path in labels if path not in pages]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, run_blocks
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors, run_blocks
 from autorubric.cli.runs import run_counts
 from autorubric.cli.tables import print_blocks
 
@@ -23,7 +23,7 @@ OutFolder = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     """Merge several runs into one: the shards of a dataset, or other runs with the same judges.
 

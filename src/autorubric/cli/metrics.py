@@ -10,8 +10,8 @@ import typer
 
 import autorubric
 from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
-from autorubric.cli.runs import check_gates, labelled_verdicts, needs_bootstrap, read_gates
+from autorubric.cli.output import Exit, JsonFlag, MaxLost, notice, print_json, report_errors, too_many_missing
+from autorubric.cli.runs import check_gates, count_labelled_verdicts, needs_bootstrap, read_gates
 from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
 
@@ -92,7 +92,7 @@ def labelled_dataset(
     return (result.dataset if labelled is None else labelled).with_truth(truth)
 
 
-@guarded
+@report_errors
 def metrics(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
@@ -130,7 +130,7 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     for text in result.notices:
         notice(text)
     if as_json:
-        verdicts = labelled_verdicts(result, labelled).to_dict()
+        verdicts = count_labelled_verdicts(result, labelled).to_dict()
         print_json({"run": str(run), "verdicts": verdicts, "metrics": found.to_dict()})
     else:
         print_blocks(found.blocks())
@@ -138,7 +138,8 @@ def metrics(  # noqa: PLR0913 - one parameter an option
         return Exit.DONE
     criteria = dict.fromkeys(gate.criterion for gate in gates) or (None,)
     missing = [
-        too_many_missing(labelled_verdicts(result, labelled, name), max_lost, name or "") for name in criteria
+        too_many_missing(count_labelled_verdicts(result, labelled, name), max_lost, name or "")
+        for name in criteria
     ]
     code = check_gates(gates, found)
     return Exit.UNJUDGED if any(missing) else code

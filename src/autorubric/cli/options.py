@@ -276,7 +276,7 @@ def field_map(
     return found
 
 
-def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
+def open_dataset(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
     """Open a dataset file, and print which columns were used if it is a table."""
     dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
     notice_columns(dataset)

@@ -146,7 +146,7 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
     return True
 
 
-def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
+def report_errors(command: Callable[P, Exit]) -> Callable[P, None]:
     """Wrap a command so that it prints errors as messages and exits with the code that it returns."""
 
     @wraps(command)
@@ -161,7 +161,7 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
                 _let_go_of_stdout()
                 code = Exit.CUT
             except OSError as error:
-                notice(f"Error: {told_of_file(error)}")
+                notice(f"Error: {format_os_error(error)}")
                 code = Exit.USAGE
             except KeyboardInterrupt as stop:
                 notice(" ".join(["Stopped.", *map(str, stop.args)]))
@@ -182,7 +182,7 @@ def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
         raise KeyboardInterrupt(told) from None
 
 
-def told_of_file(error: OSError) -> str:
+def format_os_error(error: OSError) -> str:
     """Format an operating system error as one line, with its file name if there is one."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 

@@ -8,7 +8,7 @@ import typer
 
 from autorubric.cli import options as _datasets
 from autorubric.cli.options import DatasetFile, NoPreflight, RubricFile, are_too_many
-from autorubric.cli.output import Exit, JsonFlag, guarded, max_lost_option, notice, print_json
+from autorubric.cli.output import Exit, JsonFlag, max_lost_option, notice, print_json, report_errors
 from autorubric.cli.panel import (
     Aggregation,
     ApiBase,
@@ -67,7 +67,7 @@ MaxLostVerdicts = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def redteam(  # noqa: PLR0913 - one parameter an option
     dataset: DatasetFile,
     judge: JudgeNames,
@@ -117,7 +117,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
     fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-    items = _datasets.opened(dataset, rubric, fields)
+    items = _datasets.open_dataset(dataset, rubric, fields)
     judges = parse_judges(
         judge,
         api_base=api_base,

@@ -11,7 +11,7 @@ import autorubric
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import RunFolder
 from autorubric.cli.options import MaxCalls, MaxCost, NoPreflight, NoProgress
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, run_blocks
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors, run_blocks
 from autorubric.cli.panel import (
     Aggregation,
     ApiBase,
@@ -25,7 +25,7 @@ from autorubric.cli.panel import (
     parse_aggregation,
     parse_judges,
 )
-from autorubric.cli.runs import made_name, report_stop, run_resumable
+from autorubric.cli.runs import default_run_name, report_stop, run_resumable
 from autorubric.cli.tables import print_blocks
 
 NewName = Annotated[
@@ -40,7 +40,7 @@ NewName = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def rejudge(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     judge: JudgeNames,
@@ -86,7 +86,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     grader = autorubric.CriterionGrader(
         judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
     )
-    chosen = name or made_name(f"{before.experiment_name}-rejudged", run.parent)
+    chosen = name or default_run_name(f"{before.experiment_name}-rejudged", run.parent)
     how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
     after = run_resumable(
         before.dataset,

@@ -10,7 +10,7 @@ import typer
 
 import autorubric
 from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
 from autorubric.errors import ArgumentError
 
 Baseline = Annotated[
@@ -53,7 +53,7 @@ MaxChars = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def report(
     run: RunFolder,
     baseline: Baseline = None,

@@ -34,7 +34,7 @@ def run_resumable(
     **options: Any,
 ) -> EvalResult:
     """Run an evaluation and return its result; if it is interrupted, print how to resume it."""
-    dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
+    dataset, config = shard_options(dataset, autorubric.EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
     if not folder.exists():
         # A key that is missing must not leave an empty run.
@@ -69,7 +69,7 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
     return Exit.STOPPED
 
 
-def sharded(
+def shard_options(
     dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
 ) -> tuple[RubricDataset, EvalConfig]:
     """Return the dataset and run options for a shard; without a shard, return both unchanged."""
@@ -80,7 +80,7 @@ def sharded(
     return shard_of(dataset, config, *shard)
 
 
-def made_name(stem: str, folder: Path) -> str:
+def default_run_name(stem: str, folder: Path) -> str:
     """Return a name for a new run, derived from a file name and the time."""
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
     made = f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -100,7 +100,7 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
     }
 
 
-def labelled_verdicts(
+def count_labelled_verdicts(
     result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
 ) -> VerdictCounts:
     """Count a run's verdicts on labelled criteria, which are the basis of its metrics."""

@@ -16,9 +16,9 @@ from autorubric.cli.output import (
     MaxLost,
     MeanFailUnder,
     exit_code,
-    guarded,
     notice,
     print_json,
+    report_errors,
 )
 from autorubric.cli.runs import mean_score
 from autorubric.cli.tables import print_blocks
@@ -96,7 +96,7 @@ NewOnFailure = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def score(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     rubric: NewRubric = None,

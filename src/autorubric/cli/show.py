@@ -12,7 +12,7 @@ import typer
 
 import autorubric
 from autorubric.cli.metrics import RunFolder
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json, report_json, run_blocks
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors, report_json, run_blocks
 from autorubric.cli.runs import run_counts
 from autorubric.cli.tables import print_blocks
 from autorubric.errors import ArgumentError
@@ -85,7 +85,7 @@ Limit = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def show(
     run: RunFolder,
     item: ShownItem = None,
@@ -180,7 +180,7 @@ def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> di
 
 
 def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_json: bool) -> Exit:
-    found = _found(result, item)
+    found = _find_item(result, item)
     labels = result.dataset.item_truth(found.item_idx) or {}
     exchanges = [_exchange_json(one) for one in result.exchanges(item)] if prompts else None
     if prompts and not exchanges:
@@ -208,7 +208,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
     return Exit.DONE
 
 
-def _found(result: EvalResult, item: str) -> ItemResult:
+def _find_item(result: EvalResult, item: str) -> ItemResult:
     for place, position in enumerate(result.item_results.positions):
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
@@ -235,15 +235,15 @@ def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> Tab
     for report in reports:
         label = labels.get(report.name)
         if label is not None:
-            rows.append((report.name, "label", "", _said(label), ""))
+            rows.append((report.name, "label", "", _answer_text(label), ""))
         for vote in report.votes:
-            said = _said(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
+            said = _answer_text(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
             rows.append((report.name, vote.judge_id, vote.sample, said, vote.reason or vote.error or ""))
     columns = ("criterion", "by", "sample", "answer", "reason")
     return TableBlock(title="Votes", columns=columns, rows=tuple(rows))
 
 
-def _said(answer: Any) -> str:
+def _answer_text(answer: Any) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 

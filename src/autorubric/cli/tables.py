@@ -54,14 +54,14 @@ def print_blocks(blocks: Sequence[Block]) -> None:
         for position, block in enumerate(blocks):
             if position:
                 console.print()
-            for part in _rendered(block, console):
+            for part in _renderables(block, console):
                 console.print(part)
     # Tables are padded to the right, which is useless in a pipe.
     for line in captured.get().splitlines():
         typer.echo(line.rstrip(), color=console.is_terminal)
 
 
-def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
+def _renderables(block: Block, console: Console) -> Iterator[RenderableType]:
     from rich.text import Text
 
     if block.title:

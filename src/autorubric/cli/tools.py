@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from autorubric.cli.critique_text import Config
-from autorubric.cli.output import Exit, guarded, notice, print_json
+from autorubric.cli.output import Exit, notice, print_json, report_errors
 from autorubric.errors import ArgumentError
 
 Style = Annotated[
@@ -27,7 +27,7 @@ Name = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
     """Print the function definition of a tool that models can call.
 
@@ -67,7 +67,7 @@ Root = Annotated[
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit per call, in seconds.")]
 
 
-@guarded
+@report_errors
 def mcp(
     config: Config = None,
     http: Http = False,

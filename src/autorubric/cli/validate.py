@@ -9,7 +9,7 @@ import typer
 
 import autorubric
 from autorubric.cli import options as _datasets
-from autorubric.cli.output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.output import Exit, JsonFlag, notice, print_json, report_errors
 from autorubric.errors import FileError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ DatasetRubric = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def validate(  # noqa: PLR0913
     file: CheckedFile,
     kind: Kind = None,
@@ -81,7 +81,7 @@ def validate(  # noqa: PLR0913
                 _datasets.notice_columns(dataset)
             else:
                 fields = _datasets.field_map(submission, prompt, reference, item_id, truth, meta)
-                dataset = _datasets.opened(file, rubric, fields)
+                dataset = _datasets.open_dataset(file, rubric, fields)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)
@@ -172,7 +172,7 @@ def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "r
 OfRunFile = Annotated[bool, typer.Option("--run", help="Print the schema of run files (autorubric.yaml).")]
 
 
-@guarded
+@report_errors
 def schema(run: OfRunFile = False) -> Exit:
     """Print the JSON schema of rubric files or run files, for editors.
 

@@ -17,7 +17,7 @@ from autorubric.cli.options import (
     TruthColumns,
     field_map,
 )
-from autorubric.cli.output import Exit, guarded, notice, open_in_browser
+from autorubric.cli.output import Exit, notice, open_in_browser, report_errors
 from autorubric.errors import ArgumentError
 
 SavedDataset = Annotated[
@@ -48,7 +48,7 @@ NoBrowser = Annotated[
 ]
 
 
-@guarded
+@report_errors
 def view(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: SavedDataset = None,
@@ -98,5 +98,5 @@ def view(  # noqa: PLR0913 - one parameter an option
     finally:
         server.server_close()
     if viewed.n_saved:
-        notice(f"Saved {viewed.n_saved} labels to {viewed.saved_to}.")
+        notice(f"Saved {viewed.n_saved} labels to {viewed.save_target}.")
     return Exit.DONE

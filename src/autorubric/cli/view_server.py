@@ -56,7 +56,7 @@ class RunPage:
         self._page: str | None = None
 
     @property
-    def saved_to(self) -> str:
+    def save_target(self) -> str:
         """Description of the files that labels are saved to."""
         own = str(self._run / LABELS)
         return own if self._file is None else f"{self._file} and {own}"
@@ -68,7 +68,9 @@ class RunPage:
             if self._page is None:
                 started = time.monotonic()
                 # A dataset file has the labels; those of a run alone are in its folder.
-                labelled = self._given if self._file is not None else self._labelled(self._named())
+                labelled = (
+                    self._given if self._file is not None else self._with_labels(self._criteria_by_item())
+                )
                 result = replace(self._result, dataset=labelled)
                 self._page = report_html(result, live={"version": self._version, "saved": self.n_saved})
                 self._took += time.monotonic() - started
@@ -114,7 +116,7 @@ class RunPage:
             self._page = None
             if self._file is not None:
                 self._check_unchanged(self._file)
-                labelled = self._labelled({str(item_id): {str(name)}})
+                labelled = self._with_labels({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
                 self._given, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
@@ -178,7 +180,7 @@ class RunPage:
             found = graded.with_items(items)
         self._given = found
 
-    def _named(self) -> dict[str, set[str]]:
+    def _criteria_by_item(self) -> dict[str, set[str]]:
         """Return the criteria with labels in the run's folder, by item id."""
         path = self._run / LABELS
         named: dict[str, set[str]] = {}
@@ -186,7 +188,7 @@ class RunPage:
             named.setdefault(label["item_id"], set()).add(label["criterion"])
         return named
 
-    def _labelled(self, named: Mapping[str, set[str]]) -> RubricDataset:
+    def _with_labels(self, named: Mapping[str, set[str]]) -> RubricDataset:
         """Return the dataset with the last label entered on the page for each of these criteria."""
         places = [at for at, item_id in enumerate(self._given.item_ids()) if item_id in named]
         if not places:
@@ -276,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        match self._asked():
+        match self._checked_path():
             case "":
                 self._answer(self.server.viewed.html)
             case "state":
@@ -285,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refuse(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
-        asked = self._asked()
+        asked = self._checked_path()
         if asked is None:
             return
         if self.headers.get("Origin") not in self.server.origins:
@@ -295,7 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif (body := self._body()) is not None:
             self._answer(lambda: self.server.viewed.label(body))
 
-    def _asked(self) -> str | None:
+    def _checked_path(self) -> str | None:
         """Return the path behind the token; None if the request was refused."""
         if self.headers.get("Host") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)

@@ -38,6 +38,11 @@ AS_DECLARED: Final = Shown()
 """The default presentation: options, if any, in their declared order, and no candidates."""
 
 
+def show_shuffled(count: int, rng: random.Random | None) -> Shown:
+    """Return a random order of `count` entries, or the declared order if `rng` is None."""
+    return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+
+
 class BaseCriterion(Declaration):
     """Base class of criteria; subclasses declare the fields of a reply as `EvalField`s and set `level`.
 
@@ -57,7 +62,7 @@ class BaseCriterion(Declaration):
     is read as the value of the only field with `measures=True`; otherwise, the model is asked again.
     """
 
-    @property
+    @cached_property
     def measures(self) -> bool:
         """Whether answers have a value in [0, 1]; if not, the criterion does not count towards a score."""
         if type(self).value_of is not BaseCriterion.value_of:
@@ -90,7 +95,7 @@ class BaseCriterion(Declaration):
         return self.read({**self._blank_texts(), **codes})
 
     @cached_property
-    def _declared(self) -> tuple[Json, ...]:
+    def _declared_codes(self) -> tuple[Json, ...]:
         measuring = self._measuring_fields()
         if len(measuring) != 1:
             return ()
@@ -99,11 +104,11 @@ class BaseCriterion(Declaration):
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the possible answers in their declared order; empty if they cannot be listed."""
-        return self._listed
+        return self._declared_answers
 
     @cached_property
-    def _listed(self) -> tuple[Answer, ...]:
-        return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
+    def _declared_answers(self) -> tuple[Answer, ...]:
+        return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared_codes)
 
     def answer_at(self, value: float) -> Answer:
         """Return the answer for a value in [0, 1]; a mean can lie between the possible answers."""
@@ -145,7 +150,7 @@ class BaseCriterion(Declaration):
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """Convert the candidates' points to a ranking, most points first. Override it with `standing`."""
+        """Return the ranking by points, most points first. Override it with `standing`."""
         raise NotImplementedError(f"{type(self).__name__} overrides standing() but not placed()")
 
     def render(self, shown: Shown | None = None) -> str:
@@ -176,7 +181,7 @@ class BaseCriterion(Declaration):
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):
             return Answer(code=None, cannot_assess=True, reason=self._reason(given))
-        evaluation = self._validated(given)
+        evaluation = self._validate(given)
         fields = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
         code = self._code(fields)
         bare = not isinstance(code, Mapping)
@@ -184,7 +189,7 @@ class BaseCriterion(Declaration):
             code=code,
             value=self._checked_value(evaluation),
             label=self._label(code) if bare else None,
-            index=self._declared.index(code) if bare and code in self._declared else None,
+            index=self._declared_codes.index(code) if bare and code in self._declared_codes else None,
             reason=self._reason(fields) or self._reason(given),
             evaluation=fields,
         )
@@ -197,7 +202,7 @@ class BaseCriterion(Declaration):
         if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
             raise ArgumentError(
                 f"{type(self).__name__}.value_of must return a number from 0 to 1 or None; got {value!r} for "
-                f"{self._called!r}"
+                f"{self._title!r}"
             )
         return min(max(float(value), 0.0), 1.0)
 
@@ -206,7 +211,7 @@ class BaseCriterion(Declaration):
             return says_yes(given.get("cannot_assess"))
         return (
             isinstance(given, str)
-            and given not in self._declared
+            and given not in self._declared_codes
             and given.strip().casefold() in ("cannot_assess", "cannot assess")
         )
 
@@ -228,12 +233,12 @@ class BaseCriterion(Declaration):
             return fields[measuring[0]]
         return {name: fields[name] for name in measuring} if measuring else dict(fields)
 
-    def _validated(self, given: Json) -> BaseModel:
+    def _validate(self, given: Json) -> BaseModel:
         measuring = self._measuring_fields()
         if not isinstance(given, Mapping):
             if len(measuring) != 1:
                 wanted = ", ".join(self.eval_fields)
-                raise ReplyError(f"{self._called}: expected an object with {wanted}; got {shortened(given)}")
+                raise ReplyError(f"{self._title}: expected an object with {wanted}; got {shortened(given)}")
             given = {measuring[0]: given}
         if measuring:
             # Only the value is required; explanations may be omitted.
@@ -248,7 +253,7 @@ class BaseCriterion(Declaration):
                 }
             )
         except ValidationError as fault:
-            raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
+            raise ReplyError(f"{self._title}: {reply_faults(fault)}") from None
 
     def parse_truth(self, raw: Json) -> Answer | None:
         """Parse a ground-truth label and return the answer, or None if the label is missing.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, field_validator
 
-from autorubric.criteria.base import AS_DECLARED, BaseCriterion, FrozenDict, Shown
+from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown, show_shuffled
 from autorubric.criteria.declaration import check_keys
 from autorubric.criteria.fields import BoolField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
@@ -63,15 +63,15 @@ class ChecklistCriterion(BaseCriterion):
         return {key: BoolField() for key in self.items}
 
     def _evaluation_fields(self) -> dict[str, FieldSpec]:
-        told: Any = Field(default_factory=list, description="Keys of the items that are missing")
-        return {**super()._evaluation_fields(), _MISSING: (list[str], told)}
+        missing: Any = Field(default_factory=list, description="Keys of the items that are missing")
+        return {**super()._evaluation_fields(), _MISSING: (list[str], missing)}
 
-    def _asked_fields(self) -> dict[str, EvalField]:
+    def _fields_to_ask(self) -> dict[str, EvalField]:
         evidence = TextField(description="the evidence for each item, in a few words")
-        return {"reason": evidence, **super()._asked_fields()}
+        return {"reason": evidence, **super()._fields_to_ask()}
 
-    def _asks(self) -> list[str]:
-        reason, *_, last = super()._asks()
+    def _describe_fields(self) -> list[str]:
+        reason, *_, last = super()._describe_fields()
         return [reason, "the key of each item (true or false)", last]
 
     def _complete(self, evaluation: Any) -> None:
@@ -110,7 +110,7 @@ class ChecklistCriterion(BaseCriterion):
         for key in reply:
             if not isinstance(key, str) or key not in self.items:
                 hint = nearest_key(str(key), list(self.items))
-                raise ReplyError(f"{self._called}: unknown item {shortened(key)}; {hint}")
+                raise ReplyError(f"{self._title}: unknown item {shortened(key)}; {hint}")
         return super().read({key: key in reply for key in self.items}, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
@@ -125,11 +125,7 @@ class ChecklistCriterion(BaseCriterion):
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """Return a random order of the items, or the declared order if `rng` is None."""
-        return (
-            AS_DECLARED
-            if rng is None
-            else Shown(order=tuple(rng.sample(range(len(self.items)), len(self.items))))
-        )
+        return show_shuffled(len(self.items), rng)
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the items in the order shown."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 import math
 import random
+import re
+import string
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from autorubric.criteria.base import BaseCriterion, Shown
-from autorubric.criteria.candidates import Candidates, candidate_id, values_by_name
 from autorubric.criteria.declaration import object_schema, reason_schema
 from autorubric.criteria.fields import FieldSpec
 from autorubric.criteria.registry import register_kind
@@ -37,6 +38,56 @@ _ANSWERS: dict[ComparisonMode, str] = {
     "best_of": "best, the letter of the best one",
 }
 _ABSTENTIONS = ("cannot_assess", "cannot assess")
+
+
+_AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
+
+
+class _Candidates(NamedTuple):
+    """The identifiers of candidates in replies and labels.
+
+    called: Identifier of each candidate by name: a letter if the judge saw letters, otherwise the name.
+    """
+
+    called: Mapping[str, str]
+    lettered: bool
+
+    def named(self, text: str) -> str | None:
+        """Return the name of the candidate to which a text refers; None if it refers to no candidate."""
+        if self.lettered:
+            letter = _AROUND_AN_ID.sub("", text).upper()
+            return next((name for name, known in self.called.items() if known == letter), None)
+        return _find_name(text, tuple(self.called)) if self.called else text.strip() or None
+
+    def listed(self) -> str:
+        """Return the allowed identifiers as the end of an error message."""
+        return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
+
+
+def candidate_id(place: int) -> str:
+    """Return a candidate's identifier in a prompt: A to Z, then A1, B1 and so on."""
+    turn, letter = divmod(place, len(string.ascii_uppercase))
+    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
+
+
+def _find_name(text: str, names: Sequence[str]) -> str | None:
+    if text in names:
+        return text
+    folded = text.strip().casefold()
+    found = [name for name in names if name.strip().casefold() == folded]
+    return found[0] if len(found) == 1 else None
+
+
+def _values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return (k - rank) / (k - 1) for each of k candidates; tied candidates have their mean rank."""
+    count = sum(len(group) for group in groups)
+    values: dict[str, float] = {}
+    above = 0
+    for group in groups:
+        rank = above + (len(group) + 1) / 2
+        values.update(dict.fromkeys(group, (count - rank) / (count - 1)))
+        above += len(group)
+    return values
 
 
 @register_kind("comparative")
@@ -90,7 +141,7 @@ class ComparativeCriterion(BaseCriterion):
         count = 2 if self.mode == "pairwise" else len(self._names or ())
         return _answer_schema(self.mode, self.margin, count)
 
-    @property
+    @cached_property
     def measures(self) -> bool:
         """Always True: every comparison has a value, since the first candidate is better, equal or worse."""
         return True
@@ -111,28 +162,30 @@ class ComparativeCriterion(BaseCriterion):
     def misfit(self, submission: Submission) -> str | None:
         """Return why a submission's candidates cannot be compared, or None if they can."""
         nothing = submission.text is None and not submission.candidates
-        return None if nothing else self._misfit(tuple(submission.candidates))
+        return None if nothing else self._why_incomparable(tuple(submission.candidates))
 
-    def _misfit(self, names: tuple[str, ...]) -> str | None:
+    def _why_incomparable(self, names: tuple[str, ...]) -> str | None:
         if len(names) < 2 or (self.mode == "pairwise" and len(names) != 2):
             wanted = "exactly two" if self.mode == "pairwise" else "two or more"
             return (
-                f"{self._called} requires {wanted} candidates; the submission has {len(names) or 'none'}. "
+                f"{self._title} requires {wanted} candidates; the submission has {len(names) or 'none'}. "
                 "Write the submission as a mapping of names to texts"
             )
         answers = (*_ABSTENTIONS, TIE) if self.mode == "pairwise" else _ABSTENTIONS
         for name in names:
             if not name.strip():
-                return f"{self._called}: candidate names must not be blank; got {name!r}"
+                return f"{self._title}: candidate names must not be blank; got {name!r}"
             if name.strip().casefold() in answers:
-                told = f"{self._called}: a candidate must not be named {name!r}, a reserved answer"
-                return f"{told}; rename the candidate"
+                return (
+                    f"{self._title}: a candidate must not be named {name!r}, a reserved answer; "
+                    "rename the candidate"
+                )
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
         """Return the declared order and its reverse or, if `both_orders` is false, a single random order."""
         names = tuple(submission.candidates)
-        if self._misfit(names) is not None:
+        if self._why_incomparable(names) is not None:
             return ((),)
         if self.both_orders:
             return (names, names[::-1])
@@ -146,7 +199,7 @@ class ComparativeCriterion(BaseCriterion):
         """Return the candidates labelled by letter, in an order derived from their texts, and the answer."""
         facing = self.facing(submission)
         names = tuple(submission.candidates)
-        if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
+        if self._why_incomparable(names) is not None or not isinstance(facing, ComparativeCriterion):
             return None, None
         texts = "\n".join(submission.candidates.values()).encode("utf-8", "surrogatepass")
         shown = names if zlib.crc32(texts) % 2 else names[::-1]
@@ -185,35 +238,35 @@ class ComparativeCriterion(BaseCriterion):
             return Answer(code=None, cannot_assess=True, reason=reason)
         if isinstance(given, Mapping):
             if _KEYS[self.mode] not in given:
-                raise ReplyError(f"{self._called}: the reply must contain {_KEYS[self.mode]!r}")
+                raise ReplyError(f"{self._title}: the reply must contain {_KEYS[self.mode]!r}")
             given = given[_KEYS[self.mode]]
-        if self._names is not None and (fault := self._misfit(self._names)):
+        if self._names is not None and (fault := self._why_incomparable(self._names)):
             raise ReplyError(fault)
         answer = self._read(given, margin, self._candidates(shown))
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
-    def _read(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
+    def _read(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         if self.mode == "pairwise":
             return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":
             return self._read_ranking(given, candidates)
         tied = given if isinstance(given, list) else [given]
-        return self._best([self._candidate(one, candidates) for one in tied])
+        return self._make_best_answer([self._candidate(one, candidates) for one in tied])
 
-    def _candidates(self, shown: Shown | None) -> Candidates:
+    def _candidates(self, shown: Shown | None) -> _Candidates:
         if shown is not None and shown.names:
             letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
-            return Candidates(letters, lettered=True)
-        return Candidates({name: name for name in self._names or ()}, lettered=False)
+            return _Candidates(letters, lettered=True)
+        return _Candidates({name: name for name in self._names or ()}, lettered=False)
 
-    def _candidate(self, given: Json, candidates: Candidates) -> str:
+    def _candidate(self, given: Json, candidates: _Candidates) -> str:
         name = candidates.named(given) if isinstance(given, str) else None
         if name is None:
             known = candidates.listed() if self._names else ""
-            raise ReplyError(f"{self._called}: {shortened(given)} is not a candidate{known}")
+            raise ReplyError(f"{self._title}: {shortened(given)} is not a candidate{known}")
         return name
 
-    def _read_pair(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
+    def _read_pair(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         name = None
         if isinstance(given, str) and (candidates.lettered or self._names is not None):
             name = candidates.named(given)
@@ -222,43 +275,43 @@ class ComparativeCriterion(BaseCriterion):
                 return self._tie(margin)
             signed = None if candidates.lettered else _number(given)
             if signed is not None:
-                return self._preference(self._checked(signed))
+                return self._preference(self._check_preference(signed))
             name = self._candidate(given, candidates)
-        steps = self._steps(margin, candidates)
+        steps = self._read_steps(margin, candidates)
         if self._names is None:
             code = {"winner": name, "margin": steps} if self.margin else name
             return Answer(code=code, label=f"{name} by {steps}" if self.margin else name)
         return self._preference(-steps if name == self._names[0] else steps)
 
-    def _steps(self, margin: Json, candidates: Candidates) -> int:
+    def _read_steps(self, margin: Json, candidates: _Candidates) -> int:
         if not self.margin:
             return 1
         steps = _number(margin)
         if steps is None or steps != int(steps) or not 1 <= steps <= self.margin:
             signed = f"; a label may also be a number from {-self.margin} to {self.margin}"
-            told = f"{self._called}: margin must be 1 to {self.margin}; got {shortened(margin)}"
-            raise ReplyError(told if candidates.lettered else told + signed)
+            message = f"{self._title}: margin must be 1 to {self.margin}; got {shortened(margin)}"
+            raise ReplyError(message if candidates.lettered else message + signed)
         return int(steps)
 
     def _tie(self, margin: Json) -> Answer:
         if self.margin and margin is not None and _number(margin) != 0:
-            raise ReplyError(f"{self._called}: the margin of a tie must be 0; got {shortened(margin)}")
+            raise ReplyError(f"{self._title}: the margin of a tie must be 0; got {shortened(margin)}")
         return self._preference(0)
 
-    def _checked(self, signed: float) -> float:
+    def _check_preference(self, signed: float) -> float:
         most = self._most
         whole = self.margin or signed == int(signed)
         if not -most <= signed <= most or not whole:
             raise ReplyError(
-                f"{self._called}: a preference must be a number from {-most} to {most}; got {signed:g}"
+                f"{self._title}: a preference must be a number from {-most} to {most}; got {signed:g}"
             )
         return signed
 
-    def _read_ranking(self, given: Json, candidates: Candidates) -> Answer:
+    def _read_ranking(self, given: Json, candidates: _Candidates) -> Answer:
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
-            raise ReplyError(f"{self._called}: a ranking must be a list, best first; got {shortened(given)}")
+            raise ReplyError(f"{self._title}: a ranking must be a list, best first; got {shortened(given)}")
         groups = [
             [self._candidate(one, candidates) for one in (group if isinstance(group, list) else [group])]
             for group in given
@@ -267,8 +320,8 @@ class ComparativeCriterion(BaseCriterion):
         absent = sorted(candidates.called[name] for name in self._names or () if name not in ranked)
         if absent or len(set(ranked)) != len(ranked) or len(ranked) < 2 or not all(groups):
             lacks = f"omits {', '.join(absent)}" if absent else "repeats a candidate or has fewer than two"
-            raise ReplyError(f"{self._called}: the ranking {lacks}; rank each candidate exactly once")
-        return self._ranking(groups)
+            raise ReplyError(f"{self._title}: the ranking {lacks}; rank each candidate exactly once")
+        return self._make_ranking_answer(groups)
 
     # From standings to answers and back
 
@@ -280,7 +333,7 @@ class ComparativeCriterion(BaseCriterion):
         """Return the answer for a preference from -m (the first candidate is better) to m."""
         most = self._most
         signed = _whole(signed)
-        winner = self._winner(signed)
+        winner = self._winner_name(signed)
         by = f" by {abs(signed):g}" if self.margin and signed else ""
         return Answer(
             code=winner if not self.margin and (self._names or signed == 0) else signed,
@@ -289,21 +342,21 @@ class ComparativeCriterion(BaseCriterion):
             index=int(most - signed) if signed == int(signed) else None,
         )
 
-    def _winner(self, signed: float) -> str:
+    def _winner_name(self, signed: float) -> str:
         names = self._names or ("first", "second")
         return TIE if signed == 0 else names[signed > 0]
 
-    def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
+    def _make_ranking_answer(self, groups: Sequence[Sequence[str]]) -> Answer:
         """Return the answer for ranked candidates, with tied candidates in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
-        values = values_by_name(groups)
+        values = _values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
-    def _best(self, tied: Sequence[str]) -> Answer:
+    def _make_best_answer(self, tied: Sequence[str]) -> Answer:
         """Return the answer for the best candidate, or for several candidates tied for first place."""
         if not tied or len(set(tied)) != len(tied):
-            raise ReplyError(f"{self._called}: name at least one best candidate, and each of them only once")
+            raise ReplyError(f"{self._title}: name at least one best candidate, and each of them only once")
         value = None
         if self._names:
             value = 1 / len(tied) if self._names[0] in tied else 0.0
@@ -320,14 +373,14 @@ class ComparativeCriterion(BaseCriterion):
             own = answer.code if isinstance(answer.code, dict) else {_KEYS[self.mode]: answer.code}
             return dict(own)
         signed = _whole((1 - 2 * answer.value) * self._most)
-        return {"winner": self._winner(signed), **({"margin": abs(signed)} if self.margin else {})}
+        return {"winner": self._winner_name(signed), **({"margin": abs(signed)} if self.margin else {})}
 
     def answers(self) -> tuple[Answer, ...]:
         """Return all preferences (for pairs) or candidates (for `best_of`) as answers; empty for rankings."""
         if self.mode == "pairwise":
             return tuple(self._preference(signed) for signed in range(self._most, -self._most - 1, -1))
         if self.mode == "best_of":
-            return tuple(self._best([name]) for name in self._names or ())
+            return tuple(self._make_best_answer([name]) for name in self._names or ())
         return ()
 
     def answer_at(self, value: float) -> Answer:
@@ -336,7 +389,7 @@ class ComparativeCriterion(BaseCriterion):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
             first, *others = self._names
-            return self._ranking(
+            return self._make_ranking_answer(
                 [[first], *([n] for n in others)] if value else [*([n] for n in others), [first]]
             )
         return Answer(code=None, value=value)
@@ -349,7 +402,7 @@ class ComparativeCriterion(BaseCriterion):
             return ()
         if self.mode == "ranking":
             groups = [group if isinstance(group, list) else [group] for group in answer.code]
-            values = values_by_name(groups)
+            values = _values_by_name(groups)
             return tuple(values[name] for name in self._names)
         tied = answer.code if isinstance(answer.code, list) else [answer.code]
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
@@ -366,8 +419,8 @@ class ComparativeCriterion(BaseCriterion):
             near = next((one for one in groups if math.isclose(one, reached, abs_tol=1e-9)), reached)
             groups.setdefault(near, []).append(name)
         if self.mode == "best_of":
-            return self._best(next(iter(groups.values())))
-        return self._ranking(list(groups.values()))
+            return self._make_best_answer(next(iter(groups.values())))
+        return self._make_ranking_answer(list(groups.values()))
 
 
 @lru_cache(maxsize=256)

@@ -41,11 +41,7 @@ def register_check(name: str, check: Check) -> Check:
 
 
 def find_check(check: str | Check) -> Check:
-    """Return a check function: the argument itself or, if it is a name, the function registered under it.
-
-    Raises:
-        ArgumentError: If the name is not registered; the message suggests the closest name.
-    """
+    """Return a check function: the argument itself or, if it is a name, the function registered under it."""
     if not isinstance(check, str):
         return check
     if check in _registered:
@@ -113,7 +109,7 @@ class Gate(BaseModel):
         return given
 
     @model_serializer
-    def _written(self) -> Json:
+    def _serialize(self) -> Json:
         return "required" if self == Gate() else {"at_least": self.at_least, "cap": self.cap}
 
 
@@ -142,7 +138,7 @@ class When(BaseModel):
         return {"criterion": given} if isinstance(given, str) else given
 
     @model_serializer
-    def _written(self) -> Json:
+    def _serialize(self) -> Json:
         alone = self.at_least == 1.0
         return self.criterion if alone else {"criterion": self.criterion, "at_least": self.at_least}
 

@@ -176,7 +176,7 @@ class Criterion(BaseCriterion):
             for index, option in enumerate(self.options or ()):
                 if shown(option.label).strip().casefold() == folded:
                     return index
-        raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
+        raise ArgumentError(f"{self._title!r} has no option {label!r}; {self._allowed_text()}")
 
     def get_option_value(self, index: int) -> float | None:
         """Return the value in [0, 1] of the option at an index, or None if it has no value.
@@ -186,10 +186,10 @@ class Criterion(BaseCriterion):
         """
         options = self.options or ()
         if not 0 <= index < len(options):
-            raise ArgumentError(f"{self._called!r} has no option at index {index}; {self._allowed()}")
+            raise ArgumentError(f"{self._title!r} has no option at index {index}; {self._allowed_text()}")
         return options[index].value
 
-    def _allowed(self) -> str:
+    def _allowed_text(self) -> str:
         if self.options is None:
             return "allowed: MET, UNMET, CANNOT_ASSESS"
         return "allowed: " + ", ".join(repr(option.label) for option in self.options)
@@ -300,7 +300,7 @@ class Criterion(BaseCriterion):
                 return Answer(code=None, cannot_assess=True, reason=reason)
             key = "verdict" if self.options is None else "label"
             if key not in given:
-                raise ReplyError(f"{self._called}: the reply must contain {key!r}; {self._allowed()}")
+                raise ReplyError(f"{self._title}: the reply must contain {key!r}; {self._allowed_text()}")
             given = given[key]
         answer = (self._read_verdict if self.options is None else self._read_label)(given, in_words)
         return _with_reason(answer, reason)
@@ -308,8 +308,8 @@ class Criterion(BaseCriterion):
     def _read_verdict(self, given: Json, in_words: bool) -> Answer:
         verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
         if verdict is None:
-            allowed = self._allowed() if in_words else _SPELLINGS
-            raise ReplyError(f"{self._called}: {shortened(given)} is not a verdict; {allowed}")
+            allowed = self._allowed_text() if in_words else _SPELLINGS
+            raise ReplyError(f"{self._title}: {shortened(given)} is not a verdict; {allowed}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
         return self._answers[int(verdict is CriterionVerdict.MET)]
@@ -326,7 +326,7 @@ class Criterion(BaseCriterion):
                 continue
         if bare.upper() == CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=None, cannot_assess=True)
-        raise ReplyError(f"{self._called}: {shortened(given)} is not an option; {self._allowed()}")
+        raise ReplyError(f"{self._title}: {shortened(given)} is not an option; {self._allowed_text()}")
 
     def _read_number(self, given: float, in_words: bool) -> Answer:
         """Return the option that has a number as its label or, unless `in_words` is true, as its value.
@@ -336,12 +336,14 @@ class Criterion(BaseCriterion):
         try:
             spelt = (str(given), f"{given:g}")
         except (OverflowError, ValueError):
-            raise ReplyError(f"{self._called}: the number is too large; {self._allowed()}") from None
+            raise ReplyError(f"{self._title}: the number is too large; {self._allowed_text()}") from None
         named = [a for a in self._answers if a.label in spelt]
         found = named or [a for a in self._answers if a.value == given and not in_words]
         if len(found) != 1:
             what = "label" if in_words else "label or value"
-            raise ReplyError(f"{self._called}: {given!r} is not the {what} of an option; {self._allowed()}")
+            raise ReplyError(
+                f"{self._title}: {given!r} is not the {what} of an option; {self._allowed_text()}"
+            )
         return found[0]
 
 

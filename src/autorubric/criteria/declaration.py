@@ -41,17 +41,7 @@ def check_keys(
     taken: Sequence[str] = (),
     fields: Callable[[str], Sequence[str]] = lambda key: (key,),
 ) -> None:
-    """Check that keys can name fields of an evaluation.
-
-    Args:
-        keys: The keys.
-        what: Plural name of the keyed objects, for error messages.
-        taken: Names of the other fields of the evaluation.
-        fields: Function that returns the names of the fields for a key.
-
-    Raises:
-        ValueError: If there are no keys, or a key cannot be a field; the message states the reason.
-    """
+    """Check that keys can name fields of an evaluation."""
     given = list(keys)
     if not given:
         raise ValueError(f"{what} must not be empty; add at least one")
@@ -62,12 +52,7 @@ def check_keys(
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
-    """Return the reason why a criterion class cannot declare a field of this name; None if it can.
-
-    Args:
-        name: The field's name.
-        text: Whether the field is a text field, which may be named `reason`.
-    """
+    """Return the reason why a criterion class cannot declare a field of this name; None if it can."""
     if name.startswith("_"):
         return "starts with an underscore, which pydantic excludes from replies"
     if name in _TAKEN and not (text and name == "reason"):
@@ -123,7 +108,8 @@ def longest_reply(schema: Json) -> int | None:
     if "enum" in schema:
         return max(len(str(value)) for value in schema["enum"]) + 2
     if "anyOf" in schema:
-        return _largest([longest_reply(one) for one in schema["anyOf"]])
+        lengths = [longest_reply(one) for one in schema["anyOf"]]
+        return None if None in lengths else max(length or 0 for length in lengths)
     match schema.get("type"):
         case "string":
             return schema["maxLength"] + 2 if "maxLength" in schema else None
@@ -139,10 +125,6 @@ def longest_reply(schema: Json) -> int | None:
             names = sum(len(name) + len('"":,') for name in schema["properties"])
             return None if None in inner else sum(one or 0 for one in inner) + names + 2
     return None
-
-
-def _largest(lengths: list[int | None]) -> int | None:
-    return None if None in lengths else max(length or 0 for length in lengths)
 
 
 def _name_or_function(given: Any) -> Any:
@@ -291,7 +273,7 @@ class Declaration(BaseModel):
         )
 
     @property
-    def _called(self) -> str:
+    def _title(self) -> str:
         """The name of the criterion in error messages."""
         return self.name or self.requirement or type(self).__name__
 
@@ -320,7 +302,7 @@ class Declaration(BaseModel):
 
         The schema does not contain the criterion's name, so that similar criteria share a prompt prefix.
         """
-        asked: dict[str, Any] = {name: field.get_field() for name, field in self._asked_fields().items()}
+        asked: dict[str, Any] = {name: field.get_field() for name, field in self._fields_to_ask().items()}
         ordered = create_model("Wire", __base__=_Evaluation, **asked).model_json_schema()["properties"]
         if not self._blank_texts() and "reason" not in ordered:
             ordered = {"reason": reason_schema(), **ordered}
@@ -334,7 +316,7 @@ class Declaration(BaseModel):
             spec.pop("default", None)
         return object_schema(ordered)
 
-    def _asked_fields(self) -> dict[str, EvalField]:
+    def _fields_to_ask(self) -> dict[str, EvalField]:
         """Return the fields that a model fills in, with explanations first."""
         fields = self.eval_fields
         texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
@@ -347,17 +329,20 @@ class Declaration(BaseModel):
 
     def instruction(self) -> str:
         """Return one line for the prompt that explains the expected answer."""
-        return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
+        fields = "; ".join(self._describe_fields())
+        return f"Answer with: {fields} (true only if the text gives no basis to judge)."
 
-    def _asks(self) -> list[str]:
+    def _describe_fields(self) -> list[str]:
         """Describe the fields of the reply in order, with `cannot_assess` last; similar ones are combined."""
-        return [self._wanted(name) for name in self.wire_schema["properties"]]
+        return [self._describe_field(name) for name in self.wire_schema["properties"]]
 
-    def _wanted(self, name: str) -> str:
+    def _describe_field(self, name: str) -> str:
         """Describe the allowed values and meaning of a reply field, since some servers hide the schema."""
-        field = self._asked_fields().get(name)
-        told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
-        return f"{name} ({told})" if told else name
+        field = self._fields_to_ask().get(name)
+        meaning = (
+            ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
+        )
+        return f"{name} ({meaning})" if meaning else name
 
     def asked(self) -> dict[str, Json]:
         """Return the fields that affect a vote, without those for scoring and aggregation."""

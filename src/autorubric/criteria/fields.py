@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from autorubric.support.objects import Json
-
-_BoundT = TypeVar("_BoundT", "BoundInt", "BoundFloat")
 
 FieldSpec: TypeAlias = tuple[Any, Any]
 """A type and its pydantic `Field(...)`, in the form that `pydantic.create_model` accepts."""
@@ -94,29 +92,25 @@ class EvalField(BaseModel, ABC):
         return ()
 
 
-class BoundInt(EvalField):
-    """A field for an integer in the inclusive range from `min_val` to `max_val`."""
+class _Bounded(EvalField):
+    """A field for a number in a range."""
 
     measures: ClassVar[bool] = True
 
-    min_val: _Whole
-    max_val: _Whole
+    min_val: Any
+    max_val: Any
 
     @model_validator(mode="after")
-    def _check_range(self) -> BoundInt:
-        return _ordered_bounds(self)
-
-    def get_field(self) -> FieldSpec:
-        """Return a field of type `int` that enforces the bounds."""
-        return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
+    def _check_range(self) -> Self:
+        if self.min_val >= self.max_val:
+            raise ValueError(f"min_val {self.min_val} must be less than max_val {self.max_val}")
+        if self.max_val - self.min_val == math.inf:
+            raise ValueError(f"the range from {self.min_val} to {self.max_val} is too wide for a float")
+        return self
 
     def reading(self, given: Json) -> Json:
-        """Return the reply, converting a boolean to text so that it is rejected."""
-        return _no_boolean(given)
-
-    def allowed(self) -> str:
-        """Return a description of the bounds."""
-        return f"a whole number from {self.min_val} to {self.max_val}"
+        """Return the reply, converting a boolean to text so that it is rejected: pydantic would read 1."""
+        return str(given) if isinstance(given, bool) else given
 
     def position(self, given: Any) -> float | None:
         """Return `(given - min_val) / (max_val - min_val)`."""
@@ -124,7 +118,26 @@ class BoundInt(EvalField):
 
     def at(self, position: float) -> Json:
         """Return `min_val + position * (max_val - min_val)`, which need not be an integer."""
-        raw = self.min_val + position * (self.max_val - self.min_val)
+        return self.min_val + position * (self.max_val - self.min_val)
+
+
+class BoundInt(_Bounded):
+    """A field for an integer in the inclusive range from `min_val` to `max_val`."""
+
+    min_val: _Whole
+    max_val: _Whole
+
+    def get_field(self) -> FieldSpec:
+        """Return a field of type `int` that enforces the bounds."""
+        return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
+
+    def allowed(self) -> str:
+        """Return a description of the bounds."""
+        return f"a whole number from {self.min_val} to {self.max_val}"
+
+    def at(self, position: float) -> Json:
+        """Return `min_val + position * (max_val - min_val)`, which need not be an integer."""
+        raw = super().at(position)
         return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
 
     def steps(self) -> tuple[Json, ...]:
@@ -133,17 +146,11 @@ class BoundInt(EvalField):
         return () if many else tuple(range(self.min_val, self.max_val + 1))
 
 
-class BoundFloat(EvalField):
+class BoundFloat(_Bounded):
     """A field for a number in the inclusive range from `min_val` to `max_val`."""
-
-    measures: ClassVar[bool] = True
 
     min_val: float = Field(strict=True, allow_inf_nan=False)
     max_val: float = Field(strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _check_range(self) -> BoundFloat:
-        return _ordered_bounds(self)
 
     def get_field(self) -> FieldSpec:
         """Return a field of type `float` that enforces the bounds and rejects infinite values."""
@@ -151,34 +158,9 @@ class BoundFloat(EvalField):
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
 
-    def reading(self, given: Json) -> Json:
-        """Return the reply, converting a boolean to text so that it is rejected."""
-        return _no_boolean(given)
-
     def allowed(self) -> str:
         """Return a description of the bounds."""
         return f"a number from {self.min_val:g} to {self.max_val:g}"
-
-    def position(self, given: Any) -> float | None:
-        """Return `(given - min_val) / (max_val - min_val)`."""
-        return float((given - self.min_val) / (self.max_val - self.min_val))
-
-    def at(self, position: float) -> Json:
-        """Return `min_val + position * (max_val - min_val)`."""
-        return self.min_val + position * (self.max_val - self.min_val)
-
-
-def _ordered_bounds(bounds: _BoundT) -> _BoundT:
-    if bounds.min_val >= bounds.max_val:
-        raise ValueError(f"min_val {bounds.min_val} must be less than max_val {bounds.max_val}")
-    if bounds.max_val - bounds.min_val == math.inf:
-        raise ValueError(f"the range from {bounds.min_val} to {bounds.max_val} is too wide for a float")
-    return bounds
-
-
-def _no_boolean(given: Json) -> Json:
-    """Return the reply, with a boolean converted to text, because pydantic would read true as 1."""
-    return str(given) if isinstance(given, bool) else given
 
 
 def says_yes(given: Json) -> bool:

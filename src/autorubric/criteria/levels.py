@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from autorubric.criteria.base import AS_DECLARED, BaseCriterion, FrozenDict, Shown
+from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown, show_shuffled
 from autorubric.criteria.declaration import check_keys
 from autorubric.criteria.fields import MOST_STEPS, BoundInt, ChoiceField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
@@ -84,30 +84,27 @@ class HolisticRubricCriterion(BaseCriterion):
             "explanation": TextField(description="the evidence, in a sentence or two"),
         }
 
-    def _asked_fields(self) -> dict[str, EvalField]:
+    def _fields_to_ask(self) -> dict[str, EvalField]:
         # The index follows from the level, and a model asked for both could contradict itself.
-        return {name: field for name, field in super()._asked_fields().items() if name != "level_index"}
+        return {name: field for name, field in super()._fields_to_ask().items() if name != "level_index"}
 
-    def _wanted(self, name: str) -> str:
+    def _describe_field(self, name: str) -> str:
         # The prompt lists the levels above this line.
-        return "level (the name of one level)" if name == "level" else super()._wanted(name)
+        return "level (the name of one level)" if name == "level" else super()._describe_field(name)
 
     def _complete(self, evaluation: Any) -> None:
-        meant = self._index_of(evaluation.level)
+        meant = next(level.index for level in self.levels if level.name == evaluation.level)
         if evaluation.level_index != meant:
             raise ValueError(
                 f"level {evaluation.level!r} has index {meant}, but level_index is {evaluation.level_index}; "
                 "they must agree"
             )
 
-    def _index_of(self, name: str) -> int:
-        return next(level.index for level in self.levels if level.name == name)
-
     def _code(self, fields: Mapping[str, Json]) -> Json:
         return fields["level"]
 
     @cached_property
-    def _declared(self) -> tuple[Json, ...]:
+    def _declared_codes(self) -> tuple[Json, ...]:
         return tuple(level.name for level in self.levels)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
@@ -125,10 +122,10 @@ class HolisticRubricCriterion(BaseCriterion):
 
     def _with_both(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
         """Return a reply completed with the declared name and the index of its level."""
-        said = given.get("level", given.get("level_index"))
+        named_level = given.get("level", given.get("level_index"))
         named = {level.name.strip().casefold(): level for level in self.levels}
         numbered = {str(level.index): level for level in self.levels}
-        word = str(said).strip().casefold()
+        word = str(named_level).strip().casefold()
         level = named.get(word) or numbered.get(word.removesuffix(".0"))
         if level is None:
             return given
@@ -243,18 +240,18 @@ class AnalyticRubricCriterion(BaseCriterion):
     def _evaluation_fields(self) -> dict[str, FieldSpec]:
         # The value in a reply is ignored.
         dropped = Annotated[float, BeforeValidator(lambda _: 0.0)]
-        told = Field(default=0.0, description="Weighted mean of the scores; computed")
-        return {**super()._evaluation_fields(), _OVERALL: (dropped, told)}
+        overall = Field(default=0.0, description="Weighted mean of the scores; computed")
+        return {**super()._evaluation_fields(), _OVERALL: (dropped, overall)}
 
-    def _asked_fields(self) -> dict[str, EvalField]:
+    def _fields_to_ask(self) -> dict[str, EvalField]:
         names = (name for key in self.dimensions for name in reversed(_fields_of(key)))
         return {name: self.eval_fields[name] for name in names}
 
-    def _asks(self) -> list[str]:
+    def _describe_fields(self) -> list[str]:
         key = next(iter(self.dimensions))
         score, explanation = _fields_of(key)
         each = f"for each dimension, as for {key}: {explanation}; {score} (whole, in its range)"
-        return [each, super()._asks()[-1]]
+        return [each, super()._describe_fields()[-1]]
 
     def _complete(self, evaluation: Any) -> None:
         evaluation.overall_score = self._mean({key: float(score) for key, score in self._scores(evaluation)})
@@ -274,9 +271,9 @@ class AnalyticRubricCriterion(BaseCriterion):
         return {name: given for name, given in fields.items() if name.endswith("_score")}
 
     def _reason(self, given: Json) -> str:
-        said = given if isinstance(given, Mapping) else {}
-        told = {key: said.get(f"{key}_explanation") for key in self.dimensions}
-        texts = [f"{key}: {text}" for key, text in told.items() if text]
+        fields = given if isinstance(given, Mapping) else {}
+        reasons = {key: fields.get(f"{key}_explanation") for key in self.dimensions}
+        texts = [f"{key}: {text}" for key, text in reasons.items() if text]
         return "; ".join(texts) or super()._reason(given)
 
     @cached_property
@@ -318,8 +315,7 @@ class AnalyticRubricCriterion(BaseCriterion):
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """Return a random order of the dimensions, or the declared order if `rng` is None."""
-        count = len(self.dimensions)
-        return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+        return show_shuffled(len(self.dimensions), rng)
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the dimensions with ranges and levels in the order shown."""

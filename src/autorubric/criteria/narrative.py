@@ -44,8 +44,8 @@ class NarrativeCriterion(BaseCriterion):
         """A text field for each section, or the single field `narrative`."""
         return {key: TextField() for key in self.sections or (_WHOLE,)}
 
-    def _asks(self) -> list[str]:
-        asks = super()._asks()
+    def _describe_fields(self) -> list[str]:
+        asks = super()._describe_fields()
         return asks if self.sections is None else ["the key of each section (its text)", asks[-1]]
 
     def _code(self, fields: Mapping[str, Json]) -> Json:

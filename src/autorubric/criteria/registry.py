@@ -67,11 +67,7 @@ def registered_kinds() -> dict[str, type[BaseCriterion]]:
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
-    """Return a criterion as written in a rubric file, with its `type` tag and without default values.
-
-    Raises:
-        ArgumentError: If the criterion's class is not registered, since it could not be read back.
-    """
+    """Return a criterion as written in a rubric file, with its `type` tag and without default values."""
     own, known = type(criterion), _kinds.get(criterion.kind)
     if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
         raise ArgumentError(
@@ -83,21 +79,12 @@ def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def criterion_from_dict(given: Mapping[str, Json]) -> BaseCriterion:
-    """Create a criterion from a mapping returned by `criterion_to_dict`.
-
-    Raises:
-        pydantic.ValidationError: If fields are invalid.
-        ArgumentError: If the `type` is not registered.
-    """
+    """Create a criterion from a mapping returned by `criterion_to_dict`."""
     return kind_of(given.get("type")).model_validate({k: v for k, v in given.items() if k != "type"})
 
 
 def kind_of(tag: Json) -> type[BaseCriterion]:
-    """Return the class registered under a `type` tag; None is the tag of the plain criterion.
-
-    Raises:
-        ArgumentError: If the tag is not registered; the message suggests the closest tag.
-    """
+    """Return the class registered under a `type` tag; None is the tag of the plain criterion."""
     if isinstance(tag, str) and tag not in _kinds:
         _load_own(tag)
     if isinstance(tag, str) and tag not in _kinds:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 from autorubric.errors import ArgumentError
-from autorubric.support.objects import Json, fast_init
+from autorubric.support.objects import Json
 
 _ROLE = re.compile(r"[A-Za-z][\w-]*")
 
@@ -39,7 +39,6 @@ MAX_LOST: Final = 0.05
 """Default limit of a gate on the share of lost or assumed verdicts behind a figure."""
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictCounts:
     """Verdict counts by outcome; instances can be added with `+`.
@@ -123,7 +122,6 @@ class VerdictCounts:
         return found
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """An answer to a criterion, parsed from a reply or a ground-truth label, or decided from votes.

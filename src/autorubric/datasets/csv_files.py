@@ -32,37 +32,21 @@ _limit_lock = threading.Lock()
 
 
 class CsvRow(NamedTuple):
-    """One row of a CSV file.
-
-    Attributes:
-        line: Line of the file on which the row begins, from 1.
-        cells: Cell text by column name; empty for an empty cell.
-    """
+    """One row of a CSV file."""
 
     line: int
-    cells: dict[str, str]
+    cells: dict[str, str]  # cell text by column name; empty for an empty cell
 
 
 class CsvTable(NamedTuple):
-    """A table with column names and rows.
-
-    Attributes:
-        columns: Column names; those that repeat an earlier one have a number added.
-        rows: Rows that are not empty.
-        repeated: The name in the file, by column name, of the columns that repeat an earlier one.
-        n_head: Number of records up to the header: 1, and more after a line `sep=` or empty lines.
-        delimiter: Character that separates the columns.
-        text: Decoded text of the file, without its byte order mark.
-        is_quoted: Whether cells may be in quotation marks.
-        encoding: Encoding of the file.
-    """
+    """A table with column names and rows."""
 
     columns: list[str]
     rows: list[CsvRow]
     repeated: dict[str, str]
     n_head: int
     delimiter: str
-    text: str
+    text: str  # decoded text of the file, without its byte order mark
     is_quoted: bool = True
     encoding: str = "utf-8"
 
@@ -78,11 +62,8 @@ def read_csv(path: str | Path) -> CsvTable:
 
     The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
     warning.
-
-    Raises:
-        DatasetError: If the file cannot be read, or a row does not match the header.
     """
-    text, encoding = _decoded(path)
+    text, encoding = _decode(path)
     marked = _SEPARATOR.match(text)
     delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
@@ -99,7 +80,7 @@ def read_csv(path: str | Path) -> CsvTable:
     return table._replace(encoding=encoding)
 
 
-def _decoded(path: str | Path) -> tuple[str, str]:
+def _decode(path: str | Path) -> tuple[str, str]:
     """Return the text of a file and its encoding."""
     with reading(path, error=DatasetError):
         with Path(path).open("rb") as file:
@@ -135,7 +116,7 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
                 n_head += 1
                 if n_head > is_marked:
                     names = [name or f"column {place}" for place, name in enumerate(cells, 1)]
-                    columns, repeated = distinct(names)
+                    columns, repeated = make_distinct(names)
             elif any(map(str.strip, cells)):
                 # Spreadsheets add empty cells at the end of rows.
                 if len(cells) < len(columns) or any(map(str.strip, cells[len(columns) :])):
@@ -158,7 +139,7 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
     return CsvTable(columns, rows, repeated, n_head, delimiter, text, is_quoted)
 
 
-def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
+def make_distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
     """Return names that differ, such as `note, note_2` for `note, note`, and the given names of new ones."""
     given = list(names)
     used, reserved, counts = {*taken}, {*given}, Counter[str]()

@@ -15,14 +15,7 @@ from autorubric.datasets.ratings import attach_ratings
 from autorubric.datasets.read import DatasetReader
 from autorubric.datasets.sharing import SharingItems
 from autorubric.datasets.split import grouped_positions, sizes_of, split_positions, stratified_positions
-from autorubric.datasets.stream import (
-    CopiedItems,
-    EarlierCopy,
-    StreamedItems,
-    line_of,
-    stored_contents,
-    streamed_contents,
-)
+from autorubric.datasets.stream import CopiedItems, EarlierCopy, StreamedItems, line_of, stored_contents
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.extensions import load_extension
@@ -365,7 +358,7 @@ class RubricDataset(SharingItems):
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
         suffix = Path(path).suffix.lower()
-        if suffix and suffix not in _store.SUFFIXES and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
+        if suffix and suffix not in _store.FORMATS and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
             imported: RubricDataset = read(Path(path))
             return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
         return cls._of(_store.contents_of_file(path, given, fields))
@@ -390,7 +383,7 @@ class RubricDataset(SharingItems):
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
-        return cls._of(streamed_contents(path, given))
+        return cls._of(_store.streamed_contents(path, given))
 
     @overload
     def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...

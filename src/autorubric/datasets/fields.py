@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.datasets.csv_files import distinct
+from autorubric.datasets.csv_files import make_distinct
 from autorubric.datasets.item import DataItem, is_no_label
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
@@ -24,14 +24,7 @@ _PLAIN = ("id", "submission", "description", "prompt", "reference")
 
 
 class _Rule(NamedTuple):
-    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`.
-
-    Attributes:
-        names: Names, most likely first.
-        ends: Last words of names, such as that of `bot_reply`.
-        others: Names that are as likely as those with such a last word.
-        last: Names that are recognised if no other column is.
-    """
+    """Names of columns that hold a field: in lower case, with `_` between words, with or without `_text`."""
 
     names: str
     ends: str = ""
@@ -96,21 +89,10 @@ class FieldMap(TypedDict, total=False):
     metadata: Sequence[str]
 
 
-def renaming(
+def pair_columns(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
 ) -> list[tuple[str, str]]:
-    """Return pairs of a column of the dataset format and the column of the table that it is taken from.
-
-    Args:
-        fields: The caller's mapping of columns.
-        columns: Columns of the table.
-        own: Columns of the dataset format, without labels and metadata.
-        rubric: Rubric of the dataset, whose criteria the labels belong to.
-        faults: Collects errors about missing columns and unknown criteria.
-
-    Raises:
-        ArgumentError: If a field is unknown or its value is not a column name.
-    """
+    """Return pairs of a column of the dataset format and the column of the table that it is taken from."""
     _check(fields)
     wanted = [
         ("reference_submission" if field == "reference" else field, str(column))
@@ -130,7 +112,7 @@ def renaming(
     wanted += [(column, column) for column in kept]
     if "metadata" not in fields:
         rest = [column for column in columns if column not in used.union(kept)]
-        names, changed = distinct([META + column for column in rest], [name for name, _ in wanted])
+        names, changed = make_distinct([META + column for column in rest], [name for name, _ in wanted])
         wanted += zip(names, rest, strict=True)
         kept_as = [
             f"column {given!r} conflicts with another and is kept as metadata {name.removeprefix(META)!r}"
@@ -147,30 +129,19 @@ def renaming(
     return [(name, column) for name, column in wanted if column in columns]
 
 
-def renamed(pairs: Iterable[tuple[str, str]], cells: Mapping[str, Any]) -> dict[str, Any]:
+def rename_cells(pairs: Iterable[tuple[str, str]], cells: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with the columns of the dataset format, without missing cells."""
     return {own: cells[given] for own, given in pairs if given in cells}
 
 
-def completed(
+def guess_fields(
     fields: FieldMap,
     columns: Sequence[str],
     own: Collection[str],
     rubric: Rubric | None,
     values: _Values = None,
 ) -> FieldMap | None:
-    """Return a mapping completed with columns that have likely names for the missing fields.
-
-    Args:
-        fields: The caller's mapping of columns.
-        columns: Columns of the table.
-        own: Columns of the dataset format, without labels and metadata.
-        rubric: Rubric of the dataset, whose criteria the labels belong to.
-        values: Function that returns the cells of a column, which must be unique and non-empty in ids.
-
-    Returns:
-        The mapping; None if the table is in the dataset format and `fields` is empty.
-    """
+    """Return a mapping completed with columns that have likely names for the missing fields."""
     _check(fields)
     unknown = [column for column in columns if not _is_own(column, own, rubric)]
     if not fields and not unknown:
@@ -296,7 +267,7 @@ def _are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
     return values is not None
 
 
-def described(pairs: Sequence[tuple[str, str]]) -> str:
+def describe_columns(pairs: Sequence[tuple[str, str]]) -> str:
     """Describe a renaming in one line, such as `id=ticket, submission=reply; metadata: channel`."""
     held = dict(pairs)
     texts = [f"{field}={held[own]}" for field in _PLAIN for own in _columns_of(field) if own in held]
@@ -357,7 +328,7 @@ def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
     return column in own or column.startswith((TRUTH, META))
 
 
-def completed_for_rows(
+def guess_row_fields(
     rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
 ) -> FieldMap | None:
     """Return the mapping of fields for rows that are mappings; see `completed`.
@@ -373,21 +344,16 @@ def completed_for_rows(
         # `rating` and `prompts` are likely columns of the user's own, not misspelled keys.
         if near and near[0].rstrip("s") != key.rstrip("s"):
             return None
-    return completed(fields, keys, own, rubric, lambda key: [row.get(key) for row in mappings])
+    return guess_fields(fields, keys, own, rubric, lambda key: [row.get(key) for row in mappings])
 
 
-def mapped_rows(
+def map_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
-    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys.
-
-    Raises:
-        ArgumentError: If a field is unknown or its value is not a key.
-        DatasetError: If no row has a mapped key, or a submission.
-    """
+    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys."""
     rows = list(placed)
     keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
-    pairs = renaming(fields, keys, list(DataItem.model_fields), rubric, faults)
+    pairs = pair_columns(fields, keys, list(DataItem.model_fields), rubric, faults)
     submission = fields.get("submission", "submission")
     if keys and submission not in keys and not faults:
         faults.add((), missing_submission(keys))
@@ -396,7 +362,7 @@ def mapped_rows(
         if isinstance(row, Mapping) and submission not in row:
             faults.add(at, f"the key {submission!r} is missing")
     # The reader of items reports rows that are not mappings.
-    read = [(at, _item(renamed(pairs, row)) if isinstance(row, Mapping) else row) for at, row in rows]
+    read = [(at, _item(rename_cells(pairs, row)) if isinstance(row, Mapping) else row) for at, row in rows]
     return read, pairs
 
 

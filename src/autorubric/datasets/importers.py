@@ -49,11 +49,7 @@ def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 
 
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
-    """Check that the file has an item for every submission.
-
-    Raises:
-        ArgumentError: If `submissions` is not a mapping or contains an id that is not in the file.
-    """
+    """Check that the file has an item for every submission."""
     if not isinstance(submissions, Mapping):
         raise ArgumentError(f"submissions must map item ids to submissions; got {shortened(submissions)}")
     for key in submissions:
@@ -207,8 +203,8 @@ class _PaperbenchReader:
     def node(self, given: Json, at: FilePath, depth: int = 0) -> dict[str, Json]:
         """Convert a node to the format of rubric files."""
         if not isinstance(given, Mapping) or depth > _MAX_DEPTH:
-            said = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
-            self._faults.add(at, f"a node must be {{'id', 'requirements', 'weight', 'sub_tasks'}}; {said}")
+            problem = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
+            self._faults.add(at, f"a node must be {{'id', 'requirements', 'weight', 'sub_tasks'}}; {problem}")
             return {}
         name = text_at(given, "id", at, self._faults)
         if name and name in self._taken:

@@ -8,7 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
@@ -19,31 +19,21 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import FilePath, nearest_key, shortened
 
+CodeT = TypeVar("CodeT")
+
 Labels = list[Json] | dict[str, Json]
 """One label per criterion, in the rubric's order or by name; None for a missing label."""
 
 
-def _as_rubric(given: Any) -> Any:
-    return Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given
-
-
-def _as_dict(given: Any) -> Any:
-    return {} if given is None else given
-
-
 def as_json(given: Any) -> Json:
-    """Return a copy of a value after conversion to JSON and back.
-
-    Raises:
-        ValueError: If the value cannot be represented as JSON.
-    """
+    """Return a copy of a value after conversion to JSON and back."""
     try:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"the value cannot be stored as JSON: {error}") from None
 
 
-def stored(cell: Any) -> Json:
+def to_json_cell(cell: Any) -> Json:
     """Return a cell of a table as JSON.
 
     Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
@@ -52,12 +42,12 @@ def stored(cell: Any) -> Json:
     if cell is None or isinstance(cell, (str, bool, int)):
         return cell
     try:
-        return json.loads(json.dumps(cell, default=_plain, allow_nan=False))
+        return json.loads(json.dumps(cell, default=_to_plain, allow_nan=False))
     except (TypeError, ValueError):
         return str(cell)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, (set, frozenset)):
@@ -68,9 +58,12 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
+_none_as_dict = BeforeValidator(lambda given: {} if given is None else given)
 JsonValue = Annotated[Any, BeforeValidator(as_json)]
 RubricValue = Annotated[
-    Rubric, BeforeValidator(_as_rubric), PlainSerializer(lambda rubric: rubric.to_dict(), return_type=dict)
+    Rubric,
+    BeforeValidator(lambda given: Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given),
+    PlainSerializer(lambda rubric: rubric.to_dict(), return_type=dict),
 ]
 
 
@@ -101,13 +94,11 @@ class DataItem(BaseModel):
     reference_submission: str | None = None
     prompt: str | None = None
     id: str | None = Field(default=None, min_length=1)
-    reasons: Annotated[dict[str, str], BeforeValidator(_as_dict)] = Field(default_factory=dict)
-    ratings: Annotated[dict[str, Labels], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
+    reasons: Annotated[dict[str, str], _none_as_dict] = Field(default_factory=dict)
+    ratings: Annotated[dict[str, Labels], _none_as_dict, BeforeValidator(as_json)] = Field(
         default_factory=dict
     )
-    metadata: Annotated[dict[str, Any], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
-        default_factory=dict
-    )
+    metadata: Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)] = Field(default_factory=dict)
 
     @field_validator("id", mode="before")
     @classmethod
@@ -185,35 +176,20 @@ _NEAR = 1e-12
 _NO_LABEL = {"", "-", "n/a", "#n/a", "na", "nan", "null", "none"}
 
 
-def _default_rule(level: Level) -> TruthRule:
-    """Return the default rule: the median on ordinal scales, the mean of numbers, and otherwise the mode."""
-    return "median" if level == "ordinal" else "mean" if level == "interval" else "mode"
-
-
 def truth_answer(
     answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
 ) -> Answer | None:
-    """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer.
-
-    Args:
-        answers: The raters' answers; CANNOT_ASSESS is ignored.
-        level: The criterion's measurement level.
-        options: The criterion's declared answers.
-        rule: Rule for combining answers; None uses the level's default rule.
-        name: The criterion's name, used in error messages.
-
-    Raises:
-        ArgumentError: If the rule requires ordered options or option values, which the criterion lacks.
-    """
+    """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer."""
     votes = [one for one in answers if not one.cannot_assess]
-    rule = rule or _default_rule(level)
+    rule = rule or ("median" if level == "ordinal" else "mean" if level == "interval" else "mode")
     if rule in ("mode", "majority") or not votes:
         return _most_frequent(votes, strict=rule == "majority")
     said_na, rated = [one for one in votes if one.na], [one for one in votes if not one.na]
     if len(said_na) > len(rated):
         return said_na[0]
-    scale = _ordered(level, options, rule, name)
-    places = [_place(one, scale) for one in rated]
+    scale = _order_options(level, options, rule, name)
+    codes = [repr(one.code) for one in scale]
+    places = [codes.index(repr(one.code)) for one in rated]
     if rule == "median":
         return scale[statistics.median_low(places)]
     values = [one.value or 0.0 for one in scale]
@@ -222,7 +198,7 @@ def truth_answer(
     return next(one for one, value in zip(scale, values, strict=True) if abs(value - mean) <= nearest + _NEAR)
 
 
-def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
+def _order_options(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
     """Return the options from the lowest to the highest."""
     scale = [one for one in options if not one.na]
     valued = bool(scale) and all(one.value is not None for one in scale)
@@ -235,27 +211,26 @@ def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> l
     return sorted(scale, key=lambda one: one.value or 0.0) if valued else scale
 
 
-def _place(answer: Answer, scale: Sequence[Answer]) -> int:
-    return next(at for at, one in enumerate(scale) if repr(one.code) == repr(answer.code))
-
-
 def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
-    counts = Counter(json.dumps(_code(one), sort_keys=True) for one in votes).most_common(2)
-    if not counts:
+    by_code = {json.dumps(_code(one), sort_keys=True): one for one in reversed(votes)}
+    code = _most_common([json.dumps(_code(one), sort_keys=True) for one in votes], strict=strict)
+    return None if code is None else by_code[code]
+
+
+def _most_common(codes: Sequence[CodeT], *, strict: bool) -> CodeT | None:
+    """Return the most frequent code, or None if it is tied or, if `strict`, not in the majority."""
+    if not codes:
         return None
-    (code, n), *others = counts
-    if 2 * n <= len(votes) if strict else others and others[0][1] == n:
-        return None
-    return next(one for one in votes if json.dumps(_code(one), sort_keys=True) == code)
+    (code, n), *others = Counter(codes).most_common(2)
+    tied = 2 * n <= len(codes) if strict else others and others[0][1] == n
+    return None if tied else code
 
 
 def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
     """Combine the numbers from one or more raters, or return None if the rule selects no number."""
     match rule:
         case "mode" | "majority":
-            (number, n), *others = Counter(numbers).most_common(2)
-            tied = 2 * n <= len(numbers) if rule == "majority" else others and others[0][1] == n
-            return None if tied else number
+            return _most_common(numbers, strict=rule == "majority")
         case "median":
             return statistics.median(numbers)
         case "mean" | None:
@@ -266,7 +241,7 @@ def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None
     """Return the strata of an item: each criterion with its category, or with a quarter of [0, 1]."""
     strata = []
     for name, label in (truth_of(item, rubric, rule) or {}).items():
-        answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None
+        answer = bind_item(rubric.by_name(name), item).parse_truth(label) if rubric else None
         if answer is not None and answer.index is None and answer.value is not None:
             strata.append((name, f"quarter {int(answer.value * 4)}"))
         else:
@@ -286,25 +261,15 @@ def is_no_label(cell: object, criterion: BaseCriterion | None = None, *more: str
 
 
 class LabelFault(NamedTuple):
-    """An error about a label that does not match the rubric.
-
-    Attributes:
-        path: Path of the label inside the item.
-        message: Error message.
-        reason: The message without the label; empty if no label is invalid.
-    """
+    """An error about a label that does not match the rubric."""
 
     path: FilePath
     message: str
-    reason: str = ""
+    reason: str = ""  # the message without the label; empty if no label is invalid
 
 
 def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
-    """Return labels by criterion name, without missing labels.
-
-    Raises:
-        ArgumentError: If the labels are in the order of a rubric and there is no rubric.
-    """
+    """Return labels by criterion name, without missing labels."""
     if isinstance(labels, Mapping):
         named = dict(labels)
     elif rubric is None:
@@ -324,7 +289,7 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
     for name, labels in rated.items():
         if name in known:
             continue
-        agreed = truth_label(labels, facing(rubric.by_name(name), item) if rubric else None, rule)
+        agreed = truth_label(labels, bind_item(rubric.by_name(name), item) if rubric else None, rule)
         if agreed is not None:
             known[name] = agreed
     if rubric is not None:
@@ -338,9 +303,6 @@ def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: T
     Labels are compared after parsing, so that `yes` and `MET` are equal. A number that is not an allowed
     answer is replaced by the lower median. A criterion with parts has a label if each of its parts has one.
     Without a criterion there is no scale, and unparsed labels are compared.
-
-    Raises:
-        ArgumentError: If the rule requires an order, or values, that the criterion does not have.
     """
     if criterion is None:
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
@@ -354,7 +316,7 @@ def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRu
     codes = [_code(answer) for answer in answers if not answer.cannot_assess]
     numbers = [code for code in codes if isinstance(code, (int, float)) and not isinstance(code, bool)]
     if criterion.level == "interval" and numbers and len(numbers) == len(codes):
-        return _allowed(truth_number(numbers, rule), numbers, criterion)
+        return _allowed_number(truth_number(numbers, rule), numbers, criterion)
     # Numbers mixed with NA are compared as labels.
     of_level: Level = "nominal" if criterion.level == "interval" else criterion.level
     options = criterion.answers() if of_level in ("binary", "ordinal", "nominal") else ()
@@ -377,7 +339,7 @@ def _truth_by_part(criterion: BaseCriterion, answers: Sequence[Answer], rule: Tr
     return None if not agreed or None in agreed.values() else agreed
 
 
-def _allowed(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
+def _allowed_number(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
     if number is None:
         return None
     try:
@@ -403,7 +365,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
             yield LabelFault(("reasons", name), f"unknown criterion {name!r}; {hint}")
 
 
-def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
+def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     """Return the criterion adapted to the item, whose candidates labels may name."""
     return criterion.facing(Submission.parse(item.submission))
 
@@ -425,6 +387,6 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, rubric.names)}")
             continue
         try:
-            facing(rubric.by_name(name), item).parse_truth(label)
+            bind_item(rubric.by_name(name), item).parse_truth(label)
         except ReplyError as error:
             yield LabelFault((*at, key), str(error), str(error).replace(shortened(label), ""))

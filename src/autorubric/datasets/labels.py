@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
-from autorubric.datasets.item import DataItem, facing
+from autorubric.datasets.item import DataItem, bind_item
 from autorubric.datasets.ratings import Label, read_labels
+from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, nearest_key, shortened
@@ -80,20 +81,22 @@ def merge_labels(
         ArgumentError: If an item's metadata already contains other data under these keys.
     """
     merging = _Merging(dataset)
-    kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))
+    kept = merging.keep_last(merging.select_valid(read_labels(paths), [str(path) for path in paths]))
     if disputed is None:
-        items = merging.rated(kept)
+        items = merging.add_ratings(kept)
     else:
-        said = {disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)}
-        kept = merging.in_dispute(kept, said, latest=latest)
-        items = merging.decided(kept, said)
+        disputed_votes = {
+            disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)
+        }
+        kept = merging.select_disputed(kept, disputed_votes, latest=latest)
+        items = merging.set_truth(kept, disputed_votes)
     raters = tuple(dict.fromkeys(label.rater for label in kept))
     return MergedLabels(
         dataset=dataset.with_items(items), n_labels=len(kept), raters=raters, notices=tuple(merging.notices)
     )
 
 
-def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
+def _earlier_records(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
     """Return the records of earlier merges under a metadata key, which may contain other data."""
     kept = item.metadata.get(key, {})
     if isinstance(kept, Mapping) and all(isinstance(one, Mapping) for one in kept.values()):
@@ -115,31 +118,31 @@ class _Merging:
         self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
         self.notices: list[str] = []
 
-    def fitting(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
+    def select_valid(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
         """Return the labels that belong to the dataset; raise errors for labels with invalid values."""
         faults, fitting = Faults(", ".join(files)), []
         left_out: Counter[str] = Counter()
         for label in labels:
-            reason = self._misfit(label)
+            reason = self._why_skipped(label)
             if reason is not None:
                 left_out[reason] += 1
                 continue
             place = self._places[label.item_id]
             criterion = self._dataset.get_item_rubric(place).by_name(label.criterion)
             try:
-                facing(criterion, self._dataset.items[place]).parse_truth(label.value)
+                bind_item(criterion, self._dataset.items[place]).parse_truth(label.value)
             except ReplyError as error:
                 faults.add((), f"{label.source}: item {label.item_id!r}: {error}")
                 continue
             fitting.append(label)
         self.notices += [f"skipped {count} labels {reason}" for reason, count in left_out.items()]
         if not fitting and not faults:
-            told = "; ".join(self.notices) or "the files contain no labels"
-            faults.add((), f"no label belongs to an item of the dataset: {told}")
+            why = "; ".join(self.notices) or "the files contain no labels"
+            faults.add((), f"no label belongs to an item of the dataset: {why}")
         faults.raise_as(DatasetError)
         return fitting
 
-    def _misfit(self, label: Label) -> str | None:
+    def _why_skipped(self, label: Label) -> str | None:
         place = self._places.get(label.item_id)
         if place is None:
             return f"of {label.item_id!r}, which is not an item; {nearest_key(label.item_id, self._places)}"
@@ -151,7 +154,7 @@ class _Merging:
             return f"of {label.item_id!r}, whose text has changed since"
         return None
 
-    def last(self, labels: Sequence[Label]) -> list[Label]:
+    def keep_last(self, labels: Sequence[Label]) -> list[Label]:
         """Return each rater's last label for each criterion of an item, by time and then by order."""
         found: dict[tuple[str, _Cell], list[Label]] = {}
         for label in labels:
@@ -167,28 +170,28 @@ class _Merging:
             kept.append(chosen)
         return kept
 
-    def rated(self, labels: Iterable[Label]) -> list[DataItem]:
+    def add_ratings(self, labels: Iterable[Label]) -> list[DataItem]:
         """Return the items with the labels among their ratings."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]
             item = items[place]
             own = self._by_name(item.ratings.get(label.rater), place)
-            kept = _kept(item, _SOURCES, label.item_id)
+            kept = _earlier_records(item, _SOURCES, label.item_id)
             mine = kept.get(label.rater, {})
             if label.criterion in own and own[label.criterion] != label.value:
                 older = label.time < mine.get(label.criterion, {}).get("time", "")
-                self._replaced(label, own[label.criterion], older)
+                self._note_replaced(label, own[label.criterion], older)
                 if older:
                     continue
-            told = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
+            source = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
             ratings: dict[str, Any] = {**item.ratings, label.rater: {**own, label.criterion: label.value}}
-            sources = {**kept, label.rater: {**mine, label.criterion: told}}
+            sources = {**kept, label.rater: {**mine, label.criterion: source}}
             update = {"ratings": ratings, "metadata": {**item.metadata, _SOURCES: sources}}
             items[place] = item.model_copy(update=update)
         return items
 
-    def _replaced(self, label: Label, before: Json, older: bool) -> None:
+    def _note_replaced(self, label: Label, before: Json, older: bool) -> None:
         given, known = f"{shortened(label.value)} ({label.source})", shortened(before)
         what = f"is older than {known}, which is kept" if older else f"replaces {known}"
         cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
@@ -199,14 +202,14 @@ class _Merging:
             return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
         return dict(given or {})
 
-    def in_dispute(
-        self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]], *, latest: bool
+    def select_disputed(
+        self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]], *, latest: bool
     ) -> list[Label]:
         """Return one label for each disputed criterion of an item: the latest, or none if they differ."""
         cells: dict[_Cell, list[Label]] = {}
         outside = 0
         for label in labels:
-            if label.criterion in said.get(label.item_id, {}):
+            if label.criterion in disputed_votes.get(label.item_id, {}):
                 cells.setdefault(_Cell(label.item_id, label.criterion), []).append(label)
             else:
                 outside += 1
@@ -215,31 +218,33 @@ class _Merging:
         kept = []
         for cell, given in cells.items():
             if not latest and any(one.value != given[0].value for one in given):
-                told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
-                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {told}")
+                votes = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
+                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {votes}")
             else:
                 kept.append(_latest(given))
         return kept
 
-    def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
+    def set_truth(
+        self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]]
+    ) -> list[DataItem]:
         """Return the items with the labels as ground truth, and with the sources of the labels."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]
             item = items[place]
             truth = self._by_name(item.ground_truth, place)
-            told = {
+            record = {
                 "by": label.rater,
                 "time": label.time,
                 "source": label.source,
                 "reason": label.reason,
-                "votes": said[label.item_id][label.criterion],
+                "votes": disputed_votes[label.item_id][label.criterion],
                 "before": truth.get(label.criterion),
             }
-            kept = {key: value for key, value in told.items() if value not in ("", None)}
+            kept = {key: value for key, value in record.items() if value not in ("", None)}
             metadata = {
                 **item.metadata,
-                _ADJUDICATED: {**_kept(item, _ADJUDICATED, label.item_id), label.criterion: kept},
+                _ADJUDICATED: {**_earlier_records(item, _ADJUDICATED, label.item_id), label.criterion: kept},
             }
             update = {"ground_truth": {**truth, label.criterion: label.value}, "metadata": metadata}
             items[place] = item.model_copy(update=update)
@@ -249,19 +254,13 @@ class _Merging:
 Cells = Mapping[int, Mapping[str, Json]]
 """Labels by item position and criterion name."""
 
-_WRITABLE: Final = (".json", ".jsonl", ".yaml", ".yml", *CSV_SUFFIXES)
-
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
-    """Check that `save_truth` can write to the file.
-
-    Raises:
-        ArgumentError: If the file is not a JSON, JSON lines, YAML or CSV file, or is a file other than CSV
-            whose keys differ from the dataset format.
-    """
+    """Check that `save_truth` can write to the file."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITABLE or (suffix not in CSV_SUFFIXES and dataset.field_map):
-        what = "a file whose keys differ from the dataset format" if suffix in _WRITABLE else suffix
+    writable = suffix in FORMATS and suffix != ".parquet"
+    if not writable or (suffix not in CSV_SUFFIXES and dataset.field_map):
+        what = "a file whose keys differ from the dataset format" if writable else suffix
         raise ArgumentError(
             f"{path}: labels cannot be saved into {what}; use `autorubric labels merge` instead"
         )
@@ -275,16 +274,6 @@ def save_truth(
     In a CSV or TSV file, only the cells of these labels change; other encodings are converted to UTF-8. If
     a criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
     completely.
-
-    Args:
-        dataset: Dataset that contains the labels.
-        path: Path of the file, which must not have changed since it was read.
-        cells: The new labels, by item position and criterion name.
-        fields: Column mapping with which the CSV file was read, if it has other column names.
-
-    Raises:
-        DatasetError: If the number of rows in the CSV file differs from the number of items.
-        FileError: If the file cannot be written.
     """
     if Path(path).suffix.lower() not in CSV_SUFFIXES:
         dataset.to_file(path)

@@ -22,9 +22,6 @@ class IdIndex:
 
     The index is an open-addressing hash table of 8-byte hashes and 4-byte positions. If two ids have the
     same hash, the ids themselves are compared, so that collisions do not cause errors.
-
-    Args:
-        id_at: Function that returns the id at a position; called only if hashes are equal.
     """
 
     def __init__(self, id_at: Callable[[int], str]) -> None:
@@ -74,11 +71,7 @@ _MOST_FAULTS = 100
 
 
 class Rows(Protocol):
-    """The rows of a file, by position.
-
-    Attributes:
-        source: Name of the file in error messages.
-    """
+    """The rows of a file, by position."""
 
     source: str
 
@@ -102,15 +95,10 @@ ReadRow = Callable[[Any, int, Faults], DataItem | None]
 
 
 class KnownLine(NamedTuple):
-    """The line of an item in a copy of the dataset.
-
-    Attributes:
-        line: Bytes of the line.
-        item_id: Id of the item; None if it has no id.
-    """
+    """The line of an item in a copy of the dataset."""
 
     line: bytes
-    item_id: str | None
+    item_id: str | None  # id of the item; None if it has no id
 
 
 class LazyItems(Sequence[DataItem]):
@@ -118,11 +106,6 @@ class LazyItems(Sequence[DataItem]):
 
     Iteration performs the same checks as reading the whole file, including that ids are unique. If an item
     has errors, they are reported together with those of the following items.
-
-    Args:
-        rows: Rows of the file.
-        read: Function that converts a row to an item.
-        distinct: Whether the ids are known to be unique.
     """
 
     def __init__(self, rows: Rows, read: ReadRow, *, distinct: bool = False) -> None:
@@ -170,14 +153,14 @@ class LazyItems(Sequence[DataItem]):
                 yield found.line
                 continue
             faults = self._faults(position)
-            item = self._checked(row, position, faults, ids)
+            item = self._read_checked(row, position, faults, ids)
             if faults or item is None:
                 self._raise_all(faults, rows, ids)
             else:
                 yield item
         self._distinct = True
 
-    def _checked(self, row: Any, position: int, faults: Faults, ids: IdIndex | None) -> DataItem | None:
+    def _read_checked(self, row: Any, position: int, faults: Faults, ids: IdIndex | None) -> DataItem | None:
         item = self._read(row, position, faults)
         if ids is None or item is None:
             return item
@@ -192,7 +175,7 @@ class LazyItems(Sequence[DataItem]):
         found = list(first.found)
         for position, row in rest:
             faults = self._faults(position)
-            self._checked(row, position, faults, ids)
+            self._read_checked(row, position, faults, ids)
             found += faults.found
             if len(found) >= _MOST_FAULTS:
                 break
@@ -254,11 +237,7 @@ class _PartRows:
 class LineRows:
     """The lines of a JSON lines file as bytes, located by their offsets.
 
-    Args:
-        path: Path of the file.
-        starts: Offset of each line that is not blank; see `line_starts`.
-        header: Number of lines before the first item.
-        substitutes: Lines that replace lines of the file, by line number from 0.
+    substitutes: Lines that replace lines of the file, by line number from 0.
     """
 
     def __init__(
@@ -304,12 +283,7 @@ class LineRows:
 
 
 def line_starts(path: Path) -> array[int]:
-    """Return the byte offset of each line of a file that is not blank.
-
-    Raises:
-        DatasetError: If `path` is not a regular file, or a line is too long.
-        OSError: If the file cannot be read.
-    """
+    """Return the byte offset of each line of a file that is not blank."""
     # Four bytes per line are sufficient for files smaller than 4 GiB.
     starts, offset = array("I" if path.stat().st_size < 1 << 32 else "Q"), 0
     for line in bounded_lines(path, error=DatasetError):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.importers import Submissions, check_submissions, list_at, number_at
 from autorubric.datasets.item import DataItem
-from autorubric.datasets.promptfoo_asserts import (
-    Test,
-    filled,
-    mapping_or_empty,
-    missing_variables,
-    read_assert,
-)
 from autorubric.errors import DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
@@ -66,11 +61,13 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
     items = reader.items()
     check_submissions(submissions or {}, [item.id or "" for item in items], str(path))
     if reader.reasons:
-        said = "; ".join(f"{_counted(counts)} ({reason})" for reason, counts in reader.reasons.items())
-        warnings.warn(f"{path}: skipped {said}", stacklevel=2)
+        counts_text = "; ".join(
+            f"{_format_counts(counts)} ({reason})" for reason, counts in reader.reasons.items()
+        )
+        warnings.warn(f"{path}: skipped {counts_text}", stacklevel=2)
     if reader.approximated:
-        said = f"{_counted(reader.approximated)}; promptfoo computes their scores differently"
-        warnings.warn(f"{path}: imported as judge ratings: {said}", stacklevel=2)
+        counts_text = f"{_format_counts(reader.approximated)}; promptfoo computes their scores differently"
+        warnings.warn(f"{path}: imported as judge ratings: {counts_text}", stacklevel=2)
     if reader.n_prompts > 1:
         warnings.warn(
             f"{path}: items have no prompt because the file has {reader.n_prompts} prompts; "
@@ -78,8 +75,8 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
             stacklevel=2,
         )
     if reader.unfilled:
-        said = _counted(reader.unfilled)
-        warnings.warn(f"{path}: variables without a value were not replaced: {said}", stacklevel=2)
+        counts_text = _format_counts(reader.unfilled)
+        warnings.warn(f"{path}: variables without a value were not replaced: {counts_text}", stacklevel=2)
     found = {"left_out": dict(reader.left_out), "approximated": dict(reader.approximated)}
     metadata: dict[str, Json] = {key: counts for key, counts in found.items() if counts}
     return RubricDataset(items=items, name=Path(path).stem, metadata=metadata)
@@ -134,17 +131,17 @@ class _PromptfooReader:
         prompt: str | None,
     ) -> DataItem | None:
         values, options = (
-            {**mapping_or_empty(default.get(key)), **mapping_or_empty(test.get(key))}
+            {**_mapping_or_empty(default.get(key)), **_mapping_or_empty(test.get(key))}
             for key in ("vars", "options")
         )
-        prompt = None if prompt is None else filled(prompt, values)
-        context = Test(values=values, prompt=prompt, options=options)
+        prompt = None if prompt is None else _fill_variables(prompt, values)
+        context = _Test(values=values, prompt=prompt, options=options)
         criteria: list[dict[str, Json]] = []
         thresholds: dict[str, float] = {}
         for place, given in self._asserts(test, default, at):
-            self._criterion(given, place, context, criteria, thresholds)
+            self._add_criterion(given, place, context, criteria, thresholds)
         if not criteria:
-            self._leave_out("test", _NOTHING_LEFT)
+            self._skip("test", _NOTHING_LEFT)
             return None
         before = len(self._faults)
         rubric = Rubric._read_inside(criteria, self._faults, at)
@@ -152,17 +149,17 @@ class _PromptfooReader:
             return None
         texts = [prompt or "", *(text for form in criteria for text in _texts(form))]
         self.unfilled.update(
-            {f"{{{{{name}}}}}" for text in texts for name in missing_variables(text, values)}
+            {f"{{{{{name}}}}}" for text in texts for name in _missing_variables(text, values)}
         )
         own = test.get("threshold", default.get("threshold"))
-        told = {"vars": values, "thresholds": thresholds, "threshold": own}
+        metadata = {"vars": values, "thresholds": thresholds, "threshold": own}
         return DataItem(
             id=item_id,
             submission=self._submissions.get(item_id),
             description=str(test.get("description") or ""),
             prompt=prompt,
             rubric=rubric,
-            metadata={key: value for key, value in told.items() if value},
+            metadata={key: value for key, value in metadata.items() if value},
         )
 
     def _asserts(
@@ -178,22 +175,22 @@ class _PromptfooReader:
                 else:
                     yield inner, one
 
-    def _criterion(
+    def _add_criterion(
         self,
         given: Json,
         at: FilePath,
-        test: Test,
+        test: _Test,
         criteria: list[dict[str, Json]],
         thresholds: dict[str, float],
     ) -> None:
         if not isinstance(given, Mapping) or not isinstance(given.get("type"), str):
             self._faults.add(at, f"an assertion must be a mapping with 'type'; got {shortened(given)}")
             return
-        found = read_assert(given, test, at, self._faults)
+        found = _read_assert(given, test, at, self._faults)
         if found is None:
             return
         if isinstance(found, str):
-            self._leave_out(given["type"], found)
+            self._skip(given["type"], found)
             return
         self.approximated.update([given["type"]] if found.is_approximated else [])
         taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]
@@ -210,7 +207,7 @@ class _PromptfooReader:
         if found.threshold is not None:
             thresholds[name] = found.threshold
 
-    def _leave_out(self, what: str, reason: str) -> None:
+    def _skip(self, what: str, reason: str) -> None:
         self.left_out[what] += 1
         self.reasons.setdefault(reason, Counter())[what] += 1
 
@@ -241,5 +238,263 @@ def _prompt(config: Mapping[str, Any]) -> str | None:
     return only if isinstance(only, str) and only and not only.startswith("file://") else None
 
 
-def _counted(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count} × {what}" for what, count in sorted(counts.items()))
+
+
+_VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
+_FILE: Final = "file://"
+_MISSING: Final = object()
+_RATING: Final[Mapping[str, Json]] = {"type": "numerical_rating", "min_value": 0.0, "max_value": 1.0}
+
+# The keys of `options.factuality`, with the label and the default score of each category.
+_FACTUALITY: Final = (
+    ("subset", "consistent with the reference, with fewer facts", 1.0),
+    ("superset", "consistent with the reference, with more facts", 1.0),
+    ("agree", "the same facts as the reference", 1.0),
+    ("disagree", "contradicts the reference", 0.0),
+    ("differButFactual", "differs from the reference, but not in any fact that matters", 1.0),
+)
+
+_OTHER_FILE: Final = "the text is in another file, which is not imported"
+_NO_JUDGE: Final = "computed by promptfoo without a model"
+_EMBEDDINGS: Final = "computed from embeddings"
+_SERVICE: Final = "uses a classifier or moderation service instead of a judge"
+_SEVERAL: Final = "compares several outputs"
+_TRACES: Final = "requires traces of the run"
+_REASONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("equals", "contains", "icontains", "regex", "starts-with", "contains-any", "contains-all"),
+            *("icontains-any", "icontains-all", "is-json", "contains-json", "contains-html", "is-html"),
+            *("is-sql", "contains-sql", "is-xml", "contains-xml", "is-refusal", "javascript", "python"),
+            *("ruby", "webhook", "rouge-n", "bleu", "gleu", "meteor", "levenshtein", "latency", "cost"),
+            *("perplexity", "perplexity-score", "finish-reason", "word-count", "tool-call-f1"),
+            *("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call"),
+        ),
+        _NO_JUDGE,
+    ),
+    "similar": _EMBEDDINGS,
+    **dict.fromkeys(("classifier", "moderation", "guardrails"), _SERVICE),
+    **dict.fromkeys(("select-best", "max-score"), _SEVERAL),
+    "search-rubric": "requires a judge that searches the web",
+    "agent-rubric": "requires an agent that inspects a workspace",
+    "human": "decided by a human",
+}
+
+
+class _Imported(NamedTuple):
+    """An assertion in the format of a rubric.
+
+    threshold: Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
+    """
+
+    members: list[dict[str, Json]]
+    threshold: float | None = None
+    is_approximated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Test:
+    """The context of an assertion in a test."""
+
+    values: Mapping[str, Any]
+    prompt: str | None
+    options: Mapping[str, Any]
+
+
+def _read_assert(
+    given: Mapping[str, Any], test: _Test, at: FilePath, faults: Faults
+) -> _Imported | str | None:
+    """Convert an assertion to criteria."""
+    kind = str(given["type"]).removeprefix("not-")
+    reader = _READERS.get(kind)
+    if reader is None:
+        traced = kind.startswith(("trajectory:", "trace-"))
+        return _TRACES if traced else _REASONS.get(kind.partition(":")[0], "unknown type")
+    before = len(faults)
+    found = reader(_AssertContext(given, kind, given["type"] != kind, test, at, faults))
+    return None if len(faults) > before else found
+
+
+def _fill_variables(text: str, values: Mapping[str, Any]) -> str:
+    """Replace the variables in a text by their values; variables without a value are not changed."""
+
+    def value(found: re.Match[str]) -> str:
+        held = _value_of(found[1], values)
+        return found[0] if held is _MISSING else str(held)
+
+    return _VARIABLE.sub(value, text)
+
+
+def _missing_variables(text: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the names of the variables in a text that have no value."""
+    names = dict.fromkeys(_VARIABLE.findall(text))
+    return [name for name in names if _value_of(name, values) is _MISSING]
+
+
+def _value_of(name: str, values: Mapping[str, Any]) -> Any:
+    held: Any = values
+    for step in name.split("."):
+        if not isinstance(held, Mapping) or step not in held:
+            return _MISSING
+        held = held[step]
+    return held
+
+
+def _mapping_or_empty(given: Json) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, and otherwise an empty mapping."""
+    return given if isinstance(given, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _AssertContext:
+    fields: Mapping[str, Any]
+    kind: str
+    is_inverse: bool
+    test: _Test
+    at: FilePath
+    faults: Faults
+
+    def texts(self) -> list[str] | None:
+        """Return the texts under `value`; None if a text is in another file."""
+        value = self.fields.get("value")
+        texts = value if isinstance(value, list) and value and self.kind == "g-eval" else [value]
+        if any(isinstance(text, str) and text.startswith(_FILE) for text in texts):
+            return None
+        read: list[str] = []
+        for text in texts:
+            if not isinstance(text, str) or not text.strip():
+                message = f"value must be a non-empty string; got {shortened(text)}"
+                self.faults.add((*self.at, "value"), message)
+                return []
+            read.append(_fill_variables(text, self.test.values))
+        return read
+
+    def threshold(self, default: float | None = None) -> float | None:
+        """Return the assertion's threshold, converted to the score of the criterion."""
+        if self.fields.get("threshold") is not None:
+            default = number_at(self.fields, "threshold", 0.0, self.at, self.faults)
+        return round(1.0 - default, 12) if default is not None and self.is_inverse else default
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable as text, with lists joined; None if it is missing or in another file."""
+        value = self.test.values.get(name)
+        parts = value if isinstance(value, list) else [value]
+        texts = [one for one in parts if isinstance(one, str) and one.strip() and not one.startswith(_FILE)]
+        return "\n\n".join(texts) if texts and len(texts) == len(parts) else None
+
+    def statement(self, text: str) -> dict[str, Json]:
+        """Return the fields of a binary criterion."""
+        return {"requirement": f"The submission does not meet this: {text}" if self.is_inverse else text}
+
+    def rating(self, text: str) -> dict[str, Json]:
+        """Return the fields of a rating from 0 to 1."""
+        turned = "Rate the opposite of what follows: 1 minus the score that it asks for.\n"
+        return {"requirement": (turned if self.is_inverse else "") + text, **_RATING}
+
+
+_Reader: TypeAlias = Callable[[_AssertContext], _Imported | str]
+
+
+def _of_texts(make: Callable[[_AssertContext, list[str]], _Imported]) -> _Reader:
+    """Return a reader of an assertion whose `value` contains texts."""
+
+    def read(given: _AssertContext) -> _Imported | str:
+        texts = given.texts()
+        return _OTHER_FILE if texts is None else make(given, texts)
+
+    return read
+
+
+def _llm_rubric(given: _AssertContext, texts: Sequence[str]) -> _Imported:
+    threshold = given.threshold()
+    make = given.statement if threshold is None else given.rating
+    return _Imported([make(text) for text in texts], threshold)
+
+
+def _factuality(given: _AssertContext, texts: Sequence[str]) -> _Imported:
+    scores = {key: score for key, _, score in _FACTUALITY}
+    for options in (given.test.options, _mapping_or_empty(given.fields.get("options"))):
+        own = _mapping_or_empty(options.get("factuality"))
+        scores |= {
+            key: number_at(own, key, score, (*given.at, "options", "factuality"), given.faults)
+            for key, score in scores.items()
+        }
+    choices = [
+        {"label": label, "value": 1.0 - scores[key] if given.is_inverse else scores[key]}
+        for key, label, _ in _FACTUALITY
+    ]
+    ask = "How do the facts in the submission compare with those in the reference? Ignore style and wording."
+    return _Imported(
+        [
+            {"requirement": f"{ask}\nReference: {text}", "options": choices, "scale_type": "nominal"}
+            for text in texts
+        ]
+    )
+
+
+def _answer_relevance(given: _AssertContext) -> _Imported | str:
+    query = given.variable("query") or given.test.prompt
+    if query is None:
+        return "requires the variable 'query', or a single prompt in the file"
+    ask = "To what degree does the submission answer the query, and nothing else?"
+    rating = given.rating(f"{ask}\nQuery: {query}")
+    return _Imported([rating], given.threshold(0.7), is_approximated=True)
+
+
+def _context(needed: Sequence[str], ask: str) -> _Reader:
+    """Return a reader for an assertion about the context of a test, with these inputs in its requirement."""
+
+    def read(given: _AssertContext) -> _Imported | str:
+        if given.fields.get("contextTransform") is not None:
+            return "the context is in the provider's output (contextTransform)"
+        parts = [ask]
+        for name in needed:
+            if name == "value":
+                texts = given.texts()
+                if texts is None:
+                    return _OTHER_FILE
+                parts += [f"Statements: {text}" for text in texts]
+                continue
+            text = given.variable(name)
+            if text is None:
+                return f"requires the variable {name!r} as a string in the file"
+            parts.append(f"{name.capitalize()}: {text}")
+        return _Imported([given.rating("\n".join(parts))], given.threshold(), is_approximated=True)
+
+    return read
+
+
+_READERS: Final[Mapping[str, _Reader]] = {
+    "llm-rubric": _of_texts(_llm_rubric),
+    "model-graded-closedqa": _of_texts(lambda given, texts: _Imported([given.statement(t) for t in texts])),
+    "g-eval": _of_texts(
+        lambda given, texts: _Imported([given.rating(t) for t in texts], given.threshold(0.7))
+    ),
+    "pi": _of_texts(
+        lambda given, texts: _Imported(
+            [given.rating(text) for text in texts], given.threshold(), is_approximated=True
+        )
+    ),
+    **dict.fromkeys(("factuality", "model-graded-factuality"), _of_texts(_factuality)),
+    "answer-relevance": _answer_relevance,
+    "context-faithfulness": _context(
+        ("query", "context"), "Which share of the statements in the submission does the context support?"
+    ),
+    "context-recall": _context(
+        ("value", "context"),
+        "This is about the context below, not the submission. Which share of the statements below does the "
+        "context support?",
+    ),
+    "context-relevance": _context(
+        ("query", "context"),
+        "This is about the context below, not the submission. Which share of the context is needed to answer "
+        "the query?",
+    ),
+    "conversation-relevance": lambda given: _Imported(
+        [given.rating("Which share of the assistant's messages is relevant to the messages before it?")],
+        given.threshold(),
+        is_approximated=True,
+    ),
+}

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.datasets.fields import plain_name
-from autorubric.datasets.item import DataItem, facing, is_no_label
+from autorubric.datasets.item import DataItem, bind_item, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.json_text import parse_json
@@ -40,25 +40,14 @@ _KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
 
 
 class Label(NamedTuple):
-    """One label in a label file.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Name of the annotator who assigned the label.
-        value: The label itself.
-        time: Time in ISO 8601, UTC; empty if the file does not contain it.
-        sha256: Hash of the text that the rater saw; empty if the file does not contain it.
-        reason: The rater's reason; may be empty.
-        source: File name and line, such as `ada.jsonl:3`.
-    """
+    """One label in a label file."""
 
     item_id: str
     criterion: str
     rater: str
     value: Json
-    time: str
-    sha256: str
+    time: str  # time in ISO 8601, UTC; empty if the file does not contain it
+    sha256: str  # hash of the text that the rater saw; empty if the file does not contain it
     reason: str
     source: str
 
@@ -66,25 +55,16 @@ class Label(NamedTuple):
 class LongRow(NamedTuple):
     """One row of a long label table.
 
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Name of the rater.
-        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
-        value: Raw text of the label.
-        sample: Index of the rater's sample, from 0.
-        reason: The rater's reason; empty if the table has no reasons.
-        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
-        line: Line number in the file.
+    confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
     """
 
     item_id: str
     criterion: str
     rater: str
-    rater_type: str
+    rater_type: str  # type of the rater, `human` or `llm`; empty if the table has no types
     value: str
-    sample: int
-    reason: str
+    sample: int  # index of the rater's sample, from 0
+    reason: str  # the rater's reason; empty if the table has no reasons
     confidence: float | None
     line: int
 
@@ -110,14 +90,10 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     not both `rater` and `value`; each remaining column contains one annotator's labels, and empty cells are
     skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
     single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
-
-    Raises:
-        DatasetError: If the file cannot be read, columns are missing, or a sample or confidence is invalid.
-            All errors are reported.
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
-        return _given_labels(path)
+        return _read_annotations(path)
     table = read_csv(path)
     found = _likely_columns(table.columns)
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
@@ -138,8 +114,8 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
             if cells[rater].strip()
         ]
     if missing := [name for name in _NAMES if name not in chosen]:
-        told = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
-        faults.add((), f"not a table of labels: {told}. Columns: {', '.join(table.columns)}")
+        message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
+        faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
     rows = [
         LongRow(
@@ -157,16 +133,11 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
 
 
 def read_labels(paths: Iterable[str | Path]) -> list[Label]:
-    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
-
-    Raises:
-        DatasetError: If a file cannot be read or has errors; all errors in that file are reported with line
-            numbers.
-    """
-    return [label for path in paths for label in _of_file(path)]
+    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped."""
+    return [label for path in paths for label in _read_label_file(path)]
 
 
-def _of_file(path: str | Path) -> Iterator[Label]:
+def _read_label_file(path: str | Path) -> Iterator[Label]:
     document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
     faults = document.faults()
     labels = []
@@ -175,13 +146,15 @@ def _of_file(path: str | Path) -> Iterator[Label]:
         if isinstance(row, Mapping) and "format" in row:
             if fault := format_fault(row["format"], LABELS_FORMAT):
                 faults.add(at, fault)
-        elif (label := _label_in(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)) is not None:
+        elif (
+            label := _parse_label(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)
+        ) is not None:
             labels.append(label)
     faults.raise_as(DatasetError)
     yield from labels
 
 
-def _label_in(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
+def _parse_label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
     if not isinstance(row, Mapping):
         faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
         return None
@@ -200,7 +173,7 @@ def _label_in(row: Json, at: FilePath, source: str, faults: Faults) -> Label | N
     return Label(**texts, value=row["value"], source=source)
 
 
-def _given_labels(path: str | Path) -> list[LongRow]:
+def _read_annotations(path: str | Path) -> list[LongRow]:
     """Read labels saved by annotation pages or `autorubric view`; a later one replaces an earlier one."""
     rows = {}
     for item, name, rater, label, *_, source in read_labels([path]):
@@ -231,11 +204,7 @@ def _confidence(text: str, line: int, faults: Faults) -> float | None:
 
 
 def label_of(criterion: BaseCriterion, text: str) -> Json:
-    """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label.
-
-    Raises:
-        ReplyError: If the cell does not contain a label of the criterion.
-    """
+    """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label."""
     try:
         criterion.parse_truth(text)
     except ReplyError:
@@ -258,14 +227,9 @@ def attach_ratings(
     raters: Collection[str] | None,
     rater_type: str | None,
 ) -> dict[str, DataItem]:
-    """Return the items by id, with the ratings of a long table added.
-
-    Raises:
-        DatasetError: If the table cannot be read, has no matching rows, or contains invalid labels. All
-            errors are reported.
-    """
+    """Return the items by id, with the ratings of a long table added."""
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
-    wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
+    wanted = _select_rows(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
     valid = set[str]()
     invalid: list[tuple[LongRow, ReplyError]] = []
@@ -280,14 +244,14 @@ def attach_ratings(
             break
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
-            told = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
-            faults.add((row.line,), told, group=row.criterion)
+            message = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
+            faults.add((row.line,), message, group=row.criterion)
             continue
         rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
         if row.criterion in rated:
             what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
             faults.add((row.line,), f"{what} twice; keep one row")
-        criterion = facing(rubric.by_name(row.criterion), items[row.item_id][0])
+        criterion = bind_item(rubric.by_name(row.criterion), items[row.item_id][0])
         try:
             rated[row.criterion] = _label(row, labels, criterion)
             if rated[row.criterion] is not None:
@@ -303,10 +267,13 @@ def attach_ratings(
         faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
         faults.add((row.line, row.rater), message, group=(row.rater, reason))
     faults.raise_as(DatasetError)
-    return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
+    return {
+        item_id: _add_ratings(item, found.get(item_id, {}), rubric)
+        for item_id, (item, rubric) in items.items()
+    }
 
 
-def _wanted(
+def _select_rows(
     rows: Iterable[LongRow],
     items: Collection[str],
     raters: Collection[str] | None,
@@ -338,7 +305,7 @@ def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion) -
     return label
 
 
-def _with(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
+def _add_ratings(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
     ratings: dict[str, Json] = dict(item.ratings)
     for rater, labels in rated.items():
         given = {name: label for name, label in labels.items() if label is not None}

@@ -43,12 +43,7 @@ class _Placed(NamedTuple):
 
 
 class DatasetReader:
-    """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once.
-
-    Args:
-        faults: Collects all errors.
-        folder: Folder in which rubric files are searched; None allows no rubric files.
-    """
+    """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once."""
 
     def __init__(self, faults: Faults, folder: Path | None = None) -> None:
         self.faults = faults
@@ -63,17 +58,7 @@ class DatasetReader:
         header_at: FilePath = (),
         rubric: Rubric | None = None,
     ) -> Contents:
-        """Return the parts of a dataset.
-
-        Args:
-            header: Data that the items share.
-            items: The items, each with its path in the file.
-            header_at: Path of the header in the file.
-            rubric: Rubric that replaces the one in the header.
-
-        Raises:
-            DatasetError: If there are errors. All errors are reported.
-        """
+        """Return the parts of a dataset."""
         shared = self.shared(header, header_at=header_at, rubric=rubric)
         read = [
             _Placed(path, position, item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, get_args
 
-from autorubric.datasets.fields import FieldMap, described
+from autorubric.datasets.fields import FieldMap, describe_columns
 from autorubric.datasets.item import DataItem, TruthRule, by_name, canonical_sha256, seen_by_judges, truth_of
 from autorubric.datasets.lazy import LazyItems
 from autorubric.datasets.read import Contents, DatasetReader
@@ -81,7 +81,7 @@ class SharingItems:
 
     def columns_line(self) -> str | None:
         """Describe the columns that the dataset was read from; None if it was not read from a table."""
-        return described(self._pairs) if self._pairs else None
+        return describe_columns(self._pairs) if self._pairs else None
 
     @property
     def items(self) -> Sequence[DataItem]:

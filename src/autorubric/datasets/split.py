@@ -15,11 +15,7 @@ _NOTHING = 1e-9
 
 
 def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
-    """Return the size of each part: its fraction of `n_items`, rounded by the largest remainder method.
-
-    Raises:
-        ArgumentError: If the shares are not positive or do not sum to 1, or a part would be empty.
-    """
+    """Return the size of each part: its fraction of `n_items`, rounded by the largest remainder method."""
     numbers = [isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1 for one in shares]
     if not all(numbers) or abs(math.fsum(shares) - 1) > _NOTHING:
         shown = ", ".join(map(repr, shares))
@@ -133,9 +129,6 @@ def grouped_positions(
     Groups are assigned in order of size, each to the part that is missing most of the group's items and
     labels, counted as shares of all items and of all items with a label. Part sizes are therefore met only as
     closely as the groups allow.
-
-    Raises:
-        ArgumentError: If there are fewer groups than parts.
     """
     members: dict[Hashable, list[int]] = {}
     for position, group in enumerate(groups):
@@ -175,15 +168,6 @@ def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], 
 
     This is iterative stratification for items with several labels: the items with the rarest remaining label
     are assigned first, each to the part that is missing that label most. Without labels the split is random.
-
-    Args:
-        labels: Distinct labels of each item in a fixed order; items without labels are assigned last.
-        sizes: Exact number of items in each part.
-        seed: Random seed for breaking ties.
-
-    References:
-        K. Sechidis, G. Tsoumakas, I. Vlahavas: On the Stratification of Multi-Label Data. ECML PKDD 2011,
-        algorithm 1.
     """
     order = list(range(len(labels)))
     random.Random(seed).shuffle(order)

@@ -1,15 +1,16 @@
-"""Reading and writing dataset files; `_tables` handles tables."""
+"""The path from files to datasets and back: a table of formats, which read rows and convert them to items."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from autorubric.datasets.csv_files import CSV_SUFFIXES, write_csv
-from autorubric.datasets.fields import FieldMap, completed_for_rows, mapped_rows
+from autorubric.datasets.csv_files import write_csv
+from autorubric.datasets.fields import FieldMap, guess_row_fields, map_rows
 from autorubric.datasets.read import FORMAT, HEADER_KEYS, Contents, DatasetReader
+from autorubric.datasets.stream import has_dataset_keys, stream_lines, stream_parquet
 from autorubric.datasets.tables import contents_of_csv, contents_of_parquet, hf_rows, parquet_of, table_of
 from autorubric.errors import ArgumentError, DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
@@ -20,20 +21,43 @@ from autorubric.support.read import (
     format_of,
     parse_structured,
     read_structured,
+    reading,
     text_or_path,
 )
 from autorubric.support.reading_errors import Faults, FilePath
 from autorubric.support.write import write_bytes_atomic, write_text_atomic
 
-SUFFIXES: Final = {
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    **dict.fromkeys(CSV_SUFFIXES, "csv"),
-    ".parquet": "parquet",
-}
-"""Formats of dataset files by suffix."""
+
+class FileFormat(NamedTuple):
+    """How dataset files of a format are read and written."""
+
+    read: Callable[[Path, Rubric | None, FieldMap | None], Contents]
+    write: Callable[[Path, Contents, Sequence[str]], None]
+    stream: Callable[[Path, Rubric | None], Contents] | None = None  # reads items on access
+
+
+def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
+    """Return the dataset in a file; the suffix determines the format."""
+    return format_of(path, suffixes=FORMATS, error=DatasetError).read(Path(path), rubric, fields)
+
+
+def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
+    """Return the dataset in a file whose items are read on access."""
+    suffixes = {suffix: form.stream for suffix, form in FORMATS.items() if form.stream is not None}
+    stream = format_of(path, suffixes=suffixes, error=DatasetError)
+    with reading(path, error=DatasetError):
+        return stream(Path(path), rubric)
+
+
+def can_stream(path: Path) -> bool:
+    """Return whether a file can be read row by row: Parquet, or JSON lines in the dataset format."""
+    form = FORMATS.get(path.suffix.lower())
+    return form is not None and form.stream is not None and (form is not _LINES or has_dataset_keys(path))
+
+
+def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
+    """Write a dataset to a file; the suffix determines the format."""
+    format_of(path, suffixes=FORMATS, error=DatasetError).write(Path(path), contents, ids)
 
 
 def contents_of_text(given: str | Path) -> Contents:
@@ -42,58 +66,23 @@ def contents_of_text(given: str | Path) -> Contents:
     if path is not None:
         return contents_of_file(path, None)
     document = parse_structured(str(given), "json", source="RubricDataset.from_json", error=DatasetError)
-    return _contents(document, None, None)
-
-
-def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """Return the dataset in a file; the suffix determines the format.
-
-    Args:
-        path: Path of the file.
-        rubric: Rubric that replaces the one in the file.
-        fields: Mapping of columns or keys, if they differ from the dataset format.
-    """
-    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
-    if form == "csv":
-        return contents_of_csv(path, rubric, fields)
-    if form == "parquet":
-        return contents_of_parquet(path, rubric, fields)
-    document = read_structured(path, error=DatasetError)
-    read = _contents_of_lines if form == "jsonl" else _contents
-    return read(document, Path(path).parent, rubric, fields)
-
-
-def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
-    """Write a dataset to a file; the suffix determines the format."""
-    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
-    if form in ("csv", "parquet"):
-        _refuse_loss(path, contents)
-        table = table_of(contents, ids, texts=True)
-        if form == "parquet":
-            write_bytes_atomic(path, parquet_of(table))
-        else:
-            delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else ","
-            write_text_atomic(path, write_csv(*table, delimiter))
-    elif form == "jsonl":
-        write_text_atomic(path, lines_of(contents))
-    else:
-        write_text_atomic(path, dump_structured(mapping_of(contents), form))
-
-
-def _refuse_loss(path: str | Path, contents: Contents) -> None:
-    for kept in ("rubric", "ratings", "reasons"):
-        if any(getattr(item, kept) for item in contents.items):
-            message = f"a table cannot hold the {kept} of items; write .json, .jsonl or .yaml"
-            raise ArgumentError(f"{path}: {message}")
+    return _read_mapping(document)
 
 
 def contents_of_mapping(given: Mapping[str, Any]) -> Contents:
     """Return the dataset in a mapping with the structure of JSON dataset files."""
-    return _contents(Document(data=given, source="RubricDataset.from_dict"), None, None)
+    return _read_mapping(Document(data=given, source="RubricDataset.from_dict"))
 
 
-def _contents(
-    document: Document, folder: Path | None, rubric: Rubric | None, fields: FieldMap | None = None
+def _read_document(path: Path, rubric: Rubric | None, fields: FieldMap | None) -> Contents:
+    return _read_mapping(read_structured(path, error=DatasetError), path.parent, rubric, fields)
+
+
+def _read_mapping(
+    document: Document,
+    folder: Path | None = None,
+    rubric: Rubric | None = None,
+    fields: FieldMap | None = None,
 ) -> Contents:
     data = document.data
     at: FilePath = ("items",)
@@ -104,61 +93,86 @@ def _contents(
         message = f"a dataset must be a list of items, or a mapping with a list 'items'; keys: {keys}"
         raise DatasetError(document.source, [Fault(path="", message=message)])
     header = {key: value for key, value in data.items() if key != "items"}
-    placed: Iterable[tuple[FilePath, Json]] = (
-        ((*at, position), item) for position, item in enumerate(data["items"])
-    )
-    reader = DatasetReader(document.faults(), folder)
-    rows, read = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
-    return reader.contents(header, rows, rubric=rubric)._replace(**read)
+    rows = [((*at, position), item) for position, item in enumerate(data["items"])]
+    return _read_rows(DatasetReader(document.faults(), folder), header, (), rows, rubric, fields)
 
 
-def _chosen_rows(
-    placed: list[tuple[FilePath, Json]],
-    fields: FieldMap | None,
+def _read_lines(path: Path, rubric: Rubric | None, fields: FieldMap | None) -> Contents:
+    document = read_structured(path, error=DatasetError)
+    rows: list[tuple[FilePath, Json]] = [((line,), row) for line, row in enumerate(document.data)]
+    has_header = isinstance(rows[0][1], Mapping) and "format" in rows[0][1]
+    header = rows.pop(0)[1] if has_header else {}
+    return _read_rows(DatasetReader(document.faults(), path.parent), header, (0,), rows, rubric, fields)
+
+
+def _read_rows(
+    reader: DatasetReader,
+    header: Mapping[str, Json],
+    header_at: FilePath,
+    rows: Sequence[tuple[FilePath, Json]],
     rubric: Rubric | None,
-    faults: Faults,
-    *,
-    guess: bool,
-) -> tuple[Iterable[tuple[FilePath, Json]], dict[str, Any]]:
-    """Return the rows in the dataset format, and the `fields` and `pairs` that were applied to them.
-
-    Args:
-        placed: The rows, each with its path in the file.
-        fields: The caller's mapping of keys.
-        rubric: Rubric of the dataset.
-        faults: Collects all errors.
-        guess: Whether to detect keys with likely names; this is not done in files with a header.
-    """
-    chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
-    if chosen is None:
-        return placed, {}
-    rows, pairs = mapped_rows(placed, chosen, rubric, faults)
-    return rows, {"fields": chosen, "pairs": pairs}
-
-
-def _contents_of_lines(
-    document: Document, folder: Path, rubric: Rubric | None, fields: FieldMap | None = None
+    fields: FieldMap | None,
 ) -> Contents:
-    lines = list(enumerate(document.data))
-    header: Json = {}
-    if isinstance(lines[0][1], Mapping) and "format" in lines[0][1]:
-        header = lines.pop(0)[1]
-    placed: Iterable[tuple[FilePath, Json]] = (((line,), item) for line, item in lines)
-    reader = DatasetReader(document.faults(), folder)
-    rows, read = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
-    return reader.contents(header, rows, header_at=(0,), rubric=rubric)._replace(**read)
+    """Return the dataset in a header and rows; without a header, the fields of other keys are guessed."""
+    guess = fields or not header
+    if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric)) is None:
+        return reader.contents(header, rows, header_at=header_at, rubric=rubric)
+    items, pairs = map_rows(rows, chosen, rubric, reader.faults)
+    contents = reader.contents(header, items, header_at=header_at, rubric=rubric)
+    return contents._replace(fields=chosen, pairs=pairs)
+
+
+def _write_document(path: Path, contents: Contents, ids: Sequence[str]) -> None:
+    form = "json" if path.suffix.lower() == ".json" else "yaml"
+    write_text_atomic(path, dump_structured(mapping_of(contents), form))
+
+
+def _write_lines(path: Path, contents: Contents, ids: Sequence[str]) -> None:
+    rows = [header_of(contents), *(item.to_dict() for item in contents.items)]
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
+    write_text_atomic(path, "".join(lines))
+
+
+def _write_csv(path: Path, contents: Contents, ids: Sequence[str]) -> None:
+    _check_table(path, contents)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    write_text_atomic(path, write_csv(*table_of(contents, ids, texts=True), delimiter))
+
+
+def _write_parquet(path: Path, contents: Contents, ids: Sequence[str]) -> None:
+    _check_table(path, contents)
+    write_bytes_atomic(path, parquet_of(table_of(contents, ids, texts=True)))
+
+
+def _check_table(path: Path, contents: Contents) -> None:
+    for kept in ("rubric", "ratings", "reasons"):
+        if any(getattr(item, kept) for item in contents.items):
+            message = f"a table cannot hold the {kept} of items; write .json, .jsonl or .yaml"
+            raise ArgumentError(f"{path}: {message}")
+
+
+_DOCUMENT: Final = FileFormat(_read_document, _write_document)
+_LINES: Final = FileFormat(_read_lines, _write_lines, stream_lines)
+_CSV: Final = FileFormat(contents_of_csv, _write_csv)
+_PARQUET: Final = FileFormat(contents_of_parquet, _write_parquet, stream_parquet)
+
+FORMATS: Final[Mapping[str, FileFormat]] = {
+    ".json": _DOCUMENT,
+    ".jsonl": _LINES,
+    ".yaml": _DOCUMENT,
+    ".yml": _DOCUMENT,
+    ".csv": _CSV,
+    ".tsv": _CSV,
+    ".parquet": _PARQUET,
+}
+"""Formats of dataset files by suffix; a new format is one row."""
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
-    """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes.
-
-    Raises:
-        ArgumentError: If `given` is not a Hugging Face dataset.
-        DatasetError: If columns are missing or rows have errors. All errors are reported.
-    """
+    """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes."""
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
-    rows, _ = mapped_rows(placed, fields, rubric, faults)
+    rows, _ = map_rows(placed, fields, rubric, faults)
     return DatasetReader(faults).contents({}, rows, rubric=rubric)
 
 
@@ -184,9 +198,3 @@ def header_snapshot(contents: Contents) -> dict[str, Json]:
 def mapping_of(contents: Contents) -> dict[str, Json]:
     """Return the dataset as a mapping with the structure of JSON and YAML files."""
     return {**header_of(contents), "items": [item.to_dict() for item in contents.items]}
-
-
-def lines_of(contents: Contents) -> str:
-    """Return the dataset as JSON lines: a header with the shared data, then one item per line."""
-    rows = [header_of(contents), *(item.to_dict() for item in contents.items)]
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

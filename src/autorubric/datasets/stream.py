@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from autorubric.datasets.fields import completed
+from autorubric.datasets.fields import guess_fields
 from autorubric.datasets.item import DataItem
 from autorubric.datasets.lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
 from autorubric.datasets.read import Contents, DatasetReader, check_labels
@@ -27,7 +27,7 @@ from autorubric.errors import DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
-from autorubric.support.read import format_of, parse_line, reading
+from autorubric.support.read import parse_line
 from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault
 
 _ID = b'{"id":"'
@@ -39,15 +39,8 @@ class EarlierCopy:
     While both copies have the same lines, nothing is kept in memory. After the first line that differs,
     about a hundred bytes are kept per line.
 
-    Args:
-        lines: Item lines of the earlier copy, in order.
-        count: Number of lines.
-        is_akin: Whether the shared data of both copies is equal. If so, a line in both copies is known to
-            contain a valid item.
-
-    Attributes:
-        kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without
-            an id match only at the same position.
+    kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without an
+        id match only at the same position.
     """
 
     def __init__(self, lines: Iterator[bytes], count: int, *, is_akin: bool) -> None:
@@ -79,9 +72,6 @@ def _key(position: int, line: bytes) -> bytes:
     return sha256(line if line.startswith(_ID) else b"%d %b" % (position, line)).digest()
 
 
-SUFFIXES: Final = {".jsonl": "jsonl", ".parquet": "parquet"}
-"""Formats of files that can be read row by row."""
-
 _BATCH: Final = 128
 _encode: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
@@ -90,13 +80,8 @@ _FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
 class StreamedItems(LazyItems):
     """The items of a JSON lines or Parquet file.
 
-    Args:
-        path: Path of the file.
-        rows: Rows of the file.
-        read: Function that converts a row to an item.
-        alone: Function that returns whether all data read so far comes from the file itself.
-        as_stored: Function that returns the line of a valid row in a copy, or None if this requires
-            converting the row to an item.
+    as_stored: Function that returns the line of a valid row in a copy, or None if this requires converting
+        the row to an item.
     """
 
     def __init__(
@@ -110,21 +95,18 @@ class StreamedItems(LazyItems):
         super().__init__(rows, read)
         self._path = path
         self._alone = alone
-        self._as_stored = as_stored
+        self._find_stored_line = as_stored
 
     def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
         """Yield the line of each item in a copy, together with the item's own rubric.
 
         Rows whose line is in an earlier copy with the same shared data are not converted to items again.
-
-        Raises:
-            DatasetError: If the file has errors.
         """
 
         def known(position: int, row: Any) -> KnownLine | None:
             if earlier is None or not earlier.is_akin:
                 return None
-            stored = self._as_stored(row)
+            stored = self._find_stored_line(row)
             return stored if stored is not None and earlier.has(position, stored.line) else None
 
         for position, one in enumerate(self._walk(known)):
@@ -144,19 +126,17 @@ class StreamedItems(LazyItems):
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def can_stream(path: Path) -> bool:
-    """Return whether a file can be read row by row: Parquet, or JSON lines in the dataset format.
+def has_dataset_keys(path: Path) -> bool:
+    """Return whether a JSON lines file is in the dataset format, so that no key mapping must be chosen.
 
-    If the first row of a JSON lines file has other keys, return False, because the key mapping must be
-    chosen from the keys of all rows.
+    A mapping would be chosen from the keys of all rows, and therefore not row by row.
     """
-    form = SUFFIXES.get(path.suffix.lower())
     # What is not a file, such as a pipe, is reported when it is read.
-    if form != "jsonl" or not path.is_file():
-        return form is not None
+    if not path.is_file():
+        return True
     try:
         with path.open("rb") as file:
-            first = _parsed(file.readline())
+            first = _parse_row(file.readline())
     except (OSError, SyntaxFault):
         # The error is reported when the file is read.
         return True
@@ -164,25 +144,15 @@ def can_stream(path: Path) -> bool:
     return not isinstance(first, Mapping) or "format" in first or set(first) <= known
 
 
-def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
-    """Return the dataset in a JSON lines or Parquet file, whose items are read on access.
-
-    Raises:
-        DatasetError: If the file cannot be read, or its shared data has errors.
-    """
-    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
-    with reading(path, error=DatasetError):
-        return (_of_lines if form == "jsonl" else _of_parquet)(Path(path), rubric)
-
-
-def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
+def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
+    """Return the dataset in a JSON lines file, whose items are read on access."""
     starts = line_starts(path)
     if not starts:
         raise DatasetError(str(path), [Fault(path="", message="the file is empty")])
     rows = LineRows(path, starts, 0)
     faults = Faults(str(path), lambda at: rows.line_of(0))
     try:
-        first = _parsed(rows[0])
+        first = _parse_row(rows[0])
     except SyntaxFault:
         # The error is reported with those of the other items when they are read.
         first = None
@@ -196,25 +166,25 @@ def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
 
     def read(row: bytes, position: int, faults: Faults) -> DataItem | None:
         try:
-            given = _parsed(row)
+            given = _parse_row(row)
         except SyntaxFault as fault:
             faults.add(fault.path, fault.message)
             return None
         reader.faults = faults
         return _item(reader, given, position, rows.place(position), shared.rubric)
 
-    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _as_stored)
+    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _find_stored_line)
     return shared._replace(items=items)
 
 
-def _parsed(row: bytes) -> Json:
+def _parse_row(row: bytes) -> Json:
     try:
         return parse_line(row.decode("utf-8").removeprefix("\ufeff"), 1)
     except UnicodeDecodeError as error:
         raise SyntaxFault(f"not UTF-8: byte 0x{row[error.start]:02x}; save it as UTF-8") from None
 
 
-def _as_stored(row: bytes) -> KnownLine | None:
+def _find_stored_line(row: bytes) -> KnownLine | None:
     try:
         given = parse_json(row.decode("utf-8"))
         # A rubric may be the name of a file, which may have changed.
@@ -278,13 +248,14 @@ class _ParquetRows:
         """Return None, because the format has no lines."""
 
 
-def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
+def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
+    """Return the dataset in a Parquet file, whose items are read on access."""
     file = open_parquet(path)
     faults = Faults(str(path))
     tables = TableReader(faults, rubric, texts=True)
     columns = parquet_columns(file, faults)
-    chosen = completed({}, columns, TABLE_COLUMNS, rubric)
-    pairs = tables.renaming(chosen or {}, columns)
+    chosen = guess_fields({}, columns, TABLE_COLUMNS, rubric)
+    pairs = tables.pair_columns(chosen or {}, columns)
     count = file.metadata.num_rows
     if count < 0:
         raise no_parquet(path, f"its metadata states {count} rows")
@@ -332,17 +303,10 @@ def stored_contents(
 
     The checks of the dataset need not be registered in this process.
 
-    Args:
-        path: Path of the file.
-        starts: Offsets of the lines if they are not in order; None determines them from the file.
-        substitutes: Lines that replace lines of the file, by line number from 0.
-
-    Raises:
-        DatasetError: If the copy is damaged, or a newer version wrote it.
-        OSError: If the file cannot be read.
+    substitutes: Lines that replace lines of the file, by line number from 0.
     """
     starts = line_starts(path) if starts is None else starts
-    found = _stored(LineRows(path, starts, 0)[0]) if starts else None
+    found = _parse_header(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))
     if not isinstance(found, Mapping) or "format" not in found:
         faults.add((), "the first line is not a dataset header")
@@ -353,17 +317,17 @@ def stored_contents(
     shared = DatasetReader(faults).shared(header)
     faults.raise_as(DatasetError)
     rows = LineRows(path, starts, 1, substitutes)
-    return shared._replace(items=CopiedItems(rows, _restored, distinct=True))
+    return shared._replace(items=CopiedItems(rows, _restore_item, distinct=True))
 
 
-def _stored(row: bytes) -> Json:
+def _parse_header(row: bytes) -> Json:
     try:
         return json.loads(row)
     except (ValueError, RecursionError):
         return None
 
 
-def _restored(row: bytes, position: int, faults: Faults) -> DataItem | None:
+def _restore_item(row: bytes, position: int, faults: Faults) -> DataItem | None:
     try:
         return DataItem.restore(json.loads(row))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:

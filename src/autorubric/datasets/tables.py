@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.datasets.csv_files import distinct, read_csv, repeated_column
-from autorubric.datasets.fields import META, TRUTH, FieldMap, completed, missing_submission, renamed, renaming
-from autorubric.datasets.item import DataItem, by_name, is_no_label, stored
+from autorubric.datasets.csv_files import make_distinct, read_csv, repeated_column
+from autorubric.datasets.fields import (
+    META,
+    TRUTH,
+    FieldMap,
+    guess_fields,
+    missing_submission,
+    pair_columns,
+    rename_cells,
+)
+from autorubric.datasets.item import DataItem, by_name, is_no_label, to_json_cell
 from autorubric.datasets.read import Contents, DatasetReader
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.rubric.rubric import Rubric
@@ -71,12 +79,7 @@ def reading_parquet(path: str | Path) -> Iterator[None]:
 
 
 def open_parquet(path: str | Path) -> Any:
-    """Open a Parquet file without reading its rows.
-
-    Raises:
-        DatasetError: If the file does not exist or is damaged.
-        MissingDependencyError: If pyarrow is not installed.
-    """
+    """Open a Parquet file without reading its rows."""
     pyarrow = load_pyarrow()
     try:
         return pyarrow.parquet.ParquetFile(str(path))
@@ -102,7 +105,7 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
     frame = as_pandas(frame)
     if not is_frame(frame):
         raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {shortened(frame)}")
-    columns, repeated = distinct(map(str, frame.columns))
+    columns, repeated = make_distinct(map(str, frame.columns))
     frame = frame.set_axis(columns, axis=1)
     held = frame.astype(object).where(frame.notna(), None)
     rows = [dict(zip(columns, row, strict=True)) for row in held.itertuples(index=False, name=None)]
@@ -111,13 +114,7 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
 
 
 class TableReader:
-    """A converter of table rows to items.
-
-    Args:
-        faults: Collects all errors.
-        rubric: Rubric of the dataset.
-        texts: Whether cells are strings as in files.
-    """
+    """A converter of table rows to items."""
 
     def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
         self.faults = faults
@@ -131,48 +128,33 @@ class TableReader:
         fields: FieldMap | None = None,
         repeated: Mapping[str, str] | None = None,
     ) -> Contents:
-        """Return the dataset in a table.
-
-        Args:
-            columns: Column names.
-            rows: Rows, each of which has all columns.
-            fields: Mapping of columns; for missing fields, columns with likely names are detected.
-            repeated: Names in the table, by column, of the columns that repeat an earlier one.
-
-        Raises:
-            DatasetError: If there are errors. All errors are reported.
-        """
-        chosen = completed(
+        """Return the dataset in a table."""
+        chosen = guess_fields(
             fields or {},
             columns,
             TABLE_COLUMNS,
             self._rubric,
-            lambda name: [stored(row[name]) for row in rows],
+            lambda name: [to_json_cell(row[name]) for row in rows],
         )
-        pairs = self.renaming(chosen or {}, columns, repeated)
+        pairs = self.pair_columns(chosen or {}, columns, repeated)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
         placed = ((at, self.item(pairs, row, at)) for at, row in zip(places, rows, strict=False))
         contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
         return contents._replace(fields=chosen, pairs=pairs)
 
-    def renaming(
+    def pair_columns(
         self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
-        """Return pairs of a column of the dataset format and the table's column; see `renaming`.
-
-        Raises:
-            DatasetError: If columns are missing, or one that is not metadata is repeated. All errors are
-                reported.
-        """
-        pairs = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
+        """Return pairs of a column of the dataset format and the table's column; see `renaming`."""
+        pairs = pair_columns(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
         if "submission" not in fields and all(own != "submission" for own, _ in pairs):
             self.faults.add((), missing_submission(columns))
         for new, column in (repeated or {}).items():
             if any(given == column and not own.startswith(META) for own, given in pairs):
                 self.faults.add((), repeated_column(column))
             else:
-                told = f"the column {column!r} appears twice; one is read as {new!r}"
-                warnings.warn(f"{self.faults.source}: {told}", stacklevel=2)
+                message = f"the column {column!r} appears twice; one is read as {new!r}"
+                warnings.warn(f"{self.faults.source}: {message}", stacklevel=2)
         self.faults.raise_as(DatasetError)
         labels = [(own.removeprefix(TRUTH), given) for own, given in pairs if own.startswith(TRUTH)]
         self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
@@ -180,12 +162,12 @@ class TableReader:
 
     def item(self, pairs: Iterable[tuple[str, str]], row: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
         """Return the fields of the item in a row; `at` is the path of the row."""
-        cells = renamed(pairs, row)
+        cells = rename_cells(pairs, row)
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
         for column, given in pairs:
-            cell = stored(cells.get(column))
+            cell = to_json_cell(cells.get(column))
             if cell is None or (self._texts and cell == ""):
                 continue
             if column.startswith(TRUTH):
@@ -195,17 +177,20 @@ class TableReader:
             elif column.startswith(META):
                 is_encoded = self._texts and given.startswith(META)
                 metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
-            elif column.endswith(_TWIN) and stored(cells.get(column.removesuffix(_TWIN))) not in (None, ""):
+            elif column.endswith(_TWIN) and to_json_cell(cells.get(column.removesuffix(_TWIN))) not in (
+                None,
+                "",
+            ):
                 metadata[column] = cell
             elif column.endswith(_TWIN):
-                fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
+                fields[column.removesuffix(_TWIN)] = self._parse_twin(column, cells, (*at, column))
             else:
                 # In DataFrames and Parquet files, ids may be numbers.
                 whole = column == "id" and isinstance(cell, int)
                 fields[column] = str(cell) if whole else cell
         return {**fields, "ground_truth": labels or None, "metadata": metadata}
 
-    def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
+    def _parse_twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
         try:
             return parse_json(cells[column])
         except (SyntaxFault, TypeError, RecursionError) as error:
@@ -303,12 +288,7 @@ def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
 
 
 def parquet_of(table: Table) -> bytes:
-    """Encode a table as a Parquet file in which every column contains strings.
-
-    Raises:
-        ArgumentError: If a string contains an unpaired surrogate.
-        MissingDependencyError: If pyarrow is not installed.
-    """
+    """Encode a table as a Parquet file in which every column contains strings."""
     pyarrow = load_pyarrow()
     try:
         arrays = {
@@ -332,11 +312,7 @@ def frame_of(table: Table) -> pd.DataFrame:
 
 
 def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, with class labels as names.
-
-    Raises:
-        ArgumentError: If `given` is neither; for a `datasets.DatasetDict` the message lists the splits.
-    """
+    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, with class labels as names."""
     if isinstance(given, Mapping) and given and all(map(_is_dataset, given.values())):
         splits, first = ", ".join(map(repr, given)), next(iter(given))
         raise ArgumentError(
@@ -364,4 +340,4 @@ def _is_dataset(given: Any) -> bool:
 def _cell(cell: Any, names: list[str] | None) -> Any:
     if names is not None and isinstance(cell, int) and 0 <= cell < len(names):
         return names[cell]
-    return stored(cell)
+    return to_json_cell(cell)

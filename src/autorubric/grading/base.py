@@ -13,9 +13,8 @@ from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
     from autorubric.llm.config import LLMConfig
-    from autorubric.scoring.events import Listener
     from autorubric.scoring.reports import EnsembleEvaluationReport
-    from autorubric.scoring.votes import JudgeVote, Votes
+    from autorubric.scoring.votes import JudgeVote, Listener, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,10 @@ from autorubric.scoring.report_builder import GradingPolicy
 if TYPE_CHECKING:
     from autorubric.datasets.dataset import RubricDataset
     from autorubric.grading.base import GradingTask
-    from autorubric.grading.collect import Judging
-    from autorubric.grading.plan import EscalationConfig, ExamplePool, FewShotConfig, JudgeCall
+    from autorubric.grading.plan import EscalationConfig, ExamplePool, FewShotConfig, JudgeCall, Planner
     from autorubric.judges.panel import JudgeLike, Seat
     from autorubric.llm.config import LLMConfig
     from autorubric.rubric.rubric import Rubric
-    from autorubric.scoring.events import Listener
     from autorubric.scoring.policies import (
         BinaryAggregation,
         LengthPenalty,
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     )
     from autorubric.scoring.report_builder import EscalationRule
     from autorubric.scoring.reports import EnsembleEvaluationReport
-    from autorubric.scoring.votes import JudgeVote, Votes
+    from autorubric.scoring.votes import JudgeVote, Listener, Votes
     from autorubric.support.objects import Json
 
 
@@ -103,9 +101,9 @@ class CriterionGrader(Grader):
         stop_when_decided: bool = False,
         warm_prefix: bool = False,
     ) -> None:
-        self._examples = _pool(training_data, few_shot_config)
+        self._examples = _make_pool(training_data, few_shot_config)
         self.seats = seat_judges(
-            _all_judges(_one_of(llm_config, judges), escalation),
+            _with_escalation(_judges_of(llm_config, judges), escalation),
             system_prompt=system_prompt,
             multi_choice_system_prompt=multi_choice_system_prompt,
             few_shot=self._examples.criteria if self._examples else (),
@@ -121,12 +119,12 @@ class CriterionGrader(Grader):
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
             length_penalty=length_penalty,
             normalize=normalize,
-            escalation=_rule(escalation, self.seats),
+            escalation=_make_rule(escalation, self.seats),
             stop_when_decided=stop_when_decided,
         )
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
-        self.criteria_per_call = _criteria_per_call(llm_calls)
+        self.criteria_per_call = _read_llm_calls(llm_calls)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
         self.seed = seed or 0
@@ -134,21 +132,19 @@ class CriterionGrader(Grader):
         warn_of_equal_samples(self.seats)
 
     @cached_property
-    def _judging(self) -> Judging:
-        # Imported late, because resuming a finished run grades nothing.
-        from autorubric.grading.collect import Judging
+    def _planner(self) -> Planner:
+        # Imported late, as all that plans and collects votes: resuming a finished run grades nothing.
+        from autorubric.grading.plan import Planner
 
         system_prompt, multi_choice_system_prompt = self._system_prompts
-        return Judging(
+        return Planner(
             seats=self.seats,
-            policy=self.policy,
+            policy=self.policy.aggregation,
             examples=self._examples,
             system_prompt=system_prompt,
             multi_choice_system_prompt=multi_choice_system_prompt,
             shuffle=self.shuffle_options,
             seed=self.seed,
-            per_request=self.criteria_per_call,
-            warm_prefix=self.warm_prefix,
         )
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
@@ -158,7 +154,7 @@ class CriterionGrader(Grader):
             ArgumentError: If a criterion's aggregation method is not available for its level, or it needs a
                 reference but none is given.
         """
-        return self._judging.plan(task)
+        return self._planner.plan(task)
 
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
@@ -171,7 +167,17 @@ class CriterionGrader(Grader):
             JudgeError: If a vote failed and `on_failure` is `"raise"`.
             BudgetError: If the run's budget is used up.
         """
-        return await self._judging.votes(task, stored or {}, listener)
+        from autorubric.grading.collect import collect_votes
+
+        return await collect_votes(
+            task,
+            self.plan(task),
+            self.policy,
+            stored=stored or {},
+            listener=listener,
+            per_request=self.criteria_per_call,
+            warm_prefix=self.warm_prefix,
+        )
 
     async def first_votes(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
@@ -191,7 +197,20 @@ class CriterionGrader(Grader):
         Raises:
             BudgetError: If the run's budget is used up.
         """
-        return await self._judging.first_votes(task, stored or {}, listener)
+        from autorubric.grading.collect import cast_all
+
+        escalated_to = self.policy.escalation.judges if self.policy.escalation is not None else ()
+        first: dict[str, list[JudgeCall]] = {}
+        for batch in self.requests(task, stored=stored):
+            seat = batch[0].seat
+            if seat.config is not None and seat.judge_id not in escalated_to:
+                first.setdefault(seat.judge_id, batch)
+        calls = [call for batch in first.values() for call in batch]
+        cast = await cast_all(calls, per_request=self.criteria_per_call, listener=listener, raises=False)
+        votes: dict[str, list[JudgeVote]] = {}
+        for call in calls:
+            votes.setdefault(call.criterion_name, []).append(cast[call.key])
+        return votes
 
     def __repr__(self) -> str:
         return f"CriterionGrader(judges={[seat.judge_id for seat in self.seats]!r})"
@@ -220,7 +239,11 @@ class CriterionGrader(Grader):
         Raises:
             ArgumentError: See `plan`.
         """
-        return self._judging.requests(task, stored or {})
+        from autorubric.grading.collect import group_calls, reusable_votes
+
+        calls = self.plan(task)
+        known = reusable_votes(calls, stored or {}, self.policy)
+        return group_calls([call for call in calls if call.key not in known], self.criteria_per_call)
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """Aggregate votes into a report under this grader's policy."""
@@ -231,7 +254,7 @@ class CriterionGrader(Grader):
     def describe(self) -> GraderDescription:
         """Return the manifest entry: everything that affects the votes, and the aggregation rules."""
         asking: dict[str, Json] = {
-            "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
+            "judges": {seat.judge_id: _judge_settings(seat) for seat in self.seats},
             "prompts": prompt_digest(*self._system_prompts),
             "sampling": {
                 "seed": self.seed,
@@ -262,7 +285,7 @@ class CriterionGrader(Grader):
         await self.aclose()
 
 
-def _one_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | None) -> Sequence[JudgeLike]:
+def _judges_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | None) -> Sequence[JudgeLike]:
     if (llm_config is None) == (judges is None):
         given = "both" if judges is not None else "neither"
         raise ArgumentError(f"pass exactly one of llm_config and judges; got {given}")
@@ -271,7 +294,7 @@ def _one_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | No
     return [llm_config] if llm_config is not None else []
 
 
-def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> ExamplePool | None:
+def _make_pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> ExamplePool | None:
     if training_data is not None:
         from autorubric.grading.plan import ExamplePool, FewShotConfig
 
@@ -281,13 +304,13 @@ def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> 
     return None
 
 
-def _all_judges(first: Sequence[JudgeLike], escalation: EscalationConfig | None) -> Sequence[JudgeLike]:
+def _with_escalation(first: Sequence[JudgeLike], escalation: EscalationConfig | None) -> Sequence[JudgeLike]:
     if escalation is None or isinstance(first, str) or not isinstance(first, Sequence):
         return first
     return [*first, *escalation.judges]
 
 
-def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
+def _make_rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
     if escalation is None:
         return None
     from autorubric.scoring.report_builder import EscalationRule
@@ -300,7 +323,7 @@ def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> Escalat
     )
 
 
-def _criteria_per_call(llm_calls: LLMCalls) -> int:
+def _read_llm_calls(llm_calls: LLMCalls) -> int:
     """Return the number of criteria in one request; 0 for all criteria of an item."""
     if llm_calls == "per_criterion":
         return 1
@@ -325,7 +348,7 @@ def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None
             )
 
 
-def _asked_of(seat: Seat) -> Mapping[str, Any]:
+def _judge_settings(seat: Seat) -> Mapping[str, Any]:
     return {k: v for k, v in seat.to_dict().items() if k not in ("judge_id", "weight", "samples")}
 
 

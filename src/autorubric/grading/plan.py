@@ -23,26 +23,23 @@ from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, Seat
 from autorubric.judges.prompts import Example
 from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
 
 
 class Seeds:
-    """Derives 64-bit seeds from parts, of which the first ones are shared.
+    """Derives 64-bit seeds from parts, of which the first ones are shared."""
 
-    Args:
-        parts: The shared first parts.
-    """
-
-    __slots__ = ("_begun",)
+    __slots__ = ("_shared",)
 
     def __init__(self, *parts: int | str) -> None:
-        self._begun = hashlib.blake2b(_written(*parts), digest_size=8)
+        self._shared = hashlib.blake2b(_encode(*parts), digest_size=8)
 
     def of(self, *parts: int | str) -> int:
         """Return the 64-bit seed for the shared parts followed by these parts."""
-        begun = self._begun.copy()
-        begun.update(_written_once(*parts))
-        return int.from_bytes(begun.digest(), "big")
+        digest = self._shared.copy()
+        digest.update(_encode_name(*parts))
+        return int.from_bytes(digest.digest(), "big")
 
 
 def derive_seed(*parts: int | str) -> int:
@@ -50,13 +47,13 @@ def derive_seed(*parts: int | str) -> int:
     return Seeds(*parts).of()
 
 
-def _written(*parts: int | str) -> bytes:
+def _encode(*parts: int | str) -> bytes:
     texts = [str(part).encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([b"%d:%b" % (len(text), text) for text in texts])
 
 
 # The names of criteria and judges are the same for all items.
-_written_once = lru_cache(maxsize=4096)(_written)
+_encode_name = lru_cache(maxsize=4096)(_encode)
 
 
 class FewShotConfig(BaseModel):
@@ -88,18 +85,15 @@ class _Labelled:
 
 
 class ExamplePool:
-    """A pool of few-shot examples by criterion name, in the order in which they are used.
-
-    Raises:
-        ArgumentError: If the training data has no labelled text.
-    """
+    """A pool of few-shot examples by criterion name, in the order in which they are used."""
 
     def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
         self.config = config
-        self._shuffled = {
-            name: _shuffled(labelled, name, config) for name, labelled in _by_criterion(training_data).items()
+        self._shuffle_examples = {
+            name: _shuffle_examples(labelled, name, config)
+            for name, labelled in _by_criterion(training_data).items()
         }
-        if not self._shuffled:
+        if not self._shuffle_examples:
             raise ArgumentError(
                 f"training_data has {len(training_data)} items, but no labelled text; pass items with a "
                 "submission and ground_truth or ratings"
@@ -108,13 +102,13 @@ class ExamplePool:
     @property
     def criteria(self) -> tuple[str, ...]:
         """Names of the criteria with examples."""
-        return tuple(self._shuffled)
+        return tuple(self._shuffle_examples)
 
     @property
     def digest(self) -> str:
         """SHA-256 of all examples that may be shown: texts, labels and, if shown, reasons."""
         digest = hashlib.sha256()
-        for name, labelled in sorted(self._shuffled.items()):
+        for name, labelled in sorted(self._shuffle_examples.items()):
             for found in labelled:
                 shown = [name, found.item_id, found.text, found.label]
                 digest.update(json.dumps([*shown, self._reason(found)]).encode("ascii"))
@@ -125,21 +119,22 @@ class ExamplePool:
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
         """Return the first examples of a criterion, excluding those with the item's id or text."""
+        own_texts = _normalized_texts(task.submission)
         others = [
             found
-            for found in self._shuffled.get(criterion_name, ())
-            if not _same_texts(found.submission, task.submission)
+            for found in self._shuffle_examples.get(criterion_name, ())
+            if _normalized_texts(found.submission) != own_texts
             and not (task.item_id and found.item_id == task.item_id)
         ]
         # Labels alternate after the item itself is excluded; otherwise its label would lack one example.
-        taken = _taking_turns(others) if self.config.balance_verdicts else others
+        taken = _alternate_labels(others) if self.config.balance_verdicts else others
         return tuple(
             Example(text=found.text, answer=found.label, reason=self._reason(found))
             for found in itertools.islice(taken, self.config.n_examples)
         )
 
 
-def _bare(submission: Submission) -> set[str]:
+def _normalized_texts(submission: Submission) -> set[str]:
     """Return the submission's texts with normalized white space and case."""
     texts = submission.candidates.values() or [submission.text or ""]
     return {" ".join(text.split()).casefold() for text in texts}
@@ -163,17 +158,13 @@ def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     return pool
 
 
-def _same_texts(one: Submission, other: Submission) -> bool:
-    return _bare(one) == _bare(other)
-
-
-def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
+def _shuffle_examples(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
     shuffled = list(labelled)
     random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(shuffled)
     return shuffled
 
 
-def _taking_turns(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
+def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
     """Yield one example of each label in turn until none is left."""
     by_label: dict[str, list[_Labelled]] = {}
     for found in labelled:
@@ -185,7 +176,7 @@ def _taking_turns(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
 VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 """Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
-_CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
+_CHECK_MEMBER: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
 
 
 class JudgeCall(NamedTuple):
@@ -207,7 +198,12 @@ class JudgeCall(NamedTuple):
         key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
         return cls(seat, request, key)
 
-    def left_out(self) -> JudgeVote:
+    @property
+    def criterion_name(self) -> str:
+        """Name of the criterion."""
+        return self.key[0]
+
+    def skipped_vote(self) -> JudgeVote:
         """Return the `not_asked` vote to record if the call is skipped."""
         return JudgeVote(
             judge_id=self.seat.judge_id,
@@ -221,40 +217,29 @@ class JudgeCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Plans the votes of a panel.
-
-    Attributes:
-        seats: The judges of the panel.
-        examples: Pool of few-shot examples; None for no examples.
-        system_prompt: Replaces the system prompt for all kinds of criterion.
-        multi_choice_system_prompt: Replaces the system prompt for criteria with options.
-        shuffle: Whether options are shown in random order.
-        seed: Seed of all random draws.
-    """
+    """Plans the votes of a panel."""
 
     seats: tuple[Seat, ...]
-    examples: ExamplePool | None
+    policy: AggregationPolicy
+    examples: ExamplePool | None  # pool of few-shot examples; None for no examples
     system_prompt: str | None
     multi_choice_system_prompt: str | None
-    shuffle: bool
+    shuffle: bool  # whether options are shown in random order
     seed: int
 
-    def calls(self, task: GradingTask) -> Iterator[JudgeCall]:
-        """Yield every vote to be cast on a task.
-
-        Raises:
-            ArgumentError: If a criterion needs a reference that is missing.
-        """
+    def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
+        """Return every vote to be cast on a task; see `CriterionGrader.plan`."""
+        for criterion in task.rubric:
+            self.policy.aggregator(criterion)
         self._demand_reference(task)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
+        calls: list[JudgeCall] = []
         for criterion in task.rubric:
-            facing = criterion.facing(task.submission)
+            bound = criterion.facing(task.submission)
             examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
-            for seat in self._asked(criterion):
-                yield from self._calls_of(seat, task, facing, examples, seeds)
-
-    def _asked(self, criterion: BaseCriterion) -> tuple[Seat, ...]:
-        return self.seats if criterion.check is None else (_CHECK_SEAT,)
+            for seat in self.seats if criterion.check is None else (_CHECK_MEMBER,):
+                calls += self._calls_of(seat, task, bound, examples, seeds)
+        return tuple(calls)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
         if self.multi_choice_system_prompt is None or criterion.level not in ("ordinal", "nominal"):
@@ -295,15 +280,18 @@ class Planner:
                 yield JudgeCall(seat, request, (name, seat.judge_id, sample, order))
 
     def _demand_reference(self, task: GradingTask) -> None:
-        """Check that all required references exist, before any request is sent; checks require none.
-
-        Raises:
-            ArgumentError: If the task has no reference, but a criterion and one of its judges need one.
-        """
+        """Check that all required references exist, before any request is sent; checks require none."""
         if not is_blank(task.reference_submission):
             return
         needing = [one for one in task.rubric if one.needs_reference and one.check is None]
-        lacking = [one.name or "" for one in needing if any(_lacks(seat, one) for seat in self.seats)]
+        lacking = [
+            one.name or ""
+            for one in needing
+            if any(
+                not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(one)
+                for seat in self.seats
+            )
+        ]
         if lacking:
             item = f"item {task.item_id!r}" if task.item_id else "the submission"
             raise ArgumentError(
@@ -312,11 +300,7 @@ class Planner:
             )
 
 
-def _lacks(seat: Seat, criterion: BaseCriterion) -> bool:
-    return not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(criterion)
-
-
-_MOST_TOLD: Final = 20
+_MOST_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,15 +332,7 @@ class EscalationConfig:
 
 
 def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
-    """Check that every criterion with its own threshold is in a rubric.
-
-    Args:
-        per_criterion: The thresholds by criterion name.
-        rubrics: The rubrics, iterated only until all names are found.
-
-    Raises:
-        ArgumentError: If a name is not in any rubric.
-    """
+    """Check that every criterion with its own threshold is in a rubric."""
     unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
     remaining = iter(rubrics)
     while unknown and (rubric := next(remaining, None)) is not None:
@@ -365,10 +341,10 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
             unknown.pop(name, None)
     if not unknown:
         return
-    more = f" and {len(known) - _MOST_TOLD} more" if len(known) > _MOST_TOLD else ""
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     raise ArgumentError(
         f"per_criterion: unknown criterion {', '.join(map(repr, unknown))}; "
-        f"available: {', '.join(map(repr, list(known)[:_MOST_TOLD]))}{more}"
+        f"available: {', '.join(map(repr, list(known)[:_MOST_LISTED]))}{more}"
     )
 
 

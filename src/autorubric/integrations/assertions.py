@@ -43,11 +43,11 @@ def failure_message(report: EvaluationReport, min_score: float, text: str) -> st
             lines.append(f"  … and {len(ordered) - place} more criteria with no greater effect on the score")
             break
         lines += _criterion_lines(criterion)
-    lines.append(f"text: {shown(text, _TEXT)}")
+    lines.append(f"text: {one_line(text, _TEXT)}")
     return "\n".join(lines)
 
 
-def shown(text: str, most: int) -> str:
+def one_line(text: str, most: int) -> str:
     """Return the text on one line, truncated to `most` characters, with control characters escaped."""
     line = " ".join(text[: 4 * most].split())
     safe = printable(line)
@@ -76,8 +76,8 @@ def _criterion_lines(criterion: EnsembleCriterionReport) -> list[str]:
     # The answer of a panel that abstained is empty.
     said = label or (criterion.status if criterion.final_answer is None else criterion.final_answer)
     weight = f"weight {criterion.criterion.weight:g}"
-    head = f"  {_answer(said)}  {shown(criterion.name, _NAME)} ({weight}): "
-    lines = [head + shown(criterion.criterion.requirement or "", _REASON)]
+    head = f"  {_answer(said)}  {one_line(criterion.name, _NAME)} ({weight}): "
+    lines = [head + one_line(criterion.criterion.requirement or "", _REASON)]
     lines += [f"      {_vote(vote)}" for vote in criterion.votes[:_VOTES]]
     if len(criterion.votes) > _VOTES:
         lines.append(f"      … and {len(criterion.votes) - _VOTES} more votes")
@@ -85,19 +85,19 @@ def _criterion_lines(criterion: EnsembleCriterionReport) -> list[str]:
 
 
 def _vote(vote: JudgeVote) -> str:
-    who = shown(vote.judge_id, _NAME)
+    who = one_line(vote.judge_id, _NAME)
     if vote.status in ("failed", "not_asked"):
-        return f"{who}: {vote.status}" + (f" – {shown(vote.error, _REASON)}" if vote.error else "")
+        return f"{who}: {vote.status}" + (f" – {one_line(vote.error, _REASON)}" if vote.error else "")
     said = f"{who}: {_answer(vote.answer if vote.answer is not None else vote.status)}"
-    return f"{said} – {shown(vote.reason, _REASON)}" if vote.reason else said
+    return f"{said} – {one_line(vote.reason, _REASON)}" if vote.reason else said
 
 
 def _answer(answer: object) -> str:
-    return shown(str(answer), _NAME)
+    return one_line(str(answer), _NAME)
 
 
 def _list(judges: list[str]) -> str:
-    named = ", ".join(shown(judge, _NAME) for judge in judges[:_VOTES])
+    named = ", ".join(one_line(judge, _NAME) for judge in judges[:_VOTES])
     return named if len(judges) <= _VOTES else f"{named} and {len(judges) - _VOTES} more"
 
 
@@ -253,10 +253,10 @@ class _Asked:
         __tracebackhide__ = True
         why = why_not_judged(report)
         if why is not None or report.score is None:
-            raise NotJudgedError(f"the text could not be judged: {shown(why or '', 2000)}")
+            raise NotJudgedError(f"the text could not be judged: {one_line(why or '', 2000)}")
         if report.verdicts.exceeds(self.max_lost):
             told = "; ".join(report.verdicts.messages())
-            raise NotJudgedError(f"{shown(told, 2000)}; this exceeds the limit max_lost={self.max_lost:g}")
+            raise NotJudgedError(f"{one_line(told, 2000)}; this exceeds the limit max_lost={self.max_lost:g}")
         if report.score < self.min_score:
             raise AssertionError(failure_message(report, self.min_score, self.task.submission.text or ""))
         return report

@@ -89,11 +89,11 @@ def build_server(tools: ToolServer) -> Server[Any, Any]:
     server: Server[Any, Any] = Server("autorubric", version=VERSION)
 
     async def list_tools(_: types.ListToolsRequest) -> types.ServerResult:
-        return types.ServerResult(types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS]))
+        return types.ServerResult(types.ListToolsResult(tools=[_tool_entry(tool) for tool in TOOLS]))
 
     async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
         async with _progress(server, tools.heartbeat) as on_progress:
-            return types.ServerResult(await _called(tools, request.params, on_progress))
+            return types.ServerResult(await _call_result(tools, request.params, on_progress))
 
     # The SDK's decorators are not used, because their error results have no structured content.
     server.request_handlers[types.ListToolsRequest] = list_tools
@@ -101,7 +101,7 @@ def build_server(tools: ToolServer) -> Server[Any, Any]:
     return server
 
 
-def _listed(tool: ServedTool) -> types.Tool:
+def _tool_entry(tool: ServedTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -114,7 +114,7 @@ def _listed(tool: ServedTool) -> types.Tool:
     )
 
 
-async def _called(
+async def _call_result(
     tools: ToolServer, params: types.CallToolRequestParams, on_progress: Progress | None
 ) -> types.CallToolResult:
     tool = _TOOLS.get(params.name)
@@ -211,13 +211,13 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
     """Serve the tools over streamable HTTP and print the URL, with the actual port, to stderr."""
     manager = StreamableHTTPSessionManager(build_server(tools), security_settings=_security(address))
     config = uvicorn.Config(
-        guarded(manager.handle_request, address.token),
+        guard_app(manager.handle_request, address.token),
         lifespan="off",
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
     )
-    with _listening(address) as bound:
+    with _open_socket(address) as bound:
         sys.stderr.write(f"Serving on http://{address.name}:{bound.getsockname()[1]}{PATH}\n")
         sys.stderr.flush()
         async with manager.run():
@@ -238,7 +238,7 @@ def _security(address: HttpAddress) -> TransportSecuritySettings:
     )
 
 
-def _listening(address: HttpAddress) -> socket.socket:
+def _open_socket(address: HttpAddress) -> socket.socket:
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((address.host, address.port), family=family)
@@ -246,7 +246,7 @@ def _listening(address: HttpAddress) -> socket.socket:
         raise ArgumentError(f"cannot listen on {address.host} port {address.port}: {error}") from None
 
 
-def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
+def guard_app(app: ASGIApp, token: str | None) -> ASGIApp:
     """Wrap an application so that it is served at `PATH`, to clients that send the token."""
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:

@@ -127,7 +127,7 @@ class ToolCall:
         return f"the call took more than {self.seconds:g} s{before}"
 
 
-async def answered(
+async def run_call(
     tool: str, server: ToolServer, work: Callable[[ToolCall], Awaitable[ToolOutcome]]
 ) -> ToolOutcome:
     """Run a call and write its audit line; an error is returned as an outcome that reports it."""
@@ -143,7 +143,7 @@ async def answered(
             raise
         _write_down(log, tool, call, ok=outcome.ok, code=code)
     except AuditError as error:
-        return _refused(str(error))
+        return _error_outcome(str(error))
     return outcome
 
 
@@ -155,19 +155,19 @@ async def _outcome(
         async with asyncio.timeout(call.seconds):
             return await work(call), None
     except TimeoutError:
-        return _refused(call.timed_out()), "timeout"
+        return _error_outcome(call.timed_out()), "timeout"
     except NobodyError as raised:
-        return _refused(str(raised)), "provider"
+        return _error_outcome(str(raised)), "provider"
     except (ArgumentError, FileError) as raised:
-        return _refused(str(raised)), "request"
+        return _error_outcome(str(raised)), "request"
     except AutorubricError as raised:
-        return _refused(str(raised)), "failed"
+        return _error_outcome(str(raised)), "failed"
     # A bug is also reported to the agent, so that it can continue.
     except Exception as raised:
-        return _refused(f"Unexpected {type(raised).__name__}: {raised}"), "internal"
+        return _error_outcome(f"Unexpected {type(raised).__name__}: {raised}"), "internal"
 
 
-def _refused(error: str) -> ToolOutcome:
+def _error_outcome(error: str) -> ToolOutcome:
     return ToolOutcome(content={"ok": False, "error": error, "provider": None}, line=f"✗ {error}")
 
 
@@ -272,11 +272,11 @@ async def _grade(
             except (JudgeError, MissingDependencyError) as error:
                 call.failed[provider.name] = error
             else:
-                call.noted |= _judged(provider.name, report)
-                return _graded_outcome(provider.name, report, call.reasons())
+                call.noted |= _audit_fields(provider.name, report)
+                return _grade_outcome(provider.name, report, call.reasons())
         raise call.nobody()
 
-    return await answered("grade", server, work)
+    return await run_call("grade", server, work)
 
 
 async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
@@ -295,9 +295,7 @@ async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> 
     return report
 
 
-def _graded_outcome(
-    provider: str, report: EnsembleEvaluationReport, failed: Mapping[str, str]
-) -> ToolOutcome:
+def _grade_outcome(provider: str, report: EnsembleEvaluationReport, failed: Mapping[str, str]) -> ToolOutcome:
     fallback = {"fallback_from": dict(failed)} if failed else {}
     content = {"ok": report.score is not None, "provider": provider, **fallback, **_report(report)}
     score = "no score" if report.score is None else f"score {report.score:.3g}"
@@ -306,7 +304,7 @@ def _graded_outcome(
     return ToolOutcome(content=content, line=f"{score} · {len(report.report)} criteria{unjudged}")
 
 
-def _judged(provider: str, report: EnsembleEvaluationReport) -> dict[str, Json]:
+def _audit_fields(provider: str, report: EnsembleEvaluationReport) -> dict[str, Json]:
     """Return the fields of the audit line that describe a grading."""
     usage = report.token_usage
     return {
@@ -346,13 +344,13 @@ async def _metrics(
         dataset = None if asked.dataset is None else server.files.path(asked.dataset)
         for link in (one for one in run.glob("*") if one.is_symlink()):
             server.files.path(str(link))
-        found = await asyncio.to_thread(_computed, run, dataset, asked.bootstrap, asked.per_judge)
+        found = await asyncio.to_thread(_metrics_outcome, run, dataset, asked.bootstrap, asked.per_judge)
         return ToolOutcome(content={"ok": True, "run": asked.run, **found}, line=f"metrics of {run.name}")
 
-    return await answered("compute_metrics", server, work)
+    return await run_call("compute_metrics", server, work)
 
 
-def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool) -> dict[str, Json]:
+def _metrics_outcome(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool) -> dict[str, Json]:
     # Imported late: metrics load packages that the other tools do not need.
     from autorubric.datasets.dataset import RubricDataset
     from autorubric.runs.result import EvalResult

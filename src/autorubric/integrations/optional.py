@@ -31,7 +31,7 @@ def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None
     Raises:
         MissingDependencyError: If the package `opentelemetry` is not installed.
     """
-    module = _loaded("otel", "tracing", "opentelemetry", "opentelemetry-sdk")
+    module = _load("otel", "tracing", "opentelemetry", "opentelemetry-sdk")
     grader_with_spans: Grader = module.TracedGrader(grader, content, tracer_provider)
     return grader_with_spans
 
@@ -42,7 +42,7 @@ def build_mcp_server(tools: ToolServer) -> Any:
     Raises:
         MissingDependencyError: If the package `mcp` is not installed.
     """
-    return _loaded_mcp().build_server(tools)
+    return _load_mcp().build_server(tools)
 
 
 def serve_mcp(tools: ToolServer, http: HttpAddress | None = None) -> None:
@@ -56,7 +56,7 @@ def serve_mcp(tools: ToolServer, http: HttpAddress | None = None) -> None:
         MissingDependencyError: If the package `mcp` is not installed.
         ArgumentError: If the server cannot listen on the address.
     """
-    _loaded_mcp().serve(tools, http)
+    _load_mcp().serve(tools, http)
 
 
 def http_address(host: str, port: int, token: str | None) -> HttpAddress:
@@ -67,15 +67,15 @@ def http_address(host: str, port: int, token: str | None) -> HttpAddress:
         ArgumentError: If there is no token and the address is not a loopback address, or if the token is too
             short.
     """
-    address: HttpAddress = _loaded_mcp().HttpAddress(host=host, port=port, token=token)
+    address: HttpAddress = _load_mcp().HttpAddress(host=host, port=port, token=token)
     return address
 
 
-def _loaded_mcp() -> Any:
-    return _loaded("mcp_server", "the MCP server", "mcp", "mcp")
+def _load_mcp() -> Any:
+    return _load("mcp_server", "the MCP server", "mcp", "mcp")
 
 
-def _loaded(module: str, what: str, package: str, distribution: str) -> Any:
+def _load(module: str, what: str, package: str, distribution: str) -> Any:
     try:
         return import_module(f"autorubric.integrations.{module}")
     except ImportError as error:

@@ -19,9 +19,8 @@ from autorubric.grading.base import Grader, GraderDescription, GradingTask
 from autorubric.grading.grader import CriterionGrader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
-from autorubric.scoring.events import Exchanged, Listener, VoteCast
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.votes import JudgeVote, Votes
+from autorubric.scoring.votes import Exchanged, JudgeVote, Listener, VoteCast, Votes
 
 _PROVIDERS: Final = {
     "anthropic": "anthropic",
@@ -151,7 +150,7 @@ class _CallSpans:
             # The error's text may quote the reply.
             span.set_status(Status(StatusCode.ERROR, vote.error if self._content else _error_type(vote)))
         if self._content:
-            span.set_attributes(_said(event.exchanged, vote))
+            span.set_attributes(_messages_of(event.exchanged, vote))
         span.end(ended)
 
 
@@ -206,7 +205,7 @@ def _error_type(vote: JudgeVote) -> str:
     return (vote.error or "").partition(":")[0] or "_OTHER"
 
 
-def _said(exchanged: Exchanged | None, vote: JudgeVote) -> dict[str, str]:
+def _messages_of(exchanged: Exchanged | None, vote: JudgeVote) -> dict[str, str]:
     """Return prompts, replies and the reason as messages in the format of the conventions."""
     found = {"autorubric.vote.reason": vote.reason} if vote.reason else {}
     if exchanged is not None:

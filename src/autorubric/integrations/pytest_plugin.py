@@ -135,10 +135,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if told:
         terminalreporter.section("rubric repeats")
         for nodeid, figures in told:
-            terminalreporter.line(f"{nodeid}: {_told(figures)}")
+            terminalreporter.line(f"{nodeid}: {_outcome_line(figures)}")
 
 
-def _told(figures: dict[str, Any]) -> str:
+def _outcome_line(figures: dict[str, Any]) -> str:
     repeats = int(figures["rubric_repeats"])
     low, high = (float(figures[f"rubric_pass_rate_{end}"]) for end in ("low", "high"))
     line = pass_line(round(float(figures["rubric_pass_rate"]) * repeats), repeats, low, high)

@@ -13,7 +13,7 @@ import pytest
 from autorubric.errors import ArgumentError
 from autorubric.grading.base import Grader
 from autorubric.grading.grader import CriterionGrader
-from autorubric.integrations.assertions import shown
+from autorubric.integrations.assertions import one_line
 from autorubric.integrations.test_in_progress import TestInProgress, pass_line
 from autorubric.judges.panel import named_judges
 from autorubric.support.concurrency import run_sync
@@ -141,7 +141,7 @@ def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, obj
     found: dict[str, object] = {
         "score": round(sum(scores) / len(scores), 6) if scores else None,
         "pass_rate": None if passed is None else round(times / repeats, 6),
-        "judge": ", ".join(shown(judge, 80) for judge in test.judges),
+        "judge": ", ".join(one_line(judge, 80) for judge in test.judges),
         "cost": round(sum(costs), 9) if costs else None,
     }
     if test.passed is not None:

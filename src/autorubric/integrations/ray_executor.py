@@ -27,7 +27,7 @@ from autorubric.llm.budget import Spending, SpendingLimit, budget_in_force
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.executor import ItemWork
 from autorubric.runs.items import GradedItem
-from autorubric.scoring.events import Listener, VoteCast
+from autorubric.scoring.votes import Listener, VoteCast
 
 try:
     import ray

@@ -28,7 +28,7 @@ from autorubric.llm.budget import spending_within
 from autorubric.llm.rate_limits import RequestLimits, Slot, set_authority
 from autorubric.runs.executor import ItemWork, grade_item
 from autorubric.runs.items import GradedItem
-from autorubric.scoring.events import VoteCast
+from autorubric.scoring.votes import VoteCast
 
 BLOCK: Final = 64
 """Maximum number of pending slot requests per worker and provider, so that workers take turns."""

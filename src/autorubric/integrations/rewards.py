@@ -60,7 +60,7 @@ def as_reward(
     Raises:
         RubricError: If `rubric` has errors.
     """
-    group = _Group(_given(rubric), grader, reference_column, rubric_column)
+    group = _Group(_rubric_or_none(rubric), grader, reference_column, rubric_column)
     loop = KeptLoop(grader.aclose)
 
     def reward(prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float | None]:
@@ -82,7 +82,7 @@ def as_async_reward(
 
     The arguments and errors are the same as for `as_reward`.
     """
-    group = _Group(_given(rubric), grader, reference_column, rubric_column)
+    group = _Group(_rubric_or_none(rubric), grader, reference_column, rubric_column)
 
     async def reward(
         prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
@@ -113,14 +113,14 @@ def as_verifiers_reward(
     Raises:
         RubricError: If `rubric` has errors.
     """
-    default = _given(rubric)
+    default = _rubric_or_none(rubric)
 
     async def reward(
         prompt: Any, completion: Any, answer: Any = "", state: Any = None, **kwargs: Any
     ) -> float:
         own = _info_of(kwargs.get("info")).get("rubric")
         row = _RewardRow(prompt=prompt, completion=completion, reference=answer or None, rubric=own)
-        graded = await _graded(row, default, grader)
+        graded = await _grade(row, default, grader)
         if isinstance(state, dict):
             state["rubric_report"] = graded.report.to_dict() if graded.report is not None else None
             state["rubric_error"] = graded.error
@@ -184,11 +184,11 @@ class _Group:
                 prompts, completions, references, rubrics, strict=True
             )
         ]
-        graded = await asyncio.gather(*(_graded(row, self.rubric, self.grader) for row in rows))
+        graded = await asyncio.gather(*(_grade(row, self.rubric, self.grader) for row in rows))
         return [one.score for one in graded]
 
 
-async def _graded(row: _RewardRow, default: Rubric | None, grader: Grader) -> _Graded:
+async def _grade(row: _RewardRow, default: Rubric | None, grader: Grader) -> _Graded:
     try:
         if row.rubric is None and default is None:
             raise ArgumentError("neither the row nor the reward function has a rubric")
@@ -203,17 +203,17 @@ async def _graded(row: _RewardRow, default: Rubric | None, grader: Grader) -> _G
     except BudgetError:
         raise
     except AutorubricError as error:
-        return _unscored(f"{type(error).__name__}: {error}", None)
+        return _without_score(f"{type(error).__name__}: {error}", None)
     why = why_not_judged(report)
-    return _unscored(why, report) if why is not None else _Graded(report.score, None, report)
+    return _without_score(why, report) if why is not None else _Graded(report.score, None, report)
 
 
-def _unscored(why: str, report: EnsembleEvaluationReport | None) -> _Graded:
+def _without_score(why: str, report: EnsembleEvaluationReport | None) -> _Graded:
     _log.warning("a completion received no reward: %s", why)
     return _Graded(None, why, report)
 
 
-def _given(rubric: RubricLike | None) -> Rubric | None:
+def _rubric_or_none(rubric: RubricLike | None) -> Rubric | None:
     return None if rubric is None else rubric_from(rubric)
 
 

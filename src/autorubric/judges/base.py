@@ -24,9 +24,8 @@ from autorubric.errors import (
     ReplyError,
     TokenUsage,
 )
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.concurrency import NoStrayCancellation
-from autorubric.support.objects import fast_init
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import Submission
@@ -44,7 +43,6 @@ def is_blank(reference: Any) -> bool:
     return reference is None or not str(reference).strip()
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """A request to judge one criterion of one item.
@@ -88,7 +86,6 @@ class JudgeRequest:
             object.__setattr__(self, "criterion", facing)
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """A judge's reply to a request.
@@ -251,34 +248,15 @@ _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError,
 
 
 async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
-    """Return the judge's reply; a value that is not a `JudgeReply` is the answer, and None an abstention.
-
-    Args:
-        judge: The judge to ask.
-        request: The request to send.
-        judge_id: The judge's id in the panel.
-
-    Raises:
-        JudgeError: If the judge raised this or another exception; the message names both.
-        ArgumentError: If a check is not registered.
-        BudgetError: If the run's budget is used up.
-        MissingDependencyError: If the judge needs a package that is not installed.
-    """
-    return reply_of(await _answered(judge.ask, request, judge_id))
+    """Return the judge's reply; a value that is not a `JudgeReply` is the answer, and None an abstention."""
+    return reply_of(await _call_judge(judge.ask, request, judge_id))
 
 
 async def ask_judge_many(
     judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
 ) -> list[JudgeReply | JudgeError | BudgetError]:
-    """Return the judge's replies in the order of the requests; see `ask_judge`.
-
-    Raises:
-        JudgeError: If the judge failed, or did not return one reply per request.
-        ArgumentError: If a check is not registered.
-        BudgetError: If the run's budget is used up.
-        MissingDependencyError: If the judge needs a package that is not installed.
-    """
-    found = await _answered(judge.ask_many, requests, judge_id)
+    """Return the judge's replies in the order of the requests; see `ask_judge`."""
+    found = await _call_judge(judge.ask_many, requests, judge_id)
     if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):
         count = len(found) if isinstance(found, Sequence) and not isinstance(found, str) else repr(found)
         raise JudgeError(f"judge {judge_id!r} returned {count} replies to {len(requests)} requests")
@@ -317,7 +295,7 @@ def _text_of(error: Exception) -> str:
         return "(an exception without a readable message)"
 
 
-async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:
+async def _call_judge(ask: Any, asked: Any, judge_id: str) -> Any:
     try:
         with NoStrayCancellation(f"judge {judge_id!r}"):
             outcome = ask(asked)
@@ -335,10 +313,6 @@ def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]
     It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
     conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
     for the answer itself, because models draft before they answer.
-
-    Args:
-        criterion: The criterion; the probability is unknown if it has several deciding fields.
-        tokens: The tokens of the whole reply with their log-probabilities.
     """
     deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]
     if len(deciding) != 1 or not tokens:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from autorubric.criteria.base import BaseCriterion, Shown
-from autorubric.criteria.candidates import candidate_id
+from autorubric.criteria.comparative import candidate_id
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.judges.base import JudgeRequest

@@ -27,7 +27,7 @@ from autorubric.judges.vote import read_answer, reply_text
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.transport import Exchange, Message
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.concurrency import run_sync
 from autorubric.support.objects import Json
 

@@ -76,13 +76,7 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Run the check on the submission's text and return its answer.
-
-        Raises:
-            ArgumentError: If the criterion names a check that is not registered.
-            JudgeError: If there is no text, the criterion has no check, or the check raised an exception.
-            ReplyError: If the check returned a value that is not a valid answer to the criterion.
-        """
+        """Run the check on the submission's text and return its answer."""
         if request.submission.text is None:
             raise JudgeError(f"{request.criterion.name}: the submission has no text for the check")
         if request.criterion.check is None:
@@ -109,11 +103,11 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
     if found is None:
         return JudgeReply(answer=None, reason=reason)
     if isinstance(found, (int, float)) and not isinstance(found, bool):
-        return JudgeReply(answer=_placed(criterion, float(found)), reason=reason)
+        return JudgeReply(answer=_answer_at(criterion, float(found)), reason=reason)
     return JudgeReply(answer=found, reason=reason)
 
 
-def _placed(criterion: BaseCriterion, value: float) -> Any:
+def _answer_at(criterion: BaseCriterion, value: float) -> Any:
     """Return the declared answer with a value in [0, 1], or the nearest one on an ordered scale."""
     declared = [answer for answer in criterion.answers() if answer.value is not None]
     if not declared:

@@ -96,18 +96,11 @@ class _Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """The evidence in a text for the answers of a criterion.
+    """The evidence in a text for the answers of a criterion."""
 
-    Attributes:
-        odds: Probabilities of the declared answers, in order; they sum to 1.
-        best: Position of the most probable answer; None if no answer has more evidence than another.
-        strength: Share of the requirement that the best sentence matches, in [0, 1].
-        reason: The matching words and their sentence.
-    """
-
-    odds: tuple[float, ...]
-    best: int | None
-    strength: float
+    odds: tuple[float, ...]  # probabilities of the declared answers, in order; they sum to 1
+    best: int | None  # position of the most probable answer; None if no answer has more evidence than another
+    strength: float  # share of the requirement that the best sentence matches, in [0, 1]
     reason: str
 
 
@@ -160,11 +153,7 @@ def chooses(criterion: BaseCriterion) -> bool:
 
 
 def weigh(criterion: BaseCriterion, text: str) -> Weighing:
-    """Return the evidence in a text for the answers of a criterion.
-
-    Raises:
-        JudgeError: If the criterion has no declared answers.
-    """
+    """Return the evidence in a text for the answers of a criterion."""
     if not chooses(criterion):
         raise JudgeError(
             f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) has no declared answers to "
@@ -174,47 +163,47 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     requirement = criterion.requirement or criterion.name or ""
     finding = _find(*_requirement_cues(requirement), reading)
     shown = 1 / (1 + math.exp(-_SLOPE * (finding.strength - _HALF)))
-    if _inverted(requirement):
+    if _asks_for_absence(requirement):
         shown = 1 - shown
     if criterion.level == "binary":
         weights = [shown if answer.value else 1 - shown for answer in answers]
-        return _weighing(weights, finding.strength, finding)
+        return _make_weighing(weights, finding.strength, finding)
     labels = tuple(str(answer.label) for answer in answers)
     own = [_find(cues, 1.0, reading) for cues in _option_cues(requirement, labels)]
-    places = _places(answers, shown) if criterion.level == "ordinal" else [1.0] * len(answers)
+    places = _closeness(answers, shown) if criterion.level == "ordinal" else [1.0] * len(answers)
     weights = [place * math.exp(_PULL * min(f.strength, 2.0)) for place, f in zip(places, own, strict=True)]
     absent = _ABSENT * sum(weights) if finding.strength < _TOPICAL else 0.0
     weights = [absent if answer.na else weight for answer, weight in zip(answers, weights, strict=True)]
     best = weights.index(max(weights))
-    told = own[best].words and not answers[best].na
-    return _weighing(weights, finding.strength, own[best] if told else finding)
+    distinguished = own[best].words and not answers[best].na
+    return _make_weighing(weights, finding.strength, own[best] if distinguished else finding)
 
 
-def _places(answers: Sequence[Answer], shown: float) -> list[float]:
+def _closeness(answers: Sequence[Answer], shown: float) -> list[float]:
     """Return the closeness, on (0, 1], of each answer's place on the scale to the strength shown."""
     ranks = sorted({answer.value or 0.0 for answer in answers if not answer.na})
     steps = [0.0 if a.na else ranks.index(a.value or 0.0) / max(1, len(ranks) - 1) for a in answers]
     return [math.exp(-(((step - shown) / _SPREAD) ** 2) / 2) for step in steps]
 
 
-def _weighing(weights: Sequence[float], strength: float, finding: _Finding) -> Weighing:
+def _make_weighing(weights: Sequence[float], strength: float, finding: _Finding) -> Weighing:
     odds = tuple(weight / sum(weights) for weight in weights)
     best = odds.index(max(odds)) if max(odds) > min(odds) else None
     reason = "no word of the text matches the criterion"
     if finding.words:
         only = " only" if finding.strength < _HALF else ""
-        words = ", ".join(quoted(word) for word in finding.words[:6])
-        reason = f"matches the criterion{only} in {words}: {quoted(finding.sentence)}"
+        words = ", ".join(quote(word) for word in finding.words[:6])
+        reason = f"matches the criterion{only} in {words}: {quote(finding.sentence)}"
     return Weighing(odds=odds, best=best, strength=strength, reason=reason)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text in quotes, on one line, shortened and without unprintable characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_QUOTE]).split())
     return f'"{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"}"'
 
 
-def _inverted(requirement: str) -> bool:
+def _asks_for_absence(requirement: str) -> bool:
     """Return whether the requirement asks for an absence, such as "contains no jargon"."""
     return bool(_INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])))
 
@@ -267,7 +256,7 @@ def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue,
 
 def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
     """Return the sentence with the largest sum of cues; a cue in `n` sentences has weight `n ** -0.5`."""
-    shown = [_showing(cue, reading) for cue in cues]
+    shown = [_find_matches(cue, reading) for cue in cues]
     sums: dict[int, float] = {}
     for cue, places in zip(cues, shown, strict=True):
         for place, (share, _) in places.items():
@@ -279,7 +268,7 @@ def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
     return _Finding(sums[best] / hoped, reading.sentences[best], tuple(words))
 
 
-def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
+def _find_matches(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
     """Return the sentences that match a cue, by position: the strength on (0, 1] and the words."""
     if cue.form is not None:
         matches = ((place, cue.form.search(sentence)) for place, sentence in enumerate(reading.sentences))

@@ -31,7 +31,7 @@ from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig, TruncatePolicy
 from autorubric.llm.reply_json import parse_json, parse_reply
 from autorubric.llm.transport import Exchange
-from autorubric.scoring.events import Exchanged
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.objects import REASON_LENGTH, Json
 
 ReadT = TypeVar("ReadT")
@@ -42,11 +42,7 @@ _SHORTEST_CUT = 200
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
-    """Check that a request has text to judge.
-
-    Raises:
-        JudgeError: If the submission has no text.
-    """
+    """Check that a request has text to judge."""
     if request.submission.text is None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
 
@@ -60,22 +56,14 @@ async def ask_fitting(
 ) -> tuple[Exchange[ReadT], bool]:
     """Send a request, shortening texts until they fit; return the exchange and whether any was shortened.
 
-    Args:
-        ask: Function that sends the request with the submissions, shortened if necessary.
-        submissions: The submissions in one request.
-        policy: Which part of a text to remove; None if texts must not be shortened.
-        compared: Whether the submissions' candidates are shown instead of their text.
-
-    Raises:
-        ContextLengthError: If the texts are too long and cannot be shortened further.
-        JudgeError: If `ask` raises it.
+    policy: Which part of a text to remove; None if texts must not be shortened.
     """
     truncated = False
     while True:
         try:
             return await ask(submissions), truncated
         except ContextLengthError:
-            shorter = _shortened(submissions, policy, compared)
+            shorter = _shorten(submissions, policy, compared)
             if shorter is None:
                 raise
             submissions, truncated = shorter, True
@@ -89,7 +77,7 @@ class _Shown(NamedTuple):
     text: str
 
 
-def _shortened(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
+def _shorten(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
     """Return the submissions without a third of the longest text; None if it must not be shortened."""
     texts = [
         _Shown(place, name, text)
@@ -166,9 +154,9 @@ class ModelJudge:
         def read(payload: Any) -> Answer:
             return request.criterion.read(payload, shown)
 
-        exchange, truncated = await self._fitting(request, shown, prompt_for, read)
+        exchange, truncated = await self._ask_truncating(request, shown, prompt_for, read)
         if exchange.answer is None:
-            refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+            refused = Answer(code=None, cannot_assess=True, reason=_refusal_reason(exchange))
             return _reply(exchange, refused, truncated)
         confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
         return _reply(exchange, exchange.answer, truncated, confidence)
@@ -182,10 +170,10 @@ class ModelJudge:
         separately; if the budget does not allow that, the error is returned. The first reply has the usage
         and cost of the shared request.
         """
-        keyed = _keyed(requests)
+        keyed = _key_requests(requests)
         if not keyed:
-            return await self._each(requests, {}, _Spent())
-        ordered = _shuffled(keyed, requests[0].seed)
+            return await self._answer_each(requests, {}, _Spent())
+        ordered = _shuffle(keyed, requests[0].seed)
         _, shown_first = ordered[0][1]
 
         def prompt_for(submission: Submission) -> ComposedPrompt:
@@ -195,13 +183,13 @@ class ModelJudge:
             return _read_batch(payload, keyed)
 
         try:
-            exchange, truncated = await self._fitting(requests[0], shown_first, prompt_for, read)
+            exchange, truncated = await self._ask_truncating(requests[0], shown_first, prompt_for, read)
         except ReplyError as error:
             lost = _Spent(usage=error.usage, cost=error.cost)
-            return await self._each(requests, {}, lost)
+            return await self._answer_each(requests, {}, lost)
         except ProviderError as error:
             return shared_error(error, len(requests))
-        return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
+        return await self._answer_each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -211,10 +199,10 @@ class ModelJudge:
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
         """Return the prompt for one criterion, or the shared prompt for several criteria of one item."""
         first = requests[0]
-        keyed = _keyed(requests) if len(requests) > 1 else {}
+        keyed = _key_requests(requests) if len(requests) > 1 else {}
         if not keyed:
             return self._prompt(first, _show(first), first.submission)
-        return self._shared_prompt(_shuffled(keyed, first.seed), requests, first.submission)
+        return self._shared_prompt(_shuffle(keyed, first.seed), requests, first.submission)
 
     def _prompt(self, request: JudgeRequest, shown: Shown, submission: Submission) -> ComposedPrompt:
         question = PromptQuestion(request.criterion, shown, request.examples)
@@ -235,7 +223,7 @@ class ModelJudge:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
 
-    async def _each(
+    async def _answer_each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return the replies found, and the replies to separate requests about the other criteria."""
@@ -243,7 +231,7 @@ class ModelJudge:
         alone = dict(
             zip(
                 [request.criterion.name or "" for request in missing],
-                await asyncio.gather(*(self._alone(request) for request in missing)),
+                await asyncio.gather(*(self._ask_alone(request) for request in missing)),
                 strict=True,
             )
         )
@@ -251,13 +239,13 @@ class ModelJudge:
         replies[0] = lost.added_to(replies[0])
         return replies
 
-    async def _alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
+    async def _ask_alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
         try:
             return await self.ask(request)
         except (JudgeError, BudgetError) as error:
             return error
 
-    def _fitting(
+    def _ask_truncating(
         self,
         request: JudgeRequest,
         shown: Shown,
@@ -298,7 +286,7 @@ class _Spent:
     def added_to(self, reply: JudgeReply | JudgeError | BudgetError) -> JudgeReply | JudgeError | BudgetError:
         if isinstance(reply, BudgetError) or (self.usage is None and self.cost is None):
             return reply
-        usage = _sum_usage(self.usage, reply.usage)
+        usage = self.usage + reply.usage if self.usage and reply.usage else self.usage or reply.usage
         cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
         if isinstance(reply, JudgeReply):
             return replace(reply, usage=usage, cost=cost)
@@ -318,22 +306,18 @@ _PACE = frozenset(
 
 def asked_of(config: LLMConfig) -> dict[str, Json]:
     """Return the parameters of a model's config that affect its answers."""
-    said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
+    settings = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
         # Votes that were stored before the parameter existed stay valid.
-        del said["max_reason_chars"]
-    said["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
-    return said
+        del settings["max_reason_chars"]
+    settings["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
+    return settings
 
 
-def _shuffled(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
+def _shuffle(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
     ordered = list(keyed.items())
     random.Random(seed).shuffle(ordered)
     return ordered
-
-
-def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
-    return one + other if one and other else one or other
 
 
 def _show(request: JudgeRequest) -> Shown:
@@ -346,7 +330,7 @@ def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Ma
     return Material(submission, request.query, request.reference_submission, request.guidelines, shown.names)
 
 
-def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
+def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
     """Return the requests by opaque id, each with the presentation of its criterion.
 
     Requests that cannot be shown, or show other candidates or another order than the first, are omitted.
@@ -362,11 +346,7 @@ def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Sh
 
 
 def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
-    """Return the answers by id, without ids that are unknown, repeated or unreadable.
-
-    Raises:
-        ReplyError: If no criterion's answer could be read.
-    """
+    """Return the answers by id, without ids that are unknown, repeated or unreadable."""
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
@@ -395,7 +375,7 @@ def _batch_replies(
 ) -> dict[str, JudgeReply]:
     """Return the replies by criterion name; the first one holds the usage."""
     if exchange.answer is None:
-        refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+        refused = Answer(code=None, cannot_assess=True, reason=_refusal_reason(exchange))
         answers = dict.fromkeys(keyed, refused)
     else:
         answers = exchange.answer
@@ -410,7 +390,7 @@ def _batch_replies(
     return replies
 
 
-def _refused(exchange: Exchange[Any]) -> str:
+def _refusal_reason(exchange: Exchange[Any]) -> str:
     return f"the model refused: {exchange.refusal}"
 
 

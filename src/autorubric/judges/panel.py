@@ -61,22 +61,13 @@ class JudgeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """A judge in a panel, with its name, weight and number of samples.
-
-    Attributes:
-        judge: The judge that votes.
-        judge_id: Name of the judge in votes.
-        weight: Weight in weighted aggregation methods.
-        samples: Number of votes per criterion.
-        config: The config of the judge's model; None if the judge is not a model.
-        logged: Locations of programming errors whose tracebacks have been logged.
-    """
+    """A judge in a panel, with its name, weight and number of samples."""
 
     judge: Judge
     judge_id: str
     weight: float
-    samples: int
-    config: LLMConfig | None = None
+    samples: int  # number of votes per criterion
+    config: LLMConfig | None = None  # the config of the judge's model; None if the judge is not a model
     logged: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -120,22 +111,11 @@ def seat_judges(
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
 ) -> tuple[Seat, ...]:
-    """Return one `Seat` per judge of the panel, in order.
-
-    Args:
-        judges: The judges of the panel.
-        system_prompt: Custom system prompt for models passed as names or configs.
-        multi_choice_system_prompt: Custom system prompt for criteria with options.
-        few_shot: Names of the criteria with few-shot examples.
-
-    Raises:
-        ArgumentError: If there are no judges, an entry is not a judge, two judges have the same id, or a
-            judge cannot vote in a panel.
-    """
+    """Return one `Seat` per judge of the panel, in order."""
     if not isinstance(judges, (list, tuple)) and not _is_several(judges):
         raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
-    seats = tuple(_seat(spec, prompts) for spec in judges)
+    seats = tuple(_make_member(spec, prompts) for spec in judges)
     if not seats:
         raise ArgumentError("judges is empty; pass at least one judge")
     _check_ids([seat.judge_id for seat in seats])
@@ -166,11 +146,11 @@ def _check_ids(ids: Sequence[object]) -> None:
         raise ArgumentError(f"{taken}; choose another judge_id")
 
 
-def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
+def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
     spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
     config = _as_config(spec.llm_config)
     if config is not None:
-        return _model_seat(config, spec, prompts)
+        return _make_model_member(config, spec, prompts)
     judge = _as_judge(spec.llm_config, spec.judge_id)
     return Seat(
         judge=judge,
@@ -193,7 +173,7 @@ def _as_config(who: Any) -> LLMConfig | None:
     return who if isinstance(who, LLMConfig) else None
 
 
-def _model_seat(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
+def _make_model_member(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
     from autorubric.judges.model import ModelJudge
     from autorubric.llm.client import LLMClient
 
@@ -248,20 +228,10 @@ def named_judges(
 ) -> list[JudgeLike]:
     """Return the judges described by command-line arguments, in order.
 
-    Args:
-        given: The arguments: model names, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
-            optionally prefixed with `name=`, the judge's name in votes and reports.
-        api_base: Base URL of the models' API.
-        api_key_env: Environment variable that contains the models' API key; None for the provider's default.
-        cache_dir: Folder for cached model replies; None for no cache.
-        temperature: Sampling temperature of the models, 0 to 2; None for the provider's default.
-        samples: Number of votes that each model casts per criterion, at least 1; None for 1.
-        option: Name of the command-line option, for error messages.
-
-    Raises:
-        ArgumentError: If an argument does not describe a judge or is repeated, `temperature`, `samples` or
-            `api_key_env` is set but there is no model, or one key would be sent to several providers.
-        FileError: If a file in an argument cannot be read or has errors.
+    api_key_env: Environment variable that contains the models' API key; None for the provider's default.
+    cache_dir: Folder for cached model replies; None for no cache.
+    temperature: Sampling temperature of the models, 0 to 2; None for the provider's default.
+    samples: Number of votes that each model casts per criterion, at least 1; None for 1.
     """
     settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
     if cache_dir is not None:
@@ -293,12 +263,7 @@ def split_name(text: str) -> tuple[str | None, str]:
 def demand_models(models: Collection[str], **options: object) -> None:
     """Check that options that apply only to models are used with a model.
 
-    Args:
-        models: Names of the models.
-        **options: Option values by name; None for an option that is not set.
-
-    Raises:
-        ArgumentError: If an option is set but there is no model, or the key's variable is unset or empty.
+    **options: Option values by name; None for an option that is not set.
     """
     variable = options.get("api_key_env")
     if variable is not None and not os.environ.get(str(variable), "").strip():
@@ -325,11 +290,7 @@ def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str
 
 
 def names_model(text: str) -> bool:
-    """Return whether a text names a model rather than a built-in judge.
-
-    Raises:
-        ArgumentError: If the text resembles the name of a built-in judge, or its file is missing.
-    """
+    """Return whether a text names a model rather than a built-in judge."""
     kind, colon, rest = text.partition(":")
     if text == "lexical" or (kind in ("supervised", "recorded") and rest):
         return False
@@ -343,17 +304,7 @@ def names_model(text: str) -> bool:
 
 
 def builtin_judge(text: str, folder: Path = Path()) -> Judge:
-    """Return the built-in judge that a text describes.
-
-    Args:
-        text: `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`.
-        folder: The folder that relative paths are resolved against.
-
-    Raises:
-        ArgumentError: If the rater is not in the vote table, or the table has several raters and none is
-            selected.
-        FileError: If the file cannot be read or has errors.
-    """
+    """Return the built-in judge that a text describes."""
     kind, _, rest = text.partition(":")
     if kind == "lexical":
         return LexicalJudge()

@@ -11,19 +11,11 @@ from functools import cache, lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown
-from autorubric.criteria.candidates import candidate_id
+from autorubric.criteria.comparative import candidate_id
 from autorubric.criteria.declaration import longest_reply, object_schema
 from autorubric.criteria.values import Submission
 from autorubric.llm.transport import Message, ReplySchema
-from autorubric.support.chat_tokens import (
-    BRACKET,
-    HARMLESS,
-    INVISIBLE,
-    OPENING,
-    TOKEN,
-    neutralise_square,
-    neutralise_tokens,
-)
+from autorubric.support.chat_tokens import BRACKET, INVISIBLE, TOKEN, neutralise_matches, neutralise_tokens
 from autorubric.support.objects import IdentityCache, Json
 
 Part = Literal["query", "reference", "thinking", "submission", "candidate", "context", "example"]
@@ -55,11 +47,7 @@ def neutralise(text: str) -> str:
 
     `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
-    text = neutralise_square(text)
-    if text.isascii() and "<" not in text and "&" not in text:
-        # This is the case for most texts; searching for each bracket would take many times as long.
-        return text
-    return _lookalike().sub(HARMLESS, text) if OPENING.search(text) else text
+    return neutralise_matches(text, _lookalike)
 
 
 @cache
@@ -108,13 +96,8 @@ BATCH_INSTRUCTION = (
 class Material(NamedTuple):
     """The material shared by all criteria of an item.
 
-    Attributes:
-        submission: The submission to judge.
-        query: The prompt that the submission responds to.
-        reference: A reference answer for comparison.
-        guidelines: The rubric's guidelines.
-        order: Names of the candidates in the order shown, if candidates are compared. They are then shown
-            instead of the submission.
+    order: Names of the candidates in the order shown, if candidates are compared. They are then shown instead
+        of the submission.
     """
 
     submission: Submission
@@ -125,32 +108,27 @@ class Material(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The part of a prompt that criteria share.
-
-    Attributes:
-        tag: Tag used in the delimiters.
-        prefix: Text at the start of the user message.
-    """
+    """The part of a prompt that criteria share."""
 
     tag: str
     prefix: str
 
 
-_Beside: TypeAlias = tuple[str | None, str | None, str | None, tuple[str, ...]]
+_OtherMaterial: TypeAlias = tuple[str | None, str | None, str | None, tuple[str, ...]]
 
-_KEPT: Final = IdentityCache[Submission, dict[_Beside, Shared]](lambda submission: {})
+_SHARED: Final = IdentityCache[Submission, dict[_OtherMaterial, Shared]](lambda submission: {})
 
 
 def shared_of(material: Material) -> Shared:
     """Return the part of the prompt that all criteria of an item share, cached per submission object."""
-    kept, beside = _KEPT.of(material.submission), material[1:]
-    found = kept.get(beside)
+    known, others = _SHARED.of(material.submission), material[1:]
+    found = known.get(others)
     if found is None:
-        found = kept[beside] = _shared(material)
+        found = known[others] = _compose_shared(material)
     return found
 
 
-def _shared(material: Material) -> Shared:
+def _compose_shared(material: Material) -> Shared:
     submission = material.submission
     others = list(submission.candidates.values())[1:]
     tag = item_tag(submission.text, submission.thinking, material.query, material.reference, *others)
@@ -180,13 +158,7 @@ _AROUND: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A labelled text shown to a judge as an example.
-
-    Attributes:
-        text: Text of the example.
-        answer: Label assigned by a human annotator.
-        reason: Reason for the label, if it is shown; empty otherwise.
-    """
+    """A labelled text shown to a judge as an example."""
 
     text: str
     answer: str
@@ -194,13 +166,7 @@ class Example:
 
 
 class PromptQuestion(NamedTuple):
-    """One criterion as shown to a judge.
-
-    Attributes:
-        criterion: The criterion to judge.
-        shown: Order in which its options or candidates are shown.
-        examples: Labelled examples of the criterion.
-    """
+    """One criterion as shown to a judge."""
 
     criterion: BaseCriterion
     shown: Shown = AS_DECLARED
@@ -208,12 +174,7 @@ class PromptQuestion(NamedTuple):
 
 
 class ComposedPrompt(NamedTuple):
-    """A prompt that is ready to send.
-
-    Attributes:
-        messages: The system message and one user message.
-        schema: Schema that the reply must match.
-    """
+    """A prompt that is ready to send."""
 
     messages: tuple[Message, ...]
     schema: ReplySchema

@@ -137,8 +137,8 @@ class RecordedJudge:
 
     def describe(self) -> dict[str, str]:
         """Return the judge's entry in a run's manifest, with a digest of the votes."""
-        told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
-        return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
+        entry = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
+        return entry if self.swapped is None else {**entry, "swapped": _digest(self.swapped)}
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
         """Return False, since the recorded rater already had the reference."""
@@ -170,8 +170,8 @@ class RecordedJudge:
 
 
 def _digest(votes: _Votes) -> str:
-    told = json.dumps(sorted(votes.items(), key=lambda entry: entry[0]))
-    return hashlib.sha256(told.encode("utf-8")).hexdigest()
+    text = json.dumps(sorted(votes.items(), key=lambda entry: entry[0]))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _both_orders(

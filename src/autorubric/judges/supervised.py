@@ -11,7 +11,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.judges.base import JudgeReply, JudgeRequest
-from autorubric.judges.lexical import LOOKED_AT, chooses, quoted, weigh
+from autorubric.judges.lexical import LOOKED_AT, chooses, quote, weigh
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
@@ -160,6 +160,6 @@ def _reason(prediction: Prediction, model: CriterionModel, criterion: BaseCriter
         return f"the only answer in training (p = {prediction.probability:.2f}, {size})"
     parts = [weigh(criterion, text).reason] if prediction.lexical else []
     if prediction.terms:
-        parts.append(f"relies on {', '.join(quoted(term) for term in prediction.terms)}")
+        parts.append(f"relies on {', '.join(quote(term) for term in prediction.terms)}")
     spoken = "; ".join(parts) or "no word of the text favours this answer over the others"
     return f"{spoken} (p = {prediction.probability:.2f}, {size})"

@@ -37,13 +37,7 @@ _VECTORS_KEPT = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingExample:
-    """A training text with its label.
-
-    Attributes:
-        text: The labelled text.
-        criterion: The criterion that the label belongs to.
-        code: The label's answer code, as text.
-    """
+    """A training text with its label."""
 
     text: str
     criterion: BaseCriterion
@@ -54,11 +48,7 @@ class TrainingExample:
 class Prediction:
     """The prediction of a classifier for a text.
 
-    Attributes:
-        code: The most probable answer code.
-        probability: The calibrated probability of that answer.
-        terms: Words of the text with the greatest weight for the answer, in descending order.
-        lexical: Whether words shared with the criterion have more weight than any of the terms.
+    terms: Words of the text with the greatest weight for the answer, in descending order.
     """
 
     code: str
@@ -69,16 +59,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """TF-IDF features of words, word pairs and parts of words; rows of recent texts are cached.
-
-    Attributes:
-        words: Vectorizer of words and word pairs.
-        pieces: Vectorizer of sequences of three to five characters within words.
-        terms: Names of the word features, which precede the other features.
-    """
+    """TF-IDF features of words, word pairs and parts of words; rows of recent texts are cached."""
 
     words: Any
-    pieces: Any
+    pieces: Any  # vectorizer of sequences of three to five characters within words
     terms: tuple[str, ...]
     _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
 
@@ -102,14 +86,7 @@ class TextFeatures:
 class CriterionModel:
     """A classifier of texts on one criterion.
 
-    Attributes:
-        codes: The answer codes seen in training, sorted.
-        n_train: Number of labelled texts in training.
-        n_answers: Number of answers that the criterion declares.
-        regression: The fitted logistic regression; None if only one code was seen.
-        temperature: Divisor of the logits, fitted on held-out texts.
-        lexical_means: Means of the lexical features in training.
-        seen: Digests of the training texts.
+    regression: The fitted logistic regression; None if only one code was seen.
     """
 
     codes: tuple[str, ...]
@@ -123,20 +100,20 @@ class CriterionModel:
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
         """Return the most probable answer, its probability and the evidence for it."""
         if self.regression is None:
-            return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
+            return Prediction(code=self.codes[0], probability=self._smooth(1.0))
         row = _full_row(features.row(text), criterion, text, self.codes)
         odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
         best = int(np.argmax(odds))
         terms, lexical = self._evidence(features.terms, row, best)
         return Prediction(
-            code=self.codes[best], probability=self._smoothed(float(odds[best])), terms=terms, lexical=lexical
+            code=self.codes[best], probability=self._smooth(float(odds[best])), terms=terms, lexical=lexical
         )
 
     def has_seen(self, text: str) -> bool:
         """Return whether the text is in the training data, ignoring case and white space."""
         return _digest(text) in self.seen
 
-    def _smoothed(self, probability: float) -> float:
+    def _smooth(self, probability: float) -> float:
         """Apply Laplace's rule: `n` texts allow a probability of at most `(n + 1) / (n + answers)`."""
         return (self.n_train * probability + 1) / (self.n_train + self.n_answers)
 

@@ -23,8 +23,7 @@ from autorubric.judges.base import (
 )
 from autorubric.judges.panel import Seat
 from autorubric.llm.budget import one_call
-from autorubric.scoring.events import Exchanged
-from autorubric.scoring.votes import JudgeVote
+from autorubric.scoring.votes import Exchanged, JudgeVote
 from autorubric.support.objects import logger_of
 
 _log = logger_of(__name__)

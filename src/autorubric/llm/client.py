@@ -24,7 +24,7 @@ from autorubric.llm.transport import (
     ReplySchema,
     Transport,
     UsageTally,
-    asked_again,
+    ask_again_messages,
     is_cut_off,
 )
 from autorubric.support.concurrency import run_sync
@@ -42,7 +42,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
     key, cache = "", route.cache
     if cache is not None:
         key = route.key(request)
-        kept = _kept(cache.get(key), question, tally)
+        kept = _cached_exchange(cache.get(key), question, tally)
         if kept is not None:
             return kept
     conversation, asked = request, 0
@@ -57,7 +57,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             if asked == _MOST_ASKED:
                 tally.fill(error, question)
                 raise
-            messages = asked_again(conversation.messages, reply, str(error))
+            messages = ask_again_messages(conversation.messages, reply, str(error))
             conversation = conversation._replace(messages=messages)
             if conversation.schema is not None and is_cut_off(reply):
                 route.note_cut_off(reply)
@@ -78,7 +78,9 @@ def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     return question.decode(reply.text)
 
 
-def _kept(reply: ModelReply | None, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T] | None:
+def _cached_exchange(
+    reply: ModelReply | None, question: ModelQuestion[T], tally: UsageTally
+) -> Exchange[T] | None:
     """Return the exchange for a cached reply; None if there is no such reply or it can no longer be read."""
     if reply is None:
         return None
@@ -231,7 +233,7 @@ class LLMClient:
                 messages, read=_reader(response_format), schema=_schema_of(response_format), sample=sample
             )
         if exchange.answer is None:
-            raise _refused(exchange)
+            raise _refusal(exchange)
         return exchange.answer
 
     def clear_cache(self) -> int:
@@ -307,7 +309,7 @@ def _schema_of(kind: type[BaseModel]) -> ReplySchema:
     return ReplySchema(name=name, schema=kind.model_json_schema(), strict=False)
 
 
-def _refused(exchange: Exchange[Any]) -> ReplyError:
+def _refusal(exchange: Exchange[Any]) -> ReplyError:
     error = ReplyError(f"{exchange.model} refused: {exchange.refusal}", reply=exchange.replies[-1])
     error.usage, error.cost, error.replies = exchange.usage, exchange.cost, exchange.replies
     error.selected_model, error.request_id = exchange.model, exchange.request_id

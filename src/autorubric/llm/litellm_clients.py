@@ -25,7 +25,7 @@ async def close_with_loop(litellm: Any) -> None:
         other = reference()
         if other is not None and other.is_closed():
             _KEEPERS.pop(other, None)
-    _KEEPERS[loop] = keeper = _kept_until_the_end(litellm, loop)
+    _KEEPERS[loop] = keeper = _close_at_end(litellm, loop)
     await anext(keeper)
 
 
@@ -41,7 +41,7 @@ async def close_idle(litellm: Any) -> None:
                     await transport.aclose()
 
 
-async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
+async def _close_at_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
     """Yield once; a loop that ends closes its generators, and this one then closes litellm's clients."""
     try:
         yield

@@ -65,7 +65,7 @@ _GUARD: ContextVar[Guard | None] = ContextVar("_GUARD", default=None)
 
 
 @contextmanager
-def guarded(litellm: Any, guard: Guard) -> Iterator[None]:
+def guard_requests(litellm: Any, guard: Guard) -> Iterator[None]:
     """Guard every request that litellm sends inside the block, and in tasks started there."""
     _hook_cache(litellm.in_memory_llm_clients_cache)
     token = _GUARD.set(guard)

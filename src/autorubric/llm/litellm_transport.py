@@ -36,9 +36,9 @@ from autorubric.llm.provider_errors import (
     ProviderFailure,
     advice_before_import,
     error_of,
-    failed,
     is_filtered,
     key_advice,
+    masked_error,
     missing_variables,
     named_variables,
     never_connected,
@@ -133,26 +133,28 @@ class LiteLLMTransport:
         A `ProviderError` means that the guard stopped the call.
         """
         # Loads httpx.
-        from autorubric.llm.litellm_guard import Guard, guarded
+        from autorubric.llm.litellm_guard import Guard, guard_requests
 
         guard = Guard(LARGEST_ANSWER, self._forbidden)
         try:
-            with guarded(litellm, guard):
+            with guard_requests(litellm, guard):
                 async with asyncio.timeout(self._config.timeout):
                     return await litellm.acompletion(**arguments)
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
             model, mask = self._config.model, self._mask
             if guard.exceeded:
-                return failed(ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask)
+                return masked_error(
+                    ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask
+                )
             if guard.is_moved:
-                return failed(RequestRefusedError, model, MOVED, mask)
+                return masked_error(RequestRefusedError, model, MOVED, mask)
             if guard.withheld:
                 message = (
                     f"no request was sent: it contains the key in {guard.withheld}, which does not belong to "
                     f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
                 )
-                return failed(AuthenticationError, model, message, mask)
+                return masked_error(AuthenticationError, model, message, mask)
             self._note_key(guard)
             if guard.is_complete and not isinstance(error, litellm.ContentPolicyViolationError):
                 return self._unusable(guard, had_schema="response_format" in arguments) or error
@@ -170,12 +172,12 @@ class LiteLLMTransport:
             envelope = json.loads(guard.body)
         except (ValueError, RecursionError):
             shown = self._mask.error(guard.body.decode("utf-8", "replace"))[:_SHOWN]
-            return failed(
+            return masked_error(
                 ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
             )
         if (fault := error_in(envelope)) is None:
             what = f"the response from {address} is not a chat completion; check api_base"
-            return failed(ServerError, model, what, self._mask)
+            return masked_error(ServerError, model, what, self._mask)
         failure = ProviderFailure(
             model=model,
             status=fault[0] or guard.status,
@@ -296,7 +298,7 @@ class LiteLLMTransport:
         marked = [place for place, message in enumerate(request.messages) if message.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [
-            {"role": message.role, "content": _marked(message) if place in kept else message.content}
+            {"role": message.role, "content": _mark_prefix(message) if place in kept else message.content}
             for place, message in enumerate(request.messages)
         ]
 
@@ -341,7 +343,7 @@ class LiteLLMTransport:
         raise error_of(failure, self._mask)
 
     def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
-        raise failed(kind, self._config.model, message, self._mask)
+        raise masked_error(kind, self._config.model, message, self._mask)
 
 
 @cache
@@ -404,7 +406,7 @@ def _wants_marks(model: str) -> bool:
     return "claude" in model.lower()
 
 
-def _marked(message: Message) -> list[dict[str, Json]]:
+def _mark_prefix(message: Message) -> list[dict[str, Json]]:
     start, rest = message.content[: message.cache_prefix], message.content[message.cache_prefix :]
     blocks: list[dict[str, Json]] = [{"type": "text", "text": start, "cache_control": {"type": "ephemeral"}}]
     return [*blocks, {"type": "text", "text": rest}] if rest else blocks

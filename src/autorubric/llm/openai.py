@@ -23,8 +23,8 @@ from autorubric.llm.names import completions_url, is_openai_itself
 from autorubric.llm.provider_errors import (
     ProviderFailure,
     error_of,
-    failed,
     is_filtered,
+    masked_error,
     refusal_of,
     retry_after_of,
     unreachable,
@@ -68,7 +68,7 @@ class OpenAITransport:
         pool = self._pools.of(asyncio.get_running_loop())
         session = pool.session
         if session is None or session.http.closed:
-            session = await self._opened(pool)
+            session = await self._open_session(pool)
         status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
             return self._read(request, status, raw)
@@ -82,13 +82,13 @@ class OpenAITransport:
             session.deadlines.close()
             await session.keeper.aclose()
 
-    async def _opened(self, pool: _Pool) -> _Session:
+    async def _open_session(self, pool: _Pool) -> _Session:
         # A session references its loop, and would keep the entry of a closed loop alive.
         self._pools.forget(lambda loop: loop.is_closed())
         # Read late, so that a grader can be created and costs estimated without a key.
         key, self._key_note = key_of(self._config)
         self._mask = Mask((*self._config.secrets(), key or ""))
-        keeper = _kept_session(self._config, key)
+        keeper = _session_of_loop(self._config, key)
         deadlines = Deadlines(self._config.timeout)
         pool.session = _Session(http=await anext(keeper), keeper=keeper, deadlines=deadlines)
         return pool.session
@@ -110,37 +110,37 @@ class OpenAITransport:
         aiohttp, url = _aiohttp(), self._url
         match error:
             case TimeoutError():
-                return self._failed(
+                return self._failure(
                     ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
                 )
             case _TooLargeError():
-                return self._failed(ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes")
+                return self._failure(ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes")
             case aiohttp.ClientPayloadError():
-                return self._failed(ProviderConnectionError, f"the response from {url} was cut off: {error}")
+                return self._failure(ProviderConnectionError, f"the response from {url} was cut off: {error}")
             case aiohttp.InvalidURL() | UnicodeError():
-                return self._failed(RequestRefusedError, f"{url} is not a valid address: {error}")
+                return self._failure(RequestRefusedError, f"{url} is not a valid address: {error}")
             case aiohttp.ClientConnectorError():
                 reason = getattr(error.os_error, "strerror", None) or error.os_error
                 why = f"cannot connect to {url}: {reason}; check api_base and that the server is running"
                 return unreachable(self._config.model, why, self._mask)
             case _:
                 said = f"{type(error).__name__}: {error}"
-                return self._failed(ProviderConnectionError, f"the connection to {url} failed: {said}")
+                return self._failure(ProviderConnectionError, f"the connection to {url} failed: {said}")
 
-    def _failed(self, kind: type[ProviderError], message: str) -> ProviderError:
-        return failed(kind, self._config.model, message, self._mask)
+    def _failure(self, kind: type[ProviderError], message: str) -> ProviderError:
+        return masked_error(kind, self._config.model, message, self._mask)
 
     def _read(self, request: ModelRequest, status: int, raw: bytes) -> ModelReply:
         envelope = _json(raw)
         if envelope is _NO_JSON:
             start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
-            raise self._failed(ServerError, f"the response from {self._url} is not JSON: {start!r}")
+            raise self._failure(ServerError, f"the response from {self._url} is not JSON: {start!r}")
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
         reply = reply_of(envelope, request.model)
         if reply is None:
-            raise self._failed(
+            raise self._failure(
                 ServerError, f"the response from {self._url} is not a chat completion; check api_base"
             )
         return self._mask.reply(reply)
@@ -193,7 +193,7 @@ def _aiohttp() -> ModuleType:
     return aiohttp
 
 
-async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[ClientSession]:
+async def _session_of_loop(config: LLMConfig, key: str | None) -> AsyncGenerator[ClientSession]:
     """Yield one session; a loop that ends closes its generators, and this one then closes its session."""
     aiohttp = _aiohttp()
     session = aiohttp.ClientSession(

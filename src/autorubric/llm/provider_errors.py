@@ -85,7 +85,7 @@ class ProviderFailure:
         return f"no such model or endpoint{where}; check the model's name and the address"
 
 
-def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
+def masked_error(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
     """Return the error with this message, first masked and then shortened."""
     return kind(f"{model}: {brief(mask.error(message))}", model=model)
 
@@ -131,9 +131,9 @@ def says_key_is_wrong(text: str) -> bool:
 def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str]:
     status, text = failure.status, failure.text
     if status in (400, 413, 422):
-        return _refused(failure)
+        return _refusal(failure)
     if status < 300:
-        kind, advice = _refused(failure)
+        kind, advice = _refusal(failure)
         return (ServerError, "the provider failed") if kind is RequestRefusedError else (kind, advice)
     if status == 404 and failure.had_schema and _SCHEMA.search(text) and not _NO_MODEL.search(text):
         return SchemaRefusedError, "the endpoint does not support the response format"
@@ -160,7 +160,7 @@ def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str
     return RequestRefusedError, "the provider rejects the request"
 
 
-def _refused(failure: ProviderFailure) -> tuple[type[ProviderError], str]:
+def _refusal(failure: ProviderFailure) -> tuple[type[ProviderError], str]:
     text = failure.text
     if _CONTEXT.search(text):
         return (

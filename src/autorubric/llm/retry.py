@@ -80,10 +80,10 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     """
     ceiling = min(policy.max_wait, policy.min_wait * 2.0 ** min(attempt, 60))
     drawn = rng.uniform(policy.min_wait, max(policy.min_wait, ceiling))
-    return max(drawn, asked_seconds(retry_after, rng))
+    return max(drawn, requested_wait(retry_after, rng))
 
 
-def asked_seconds(retry_after: float | None, rng: random.Random) -> float:
+def requested_wait(retry_after: float | None, rng: random.Random) -> float:
     """Return the seconds that the provider asks to wait, with jitter; 0 if it specifies no time.
 
     A rejected request does not wait longer, because it then queues with the others under the limits that were
@@ -167,7 +167,7 @@ class Retry:
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):
-                    wait = asked_seconds(error.retry_after, self._rng)
+                    wait = requested_wait(error.retry_after, self._rng)
                 else:
                     attempt = tries.failed[type(error)]
                     wait = wait_seconds(attempt, error.retry_after, policy, self._rng)

@@ -79,7 +79,7 @@ class Route:
             "transport": _transport_name(config),
             "headers": config.public_headers(),
         }
-        self._transport = _composed(config, transport or provider_transport(config))
+        self._transport = _compose(config, transport or provider_transport(config))
         self._takes_schema = True
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
         own = transport is not None or is_extension(config)
@@ -158,7 +158,7 @@ class Route:
             self.cache.close()
 
 
-def _composed(config: LLMConfig, provider: Transport) -> Transport:
+def _compose(config: LLMConfig, provider: Transport) -> Transport:
     policy = RetryPolicy(
         max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
     )

@@ -200,14 +200,14 @@ class UsageTally:
         error.selected_model, error.request_id = self.model, self.request_id
 
 
-def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
+def ask_again_messages(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
     """Return the conversation extended by an unreadable reply and an explanation of its error."""
     longest = _LONGEST_QUOTE
     if is_cut_off(reply):
         why = f"it was too long and was cut off. Keep every text to one or two short sentences. {why}"
         # A long quote of a reply that does not end invites another one.
         longest = _LONGEST_CUT_QUOTE
-    quote = neutralise_tokens(_shortened(reply.text, longest)) or "(empty)"
+    quote = neutralise_tokens(_shorten(reply.text, longest)) or "(empty)"
     why = neutralise_tokens(why)
     wish = f"Your reply could not be used: {why}\nReply again, with the complete answer and nothing else."
     return (*messages, Message(role="assistant", content=quote), Message(role="user", content=wish))
@@ -221,7 +221,7 @@ def is_cut_off(reply: ModelReply) -> bool:
     return text.lstrip().startswith("{") and not text.endswith("}")
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     text = text.strip()
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"

@@ -56,11 +56,11 @@ def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     if not rest:
         return _own_json(request) + b"}"
     if _OWN_KEYS.isdisjoint(rest):
-        return b"%b,%b" % (_own_json(request), _written(rest)[1:])
-    return _written({**json.loads(_own_json(request) + b"}"), **rest})
+        return b"%b,%b" % (_own_json(request), _encode_content(rest)[1:])
+    return _encode_content({**json.loads(_own_json(request) + b"}"), **rest})
 
 
-def _written(content: Json) -> bytes:
+def _encode_content(content: Json) -> bytes:
     try:
         return to_json(content)
     except ValueError:
@@ -78,29 +78,29 @@ def _own_json(request: ModelRequest) -> bytes:
 def _message_json(message: Message) -> bytes:
     if message.role == "system":
         return _system_json(message.content)
-    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), _written(message.content))
+    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), _encode_content(message.content))
 
 
 @lru_cache(maxsize=_MOST_WRITTEN)
 def _system_json(content: str) -> bytes:
-    return b'{"role":"system","content":%b}' % _written(content)
+    return b'{"role":"system","content":%b}' % _encode_content(content)
 
 
 @lru_cache(maxsize=_MOST_WRITTEN)
 def _model_json(model: str) -> bytes:
-    return _written(wire_name(model))
+    return _encode_content(wire_name(model))
 
 
 def schema_length(schema: ReplySchema) -> int:
     """Return the number of characters of the schema in JSON, computed once."""
-    return _written_once(schema).length
+    return _encode_once(schema).length
 
 
 def _format_json(schema: ReplySchema) -> bytes:
-    return _written_once(schema).format
+    return _encode_once(schema).format
 
 
-def _written_once(schema: ReplySchema) -> _Written:
+def _encode_once(schema: ReplySchema) -> _Written:
     key = (id(schema.schema), schema.name, schema.strict)
     kept = _WRITTEN.get(key)
     if kept is None:
@@ -108,8 +108,8 @@ def _written_once(schema: ReplySchema) -> _Written:
             _WRITTEN.clear()
         kept = _WRITTEN[key] = _Written(
             schema=schema.schema,
-            format=b',"response_format":%b' % _written(response_format(schema)),
-            length=len(_written(dict(schema.schema)).decode("utf-8")),
+            format=b',"response_format":%b' % _encode_content(response_format(schema)),
+            length=len(_encode_content(dict(schema.schema)).decode("utf-8")),
         )
     return kept
 
@@ -121,7 +121,7 @@ def token_limit(max_chars: int) -> int:
 
 def has_lengths(schema: ReplySchema) -> bool:
     """Return whether the schema bounds the length of any text."""
-    return b'"maxLength"' in _written_once(schema).format
+    return b'"maxLength"' in _encode_once(schema).format
 
 
 def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) -> ReplySchema:
@@ -173,7 +173,7 @@ def reply_of(envelope: Json, model: str) -> ModelReply | None:
     content, finish = message.get("content"), _text(choice, "finish_reason")
     logprobs = choice.get("logprobs")
     return ModelReply(
-        text=content if isinstance(content, str) else _joined(content),
+        text=content if isinstance(content, str) else _join_parts(content),
         model=_text(envelope, "model") or model,
         usage=usage_of(envelope.get("usage")),
         reasoning=_text(message, "reasoning_content") or _text(message, "reasoning"),
@@ -233,7 +233,7 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
     return text if text and isinstance(text, str) else None
 
 
-def _joined(content: Json) -> str:
+def _join_parts(content: Json) -> str:
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))

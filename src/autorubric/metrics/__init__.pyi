@@ -1,13 +1,13 @@
 from . import sample_size as sample_size
-from .audit.bias import bias_report as bias_report
-from .audit.compare_judges import JudgeComparison as JudgeComparison, compare_judges as compare_judges
+from .audit.bias import BiasReport as BiasReport, bias_report as bias_report
+from .audit.compare_judges import (
+    JudgeComparison as JudgeComparison,
+    adjust_pvalues as adjust_pvalues,
+    compare_judges as compare_judges,
+)
 from .audit.consistency import SelfConsistency as SelfConsistency, self_consistency as self_consistency
-from .audit.contests import adjust_pvalues as adjust_pvalues
-from .audit.item_analysis import item_analysis as item_analysis
-from .audit.item_results import ItemAnalysis as ItemAnalysis
-from .audit.leniency import BiasReport as BiasReport
-from .audit.panel import panel_audit as panel_audit
-from .audit.panel_results import PanelAudit as PanelAudit
+from .audit.item_analysis import ItemAnalysis as ItemAnalysis, item_analysis as item_analysis
+from .audit.panel import PanelAudit as PanelAudit, panel_audit as panel_audit
 from .audit.variance import (
     VarianceComponents as VarianceComponents,
     variance_components as variance_components,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.compare_judges import JudgeComparison, compare_judges
-from autorubric.metrics.audit.contests import adjust_pvalues
+from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Array, Binary
 from autorubric.metrics.core.votes_table import ANSWERED
@@ -26,7 +25,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: Strings
     Items are matched by id. Scores and values are compared by their mean difference (paired t), correct
     answers by `compare_judges` with items as clusters. The p-values of criteria are adjusted (Holm).
     """
-    other = _matched(run, base)
+    other = _match_items(run, base)
     mine = [one.report.score if one.report else None for one in run.item_results]
     theirs = [None if at is None else _score(base, at) for at in other]
     changed = [0] * len(mine)
@@ -59,7 +58,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: Strings
     }
 
 
-def _matched(run: ReadRun, base: ReadRun) -> list[int | None]:
+def _match_items(run: ReadRun, base: ReadRun) -> list[int | None]:
     """Return, for each result of the run, the position of the same item in the baseline."""
     places = {base.dataset.item_id(one.item_idx): at for at, one in enumerate(base.item_results)}
     found = [places.get(run.dataset.item_id(one.item_idx)) for one in run.item_results]
@@ -122,8 +121,8 @@ def _headline(
     graded = [truth[one.item_idx] for one in run.item_results]
     error = compare_judges(graded, mine, theirs, stat="mae")
     return [
-        {"name": "proportion of correct answers", "better": 1, **_told(right)},
-        {"name": "mean error of scores", "better": -1, **_told(error)},
+        {"name": "proportion of correct answers", "better": 1, **_pair_row(right)},
+        {"name": "mean error of scores", "better": -1, **_pair_row(error)},
     ]
 
 
@@ -166,7 +165,7 @@ def _by_criterion(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Arra
             "at": at,
             "value": bias_figure(values),
             "p": number(p),
-            "accuracy": None if right is None else {**_told(right), "p": number(q)},
+            "accuracy": None if right is None else {**_pair_row(right), "p": number(q)},
         }
         for (at, values, right), p, q in zip(rows, adjusted, of_right, strict=True)
     ]
@@ -178,7 +177,7 @@ def _answered_values(run: ReadRun, rows: Array) -> Array:
     return np.where(answered, run.table.value[rows], np.nan)
 
 
-def _told(found: JudgeComparison) -> dict[str, Any]:
+def _pair_row(found: JudgeComparison) -> dict[str, Any]:
     return {
         "run": figure(found.a),
         "base": figure(found.b),

@@ -39,7 +39,7 @@ class Cutter:
 
     def text(self, text: str) -> list[Any]:
         """Return the kept part of a text, and the full length if the text was truncated (0 otherwise)."""
-        return self._kept(text, self.most)
+        return self._shorten(text, self.most)
 
     def reason(self, text: str) -> str:
         """Return a reason or an error, truncated if it is extremely long."""
@@ -48,7 +48,7 @@ class Cutter:
         self.n_cut += 1
         return f"{text[:MOST_CHARS_OF_A_REASON]} … [truncated; {len(text):,} characters]"
 
-    def _kept(self, text: str, most: int) -> list[Any]:
+    def _shorten(self, text: str, most: int) -> list[Any]:
         if len(text) <= most:
             return [text, 0]
         self.n_cut += 1
@@ -178,7 +178,7 @@ class _Said:
             "at": place,
             "name": self._place(report.name) if place < 0 else -1,
             "status": report.status if report.status != "answered" else None,
-            "answer": self._place(_decided(decision)),
+            "answer": self._place(_decision_words(decision)),
             "value": number(report.score_value),
             "agreement": number(report.agreement),
             "error": self._text(report.error),
@@ -201,7 +201,7 @@ class _Said:
                 if rated.get(report.name) is not None
             ],
             "judges": [
-                [self.judges.get(judge, -1), made.status, self._place(_decided(made))]
+                [self.judges.get(judge, -1), made.status, self._place(_decision_words(made))]
                 for judge, made in report.judge_decisions.items()
             ]
             if samples
@@ -240,7 +240,7 @@ class _Said:
         return self.strings.place(self.cutter.reason(text)) if text else -1
 
 
-def _decided(decision: Decision) -> str | None:
+def _decision_words(decision: Decision) -> str | None:
     return None if decision.answer is None else _words(decision.answer)
 
 

@@ -150,7 +150,7 @@ def _vote_flags(run: ReadRun, keys: Array) -> Array:
     answered = (table.status[votes] == ANSWERED) & wordless
     votes, place = votes[answered], place[answered]
     numbers = np.array([_is_number(one) for one in table.criteria] or [False])[table.criterion[votes]]
-    said = _said(table.code[votes], table.label[votes])
+    said = _answer_numbers(table.code[votes], table.label[votes])
     for chosen, measure, least in ((~numbers, said, 0.0), (numbers, table.value[votes], NEAR)):
         low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
         np.fmin.at(low, place[chosen], measure[chosen])
@@ -159,7 +159,7 @@ def _vote_flags(run: ReadRun, keys: Array) -> Array:
     return flags
 
 
-def _said(code: Array, label: Array) -> Array:
+def _answer_numbers(code: Array, label: Array) -> Array:
     """Return a number for each answer; equal answers get equal numbers."""
     words = np.array(["" if one is None else str(one) for one in label], dtype=object)
     known = {word: -2.0 - at for at, word in enumerate(dict.fromkeys(words.tolist()))}
@@ -281,7 +281,7 @@ def first_looks(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
     add("failed", _failures(run, cells))
     add("wrong", _wrong_items(run, cells))
     add("split", _split(run, cells))
-    add("abstained", _abstained(cells))
+    add("abstained", _abstention_items(cells))
     add("low", _lowest(run))
     return found
 
@@ -336,7 +336,7 @@ def _split(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, 
         )
 
 
-def _abstained(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+def _abstention_items(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
     items, counts = np.unique(cells.item[(cells.flags & ABSTENTION) > 0], return_counts=True)
     for at in np.argsort(-counts, kind="stable"):
         yield int(items[at]), None, f"a vote abstains on {_criteria(int(counts[at]))}"

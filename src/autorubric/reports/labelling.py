@@ -298,7 +298,7 @@ def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None =
         ),
         styles=Markup(styles),
         program=Markup(program),
-        content=Markup(_embedded(content)),
+        content=Markup(_safe_json(content)),
     )
 
 
@@ -312,7 +312,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def _embedded(content: object) -> str:
+def _safe_json(content: object) -> str:
     """Return JSON that is safe inside a script element: ASCII without markup characters."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

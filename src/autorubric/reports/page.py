@@ -44,24 +44,24 @@ def _grader(run: ReadRun) -> dict[str, Any]:
         used = run.view.fingerprint
     except (FileError, RunFormatError) as error:
         return {"judges": [], "decisions": [], "why": str(error)}
-    sampling, weights = _mapping(used.get("sampling")), _mapping(used.get("judge_weights"))
-    samples = _mapping(sampling.get("samples"))
+    sampling, weights = _as_mapping(used.get("sampling")), _as_mapping(used.get("judge_weights"))
+    samples = _as_mapping(sampling.get("samples"))
     judges = [
         {
             "name": name,
             "settings": _pairs(
-                {**_mapping(settings), "samples": samples.get(name), "weight": weights.get(name)}
+                {**_as_mapping(settings), "samples": samples.get(name), "weight": weights.get(name)}
             ),
         }
-        for name, settings in _mapping(used.get("judges")).items()
+        for name, settings in _as_mapping(used.get("judges")).items()
     ]
     rest = {key: value for key, value in sampling.items() if key != "samples"}
     policies = {"cannot_assess": used.get("cannot_assess"), "escalation": used.get("escalation")}
-    decisions = {**_mapping(used.get("aggregation")), **policies, **rest, "few_shot": used.get("few_shot")}
+    decisions = {**_as_mapping(used.get("aggregation")), **policies, **rest, "few_shot": used.get("few_shot")}
     return {"judges": judges, "decisions": _pairs(decisions), "why": None}
 
 
-def _mapping(given: Json) -> Mapping[str, Json]:
+def _as_mapping(given: Json) -> Mapping[str, Json]:
     return given if isinstance(given, Mapping) else {}
 
 

@@ -10,10 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from autorubric.errors import TokenUsage
-from autorubric.metrics.audit.bias import bias_report
-from autorubric.metrics.audit.item_analysis import item_analysis
-from autorubric.metrics.audit.item_results import ItemAnalysis
-from autorubric.metrics.audit.leniency import BIASES, SHIFTS, BiasReport
+from autorubric.metrics.audit.bias import BIASES, SHIFTS, BiasReport, bias_report
+from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Interval
 from autorubric.metrics.core.votes_table import ANSWERED, Outcome
@@ -126,7 +124,7 @@ def _unit(scores: Any) -> Interval | None:
 
 def criteria(run: ReadRun, cells: CellColumns, found: RunFindings) -> list[dict[str, Any]]:
     """Return the metrics of each criterion, in the order of the table."""
-    facts = _declared(run)
+    facts = _definitions(run)
     analysed = {one.name: one for one in found.items.criteria}
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
     return [
@@ -150,7 +148,7 @@ def _criterion(
     mine = np.flatnonzero(cells.criterion == at)
     told |= {"name": name, "level": measured.level, "cells": len(mine)}
     told["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
-    told["given"] = _given(run, cells.row[mine], len(measured.answers))
+    told["given"] = _answer_counts(run, cells.row[mine], len(measured.answers))
     numbers = run.table.number[cells.row[mine]]
     if measured.level == "interval" and not np.isnan(numbers).all():
         spread = score_distribution(numbers, bins=BINS)
@@ -160,7 +158,7 @@ def _criterion(
         }
     truth = cells.truth[mine]
     if (truth >= 0).any():
-        told["labelled"] = _given(run, truth[truth >= 0], len(measured.answers))
+        told["labelled"] = _answer_counts(run, truth[truth >= 0], len(measured.answers))
     if analysed is not None:
         told |= {
             "mean": figure(analysed.mean),
@@ -190,7 +188,7 @@ def _criterion(
     if reliable is not None:
         told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
     told |= _comparisons(found, name)
-    told["confusing"] = _confusing(cells, mine, places)
+    told["confusing"] = _worst_items(cells, mine, places)
     return told
 
 
@@ -208,7 +206,7 @@ def _comparisons(found: RunFindings, name: str) -> dict[str, Any]:
     return {"comparisons": rows} if rows else {}
 
 
-def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
+def _answer_counts(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
     """Count how often each declared answer was given, and the outcomes of the other cells."""
     table = run.table
     status = table.status[rows]
@@ -223,7 +221,7 @@ def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
     }
 
 
-def _confusing(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
+def _worst_items(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list[int]:
     """Return the items with the largest errors on the criterion, then those with the least agreement."""
     error = np.nan_to_num(cells.error[mine], nan=0.0)
     flagged = np.flatnonzero((cells.flags[mine] & 15) > 0)
@@ -233,7 +231,7 @@ def _confusing(cells: CellColumns, mine: Any, places: Mapping[int, int]) -> list
     return [at for at in found if at >= 0][:CONFUSING]
 
 
-def _declared(run: ReadRun) -> dict[str, dict[str, Any]]:
+def _definitions(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the definitions of criteria by name; the first one is used if several share a name."""
     found: dict[str, dict[str, Any]] = {}
     read: set[int] = set()
@@ -280,7 +278,7 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
 def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     """Return the metrics of each judge, of pairs of judges, and of the panel."""
     biases = found.biases.per_judge
-    spent, verdicts = _spent(run), run.judge_verdicts()
+    spent, verdicts = _spend_by_judge(run), run.judge_verdicts()
     rows = []
     for name, one in found.judges.raters().items():
         told: dict[str, Any] = {"name": name, "kind": one.kind}
@@ -312,13 +310,13 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "stat": pairs.stat if pairs is not None else None,
         "same_cells": _same_cells(found.judges.panel_and_best),
         "ties": {"n": pairs.n_ties, "answered": pairs.n_ties_answered} if pairs is not None else None,
-        "ceiling": _ceiling(found),
+        "ceiling": _ceiling_row(found),
         "tied_labels": found.judges.n_tied_labels,
         "notes": list(found.biases.notes),
     }
 
 
-def _ceiling(found: RunFindings) -> dict[str, Any] | None:
+def _ceiling_row(found: RunFindings) -> dict[str, Any] | None:
     people = found.judges.human_ceiling
     if people is None:
         return None
@@ -400,7 +398,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
     return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
 
 
-def _spent(run: ReadRun) -> dict[str, dict[str, Any]]:
+def _spend_by_judge(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the number of calls and the cost of each judge."""
     votes: dict[str, list[Any]] = {}
     for one in run.item_results:

@@ -136,7 +136,7 @@ class ReadRun:
         return VerdictCounts.sum(
             one.report.verdicts
             if one.report is not None
-            else _unjudged(self.dataset, one.item_idx, one.error)
+            else _counts_without_report(self.dataset, one.item_idx, one.error)
             for one in self.item_results
         )
 
@@ -172,7 +172,7 @@ class ReadRun:
         return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
 
 
-def _unjudged(dataset: ReportedDataset, position: int, error: str | None) -> VerdictCounts:
+def _counts_without_report(dataset: ReportedDataset, position: int, error: str | None) -> VerdictCounts:
     n_criteria = len(dataset.get_item_rubric(position))
     return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=error)
 

@@ -1,4 +1,3 @@
-from .checks import similar_names as similar_names
-from .rubric import Rubric as Rubric, SupportsGrade as SupportsGrade
+from .rubric import Rubric as Rubric
 
 __all__: list[str]

@@ -23,17 +23,11 @@ class Placed(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A criterion that could not be parsed because it has errors.
-
-    Attributes:
-        path: Path of the criterion in the file.
-        name: Name of the criterion; None if it has no name.
-        when: Name of the criterion in its condition; None if there is no condition.
-    """
+    """A criterion that could not be parsed because it has errors."""
 
     path: FilePath
-    name: str | None
-    when: str | None
+    name: str | None  # name of the criterion; None if it has no name
+    when: str | None  # name of the criterion in its condition; None if there is no condition
 
 
 def condition_of(when: Any) -> str | None:
@@ -47,14 +41,7 @@ def condition_of(when: Any) -> str | None:
 def check_conditions(
     found: Mapping[str, Placed], groups: Collection[str], faults: Faults, unread: Sequence[Unread] = ()
 ) -> None:
-    """Report conditions and gates that can never be decided.
-
-    Args:
-        found: The criteria by name.
-        groups: Names of the groups.
-        faults: Collects the errors.
-        unread: Criteria with other errors; conditions may still name them.
-    """
+    """Report conditions and gates that can never be decided."""
     known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
     # If criteria could not be parsed, the names that unnamed criteria will get are not known.
     open_names = re.compile(r"criterion_\d+(_\d+)?" if any(one.name is None for one in unread) else "(?!)")
@@ -79,12 +66,12 @@ def check_conditions(
             message = f"{other!r} has no value in [0, 1], so no condition can use it"
             faults.add((*path, "when"), message)
     conditions = {name: one.criterion.when for name, one in found.items()}
-    for circle in _circles({name: when.criterion for name, when in conditions.items() if when is not None}):
+    for circle in _cycles({name: when.criterion for name, when in conditions.items() if when is not None}):
         message = f"conditions form a cycle: {' → '.join([*circle, circle[0]])}"
         faults.add((*found[circle[0]].path, "when"), message)
 
 
-def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
+def _cycles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield the cycles in `conditions`, where each name points to at most one other name."""
     done: set[str] = set()
     for start in conditions:
@@ -106,88 +93,17 @@ def check_bonuses(members: Sequence[BaseCriterion | None], at: FilePath, faults:
 
 
 # Letters of other alphabets (Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Latin small capitals),
-# quotation marks, dashes and signs, by the character that they resemble in most fonts. Full-width,
-# mathematical and Roman characters are not included, because they have compatibility forms.
-_TWINS: Final = {
-    "a": "аαɑᴀ",
-    "b": "ЬьвʙᏏ",
-    "c": "сϲᴄ",
-    "d": "ԁᴅ",
-    "e": "еҽᴇ",
-    "f": "ꜰ",
-    "g": "ɡցԍɢ",
-    "h": "һнհʜᏂ",
-    "i": "іιıɩɪᎥ",
-    "j": "јϳȷյᴊ",
-    "k": "кκᴋ",
-    "l": "Ӏӏʟ",
-    "m": "мᴍ",
-    "n": "пηոɴ",
-    "o": "оοσօᴏ०০੦૦౦೦൦๐໐၀",
-    "p": "рρᴘ",
-    "q": "ԛզք",
-    "r": "гʀ",
-    "s": "ѕꜱ",
-    "t": "тτᴛ",
-    "u": "υսᴜ",
-    "v": "ѵνᴠ",
-    "w": "ԝωաᴡ",
-    "x": "хχ",
-    "y": "уүγʏᎩ",
-    "z": "ᴢ",
-    "A": "АΑᎪꓮⲀ",
-    "B": "ВΒᏴꓐⲂ",
-    "C": "СϹᏟꓚⲤ",
-    "D": "Ꭰꓓ",
-    "E": "ЕΕᎬꓰ",
-    "F": "Ϝꓝ",
-    "G": "ԌᏀᏳꓖ",
-    "H": "НΗᎻꓧⲎ",
-    "I": "ІΙꓲⲒ",
-    "J": "ЈͿᎫꓙ",
-    "K": "КΚᏦꓗⲔ",
-    "L": "ԼᏞꓡ",
-    "M": "МΜᎷꓟⲘ",
-    "N": "ΝꓠⲚ",
-    "O": "ОΟՕꓳⲞ",
-    "P": "РΡᏢꓑⲢ",
-    "Q": "Ԛ",
-    "R": "ᎡᏒꓣ",
-    "S": "ЅՏᏚᏕꓢ",
-    "T": "ТΤᎢꓔⲦ",
-    "U": "Սꓴ",
-    "V": "ѴᏙꓦ",
-    "W": "ԜᎳᏔꓪ",
-    "X": "ХΧꓫⲬ",
-    "Y": "УҮΥᎽꓬⲨ",
-    "Z": "ΖᏃꓜ",
-    "2": "Ƨ",
-    "3": "ЗӠзӡƷ",
-    "4": "Ꮞ",
-    "5": "Ƽ",
-    "6": "б",
-    "8": "Ȣȣ",
-    "|": "ǀ∣",
-    "'": "‘’‛′`´ʹʻʼ՚",
-    '"': "“”‟″〃ˮ",
-    "-": "‐‑‒–—―−⁃˗",
-    "/": "⁄∕",
-    ":": "∶ː꞉",
-    ",": "‚\u066b",
-    "*": "∗⁎",
-    "~": "∼˜",
-    "!": "ǃ",
-    "·": "•‧∙⋅",
-    "ß": "β",
-    "ɛ": "ε",
-    "æ": "ӕ",
-    "ə": "әǝ",
-    "Г": "Γ",
-    "П": "Π",
-    "Ф": "Φ",
-    "ф": "φ",
-}
-_PROTOTYPES: Final = str.maketrans({twin: letter for letter, twins in _TWINS.items() for twin in twins})
+# quotation marks, dashes and signs that resemble another character in most fonts. Full-width,
+# mathematical and Roman characters are not included, because they have compatibility forms. In each word,
+# the first character is followed by the characters that resemble it.
+_TWINS: Final = """
+    aаαɑᴀ bЬьвʙᏏ cсϲᴄ dԁᴅ eеҽᴇ fꜰ gɡցԍɢ hһнհʜᏂ iіιıɩɪᎥ jјϳȷյᴊ kкκᴋ lӀӏʟ mмᴍ nпηոɴ oоοσօᴏ०০੦૦౦೦൦๐໐၀ pрρᴘ
+    qԛզք rгʀ sѕꜱ tтτᴛ uυսᴜ vѵνᴠ wԝωաᴡ xхχ yуүγʏᎩ zᴢ AАΑᎪꓮⲀ BВΒᏴꓐⲂ CСϹᏟꓚⲤ DᎠꓓ EЕΕᎬꓰ FϜꓝ GԌᏀᏳꓖ HНΗᎻꓧⲎ
+    IІΙꓲⲒ JЈͿᎫꓙ KКΚᏦꓗⲔ LԼᏞꓡ MМΜᎷꓟⲘ NΝꓠⲚ OОΟՕꓳⲞ PРΡᏢꓑⲢ QԚ RᎡᏒꓣ SЅՏᏚᏕꓢ TТΤᎢꓔⲦ UՍꓴ VѴᏙꓦ WԜᎳᏔꓪ XХΧꓫⲬ YУҮΥᎽꓬⲨ
+    ZΖᏃꓜ 2Ƨ 3ЗӠзӡƷ 4Ꮞ 5Ƽ 6б 8Ȣȣ |ǀ∣ '‘’‛′`´ʹʻʼ՚ "“”‟″〃ˮ -‐‑‒–—―−⁃˗ /⁄∕ :∶ː꞉ ,‚\u066b *∗⁎ ~∼˜ !ǃ ·•‧∙⋅ ßβ ɛε
+    æӕ əәǝ ГΓ ПΠ ФΦ фφ
+"""
+_PROTOTYPES: Final = str.maketrans({twin: twins[0] for twins in _TWINS.split() for twin in twins[1:]})
 _SHAPES: Final = str.maketrans("I1|0", "lllO")
 _GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
 """Whitespace and invisible characters."""
@@ -205,7 +121,7 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for name in names:
         latin = _skeleton(name)
-        keys = (f"folded {_folded(latin)}", f"shape {_folded(latin.translate(_SHAPES))}")
+        keys = (f"folded {_fold(latin)}", f"shape {_fold(latin.translate(_SHAPES))}")
         first = next((earlier[key] for key in keys if key in earlier), name)
         if first != name:
             pairs.append((first, name))
@@ -221,6 +137,6 @@ def _skeleton(name: str) -> str:
     return _GAPS.sub("", normal).translate(_PROTOTYPES)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return the text case-folded; lowercase Cherokee folds to capitals, which have lookalikes too."""
     return text.casefold().translate(_PROTOTYPES).casefold()

@@ -33,25 +33,16 @@ _SHAPES: Final[Mapping[str, tuple[str, ...]]] = {
 _FOREIGN_WEIGHT: Final = 1.0
 
 
-def in_house_words(
-    given: Mapping[str, Json], tables: bool, faults: Faults, at: FilePath
-) -> Mapping[str, Json]:
-    """Convert a criterion to the library's own keys; one that already uses them is returned unchanged.
-
-    Args:
-        given: The criterion as a mapping.
-        tables: Whether it comes from a `[[criterion]]` table.
-        faults: Collects conversion errors.
-        at: Path of the criterion in the file.
-    """
+def to_own_keys(given: Mapping[str, Json], tables: bool, faults: Faults, at: FilePath) -> Mapping[str, Json]:
+    """Convert a criterion to the library's own keys; one that already uses them is returned unchanged."""
     # Built-in and user-defined kinds may have parameters with these names.
     if not tables and ("type" in given or not {"text", "choices"} & set(given)):
         return given
     found = {"weight": _FOREIGN_WEIGHT, **given}
     if "text" in found:
-        _renamed(found, "text", "requirement", faults, at)
+        _rename_key(found, "text", "requirement", faults, at)
     if "choices" in found:
-        _renamed(found, "choices", "options", faults, at)
+        _rename_key(found, "choices", "options", faults, at)
         found["options"] = _options(found["options"], faults, (*at, "choices"))
     shape = found.get("type")
     if tables and isinstance(shape, str) and shape in _SHAPES and not {"scale", "rating"} & set(found):
@@ -59,7 +50,7 @@ def in_house_words(
     return found
 
 
-def _renamed(found: dict[str, Any], key: str, own: str, faults: Faults, at: FilePath) -> None:
+def _rename_key(found: dict[str, Any], key: str, own: str, faults: Faults, at: FilePath) -> None:
     if own in found:
         faults.add((*at, key), f"{key} and {own} are synonyms; use only one of them")
     found[own] = found.pop(key)
@@ -112,12 +103,7 @@ _FORMS: Final = (
 
 
 class Section(NamedTuple):
-    """A label for consecutive criteria and groups, which does not affect the score.
-
-    Attributes:
-        name: Text of the label.
-        size: Number of members of the rubric's root under the label.
-    """
+    """A label for consecutive criteria and groups, which does not affect the score."""
 
     name: str
     size: int
@@ -126,11 +112,7 @@ class Section(NamedTuple):
 class Parts(NamedTuple):
     """The parts of a rubric.
 
-    Attributes:
-        root: The tree; every criterion in it has a name.
-        criteria: The leaves of the tree, depth first.
-        guidelines: Advice to judges on the rubric as a whole.
-        sections: Labels for the members of the root, in order; empty, or covering all members.
+    sections: Labels for the members of the root, in order; empty, or covering all members.
     """
 
     root: RubricGroup
@@ -142,14 +124,7 @@ class Parts(NamedTuple):
 def read_rubric(
     given: Json, faults: Faults, at: FilePath = (), *, demand_checks: bool = True
 ) -> Parts | None:
-    """Parse a rubric in any of its four forms; return None if it has errors.
-
-    Args:
-        given: A list of criteria, or a mapping that contains one; criteria are mappings or criterion objects.
-        faults: Collects the errors.
-        at: Path of the rubric inside its file.
-        demand_checks: Whether checks named in the rubric must be registered.
-    """
+    """Parse a rubric in any of its four forms; return None if it has errors."""
     return _RubricReader(faults, demand_checks).read(given, at)
 
 
@@ -192,7 +167,7 @@ class _RubricReader:
             one.criterion if one.criterion.name is not None else one.criterion.named(name)
             for name, one in by_name.items()
         ]
-        root = _made(_Draft("", _DEFAULT_WEIGHT, self._members), leaves)
+        root = _build_group(_Draft("", _DEFAULT_WEIGHT, self._members), leaves)
         return Parts(root, tuple(leaves), guidelines, tuple(self._sections))
 
     def _read_form(self, given: Json, at: FilePath, outer: bool = True) -> str | None:
@@ -235,8 +210,8 @@ class _RubricReader:
         self._members = self._read_members(given[TABLES], (*at, TABLES))
         for key in SETTINGS:
             if key in given:
-                told = f"{self._faults.source}: [{key}] is ignored because a rubric contains only criteria"
-                warnings.warn(f"{told}. Set judges and aggregation in the grader", stacklevel=2)
+                message = f"{self._faults.source}: [{key}] is ignored because a rubric contains only criteria"
+                warnings.warn(f"{message}. Set judges and aggregation in the grader", stacklevel=2)
         return self._guidelines(given, at)
 
     def _check_format(self, given: Mapping[str, Json], at: FilePath) -> bool:
@@ -352,7 +327,7 @@ class _RubricReader:
             hint = "a criterion must be a mapping with 'requirement' and optionally 'weight' (default 10)"
             self._faults.add(path, f"{hint}; got {shortened(given)}")
             return None
-        given = in_house_words(given, self._tables, self._faults, path)
+        given = to_own_keys(given, self._tables, self._faults, path)
         try:
             # An explicit null differs from a missing key, because no kind is called null.
             kind = kind_of(given["type"] or repr(given["type"])) if "type" in given else kind_of(None)
@@ -383,8 +358,8 @@ def _is_weight(given: Json) -> bool:
     return number and 0 <= given <= sys.float_info.max
 
 
-def _made(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
-    members = [leaves[one] if isinstance(one, int) else _made(one, leaves) for one in draft.members]
+def _build_group(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
+    members = [leaves[one] if isinstance(one, int) else _build_group(one, leaves) for one in draft.members]
     return RubricGroup(draft.name, tuple(members), draft.weight)
 
 

@@ -298,8 +298,6 @@ class Rubric(Sequence[BaseCriterion]):
                 f"cannot_assess_strategy must be one of {', '.join(CannotAssessStrategy)}, and "
                 f"partial_credit a number in [0, 1]; got {cannot_assess_strategy!r} and {partial_credit!r}"
             ) from error
-        # Imported late, because few users of a rubric score labels with it.
-
         return score_labels(self.root, verdicts, policy, normalize=normalize)
 
     async def grade(
@@ -389,14 +387,13 @@ def score_labels(
     *,
     normalize: bool,
 ) -> float | None:
-    """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored.
-
-    Raises:
-        ArgumentError: If the labels do not match the criteria or are not allowed for them.
-    """
+    """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored."""
     criteria = root.leaves
     answers = _answers(criteria, labels_by_name(criteria, labels))
-    decided = {name: _decision(answer) for name, answer in answers.items()}
+    decided = {
+        name: Decision(status="abstained" if answer.abstains else "answered", answer=answer)
+        for name, answer in answers.items()
+    }
     applied = apply_conditions(criteria, decided, policy)
     entries = {c.name or "": entry_of(c, applied.get(c.name or ""), policy) for c in criteria}
     return score_tree(root, entries, normalize=normalize).score
@@ -405,11 +402,7 @@ def score_labels(
 def labels_by_name(
     criteria: Sequence[BaseCriterion], labels: Sequence[Json] | Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Return the labels by criterion name, from a mapping or from a sequence in the order of the criteria.
-
-    Raises:
-        ArgumentError: If the labels do not match the criteria.
-    """
+    """Return the labels by criterion name, from a mapping or from a sequence in the order of the criteria."""
     names = [criterion.name or "" for criterion in criteria]
     if isinstance(labels, Mapping):
         known = set(names)
@@ -442,7 +435,3 @@ def _answers(criteria: Sequence[BaseCriterion], labels: Mapping[str, Json]) -> d
     if faults:
         raise ArgumentError("; ".join(faults))
     return answers
-
-
-def _decision(answer: Answer) -> Decision:
-    return Decision(status="abstained" if answer.abstains else "answered", answer=answer)

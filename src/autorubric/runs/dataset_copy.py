@@ -15,7 +15,7 @@ from autorubric.datasets.stream import line_of
 from autorubric.errors import AutorubricError, RunFormatError
 from autorubric.runs.items import Damage, lines_told
 from autorubric.runs.lines import item_of_line
-from autorubric.runs.log import DATASET, ITEMS, SUMS, is_intact, log_lines, written_by
+from autorubric.runs.log import DATASET, ITEMS, SUMS, is_intact, log_entries, log_lines
 from autorubric.support.objects import Json
 
 _DIGEST = 8
@@ -103,7 +103,7 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
         return StoredDataset(dataset, entry, damage, range(len(dataset)))
     n_items = len(found.starts) - 1
     affected = range(n_items) if 0 in found.lost else frozenset(number - 1 for number in found.lost)
-    mark = written_by(manifest).mark
+    mark = log_entries(manifest).mark
     ids = _ids_in(file.with_name(ITEMS), mark, str(entry["sha256"])[:16]) if found.lost else {}
     substitutes = {number: _substitute(ids.get(number - 1)) for number in found.lost if number}
     dataset = RubricDataset.from_copy(file, found.starts, substitutes)

@@ -153,9 +153,9 @@ def asking_differences(
     # Converted to JSON and back like the stored manifest, which has lists instead of tuples.
     after = json.loads(json.dumps(now.asking))
     return [
-        *_changed_entries("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
-        *_changed_entries("check", mapping_in(before, "checks"), mapping_in(after, "checks")),
-        *_changed_entries("sampling", mapping_in(before, "sampling"), mapping_in(after, "sampling")),
+        *_entry_changes("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
+        *_entry_changes("check", mapping_in(before, "checks"), mapping_in(after, "checks")),
+        *_entry_changes("sampling", mapping_in(before, "sampling"), mapping_in(after, "sampling")),
         *(
             f"{part.replace('_', '-')} changed"
             for part in ("prompts", "few_shot")
@@ -173,11 +173,11 @@ def deciding_differences(
     For the arguments, see `asking_differences`.
     """
     after = json.loads(json.dumps(now.deciding))
-    policy = _changed_entries("policy", mapping_in(stored, "deciding"), after)
+    policy = _entry_changes("policy", mapping_in(stored, "deciding"), after)
     return [*policy, *(_each_rubric(dataset, _scoring_differences) if dataset is not None else ())]
 
 
-def _changed_entries(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _entry_changes(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys([*before, *after]):
         if key not in after:
             yield f"{kind} {key} was removed"
@@ -200,7 +200,7 @@ def _item_differences(dataset: ChangedDataset) -> list[str]:
         if after is None:
             differences.append(f"item {item_id} was removed")
         elif old.item_fingerprint(before) != new.item_fingerprint(after):
-            differences.append(f"item {item_id}: {_changed_text(old, before, new, after)} changed")
+            differences.append(f"item {item_id}: {_change_text(old, before, new, after)} changed")
     return [*differences, *_each_rubric(dataset, _requirement_differences)]
 
 
@@ -209,7 +209,7 @@ def places_of(dataset: RubricDataset) -> dict[str, int]:
     return {item_id: position for position, item_id in enumerate(dataset.item_ids())}
 
 
-def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: int) -> str:
+def _change_text(old: RubricDataset, before: int, new: RubricDataset, after: int) -> str:
     pairs = {
         "submission": (old.items[before].submission, new.items[after].submission),
         "prompt": (old.get_item_prompt(before), new.get_item_prompt(after)),
@@ -260,7 +260,7 @@ def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
         if was is None or was == criterion:
             continue
         told = [
-            f"{name} {_told(was, name)} → {_told(criterion, name)}"
+            f"{name} {_value_text(was, name)} → {_value_text(criterion, name)}"
             for name in _SCORED
             if getattr(was, name) != getattr(criterion, name)
         ]
@@ -272,7 +272,7 @@ def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
     yield from _group_differences(old, new)
 
 
-def _told(criterion: BaseCriterion, name: str) -> str:
+def _value_text(criterion: BaseCriterion, name: str) -> str:
     value = criterion.model_dump(mode="json", include={name})[name]
     return f"{value:g}" if name == "weight" else repr(value)
 

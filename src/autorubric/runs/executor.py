@@ -19,8 +19,7 @@ from autorubric.support.extensions import extension_names, load_extension
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
-    from autorubric.scoring.events import Listener, VoteCast
-    from autorubric.scoring.votes import Votes
+    from autorubric.scoring.votes import Listener, VoteCast, Votes
 
 
 GROUP = "autorubric.executors"

@@ -323,7 +323,7 @@ ExportFormat: TypeAlias = Literal["csv", "parquet", "jsonl", "markdown", "junit"
 ExportTable: TypeAlias = Literal["scores", "votes"]
 
 
-def exported(
+def export_run(
     run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None, max_lost: float
 ) -> bytes:
     """Return the run as the content of a file; see `EvalResult.export`."""

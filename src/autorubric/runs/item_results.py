@@ -102,7 +102,7 @@ class StandingVotes:
         return sorted(votes, key=key)
 
 
-def answered(
+def answered_votes(
     votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
 ) -> dict[str, list[JudgeVote]]:
     """Return the votes that need not be requested again, without those that received no reply."""
@@ -217,15 +217,15 @@ class StoredResults(View[ItemResult]):
     @property
     def verdicts(self) -> VerdictCounts:
         """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
-        return self._counted.verdicts
+        return self._count_verdicts.verdicts
 
     @property
     def partly_scored(self) -> int:
         """Number of items that have a score although one of their verdicts was lost."""
-        return self._counted.partly_scored
+        return self._count_verdicts.partly_scored
 
     @cached_property
-    def _counted(self) -> ItemTally:
+    def _count_verdicts(self) -> ItemTally:
         """The sums, with missing verdict counts computed from the stored votes."""
         if not self.tally.uncounted:
             return self.tally

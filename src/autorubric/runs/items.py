@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.runs.log import DATASET, ITEMS, PROMPTS, VOTES
-from autorubric.support.objects import fast_init
 
 if TYPE_CHECKING:
     from autorubric.datasets.item import DataItem
@@ -43,7 +42,6 @@ class ItemResult:
     error: str | None = None
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedItem:
     """The result of grading one item, without its votes and report.
@@ -304,7 +302,7 @@ class Damage:
         if not self.n_items:
             return f"{told} No score is affected; resuming the run {_RESTORE[self.file]}"
         repair = "scores the votes in their current state" if self.is_unlocated else _REPAIR[self.file]
-        return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
+        return f"{told} {_count_text(self.n_items)} not scored; resuming the run {repair}"
 
     def when_resumed(self) -> str:
         """Return the notice for a resumed run."""
@@ -343,5 +341,5 @@ def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
     return ", ".join(told) or "lines are missing"
 
 
-def _counted(n_items: int) -> str:
+def _count_text(n_items: int) -> str:
     return f"{n_items:,} {'item counts' if n_items == 1 else 'items count'} as"

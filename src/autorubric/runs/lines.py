@@ -33,10 +33,10 @@ from pydantic_core.core_schema import (
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.runs.items import GradedItem, warn_of_damage
-from autorubric.runs.log import PROMPTS, is_intact, log_lines, read_manifest, written_at, written_by
-from autorubric.scoring.events import Exchanged
+from autorubric.runs.log import PROMPTS, is_intact, line_offset, log_entries, log_lines, read_manifest
+from autorubric.scoring.votes import Exchanged
 from autorubric.support.json_text import compact_json, read_compact
-from autorubric.support.objects import Json, fast_init
+from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
     from autorubric.scoring.votes import JudgeVote
@@ -71,7 +71,6 @@ class StoredVote(NamedTuple):
         return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
     """The result of a finished item as stored in a run folder.
@@ -153,12 +152,12 @@ def line_of_vote(stored: StoredVote) -> bytes:
         "digest": stored.digest,
         "vote": stored.vote,
     }
-    return _written(_votes().writer, line)
+    return _to_json(_votes().writer, line)
 
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
     """Return an item as a line of `items.jsonl`, without offset and checksum and without default values."""
-    return b'%b,"seal":[%d,%d,%d,%d]}' % (_written(_item_writer(), item)[:-1], *seal)
+    return b'%b,"seal":[%d,%d,%d,%d]}' % (_to_json(_item_writer(), item)[:-1], *seal)
 
 
 @cache
@@ -166,7 +165,7 @@ def _item_writer() -> SchemaSerializer:
     return SchemaSerializer(_instance_of(StoredItem), _WRITING)
 
 
-def _written(writer: SchemaSerializer, content: Any) -> bytes:
+def _to_json(writer: SchemaSerializer, content: Any) -> bytes:
     try:
         return writer.to_json(content, exclude_defaults=True, warnings=False)
     except ValueError:
@@ -191,7 +190,7 @@ def _votes() -> _VoteLines:
     read, written = typed_dict_field(_schema_of(JudgeVote)), typed_dict_field(_instance_of(JudgeVote))
     return _VoteLines(
         kind=JudgeVote,
-        reader=SchemaValidator(_mapping(**key, vote=read, **_SEALED)),
+        reader=SchemaValidator(_mapping_schema(**key, vote=read, **_SEALED)),
         writer=SchemaSerializer(typed_dict_schema({**key, "vote": written}), _WRITING),
     )
 
@@ -202,11 +201,11 @@ def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
     try:
         found = lines.validate_json(raw)
     except ValidationError:
-        found = lines.validate_python(_parsed(raw))
+        found = lines.validate_python(_parse_content(raw))
     return found
 
 
-def _parsed(raw: bytes) -> Json:
+def _parse_content(raw: bytes) -> Json:
     """Return the content of a line, using Python's JSON parser, which accepts lone surrogates."""
     try:
         return json.loads(raw.decode("utf-8"))
@@ -225,7 +224,7 @@ def _schema_of(hint: Any) -> CoreSchema:
     if origin is tuple:
         return list_schema(_schema_of(arguments[0]))
     if is_dataclass(hint):
-        return _mapping(**_fields_of(hint))
+        return _mapping_schema(**_fields_of(hint))
     if hint is Any:
         return any_schema()
     return str_schema() if issubclass(hint, str) else _PLAIN[hint]
@@ -253,7 +252,7 @@ def _instance_of(kind: Any) -> CoreSchema:
     return dataclass_schema(kind, dataclass_args_schema(kind.__name__, held), names, slots=True)
 
 
-def _mapping(**held: TypedDictField) -> CoreSchema:
+def _mapping_schema(**held: TypedDictField) -> CoreSchema:
     config = CoreConfig(strict=True, extra_fields_behavior="forbid")
     return typed_dict_schema(held, config=config)
 
@@ -269,7 +268,7 @@ _SEALED: Final = {
     "crc": typed_dict_field(str_schema(), required=False),
 }
 _ITEM_LINES: Final = SchemaValidator(
-    _mapping(
+    _mapping_schema(
         **_fields_of(StoredItem),
         seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)),
         **_SEALED,
@@ -302,7 +301,7 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
 
     Each line of the file is compared with its checksum, and damaged or moved lines cause a warning.
     """
-    written = written_by(read_manifest(path))
+    written = log_entries(read_manifest(path))
     unsealed = written.unsealed.get(PROMPTS, 0)
     found: dict[int, StoredExchange] = {}
     # Most lines are about other items, and parsing them would take long.
@@ -310,7 +309,7 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
     for _, offset, raw in log_lines(path / PROMPTS, 0):
         at: int | None = offset
         if offset >= unsealed and not is_intact(raw, offset, written.mark):
-            at = written_at(raw, written.mark)
+            at = line_offset(raw, written.mark)
             damaged += raw.endswith(b"\n")
         if at is None or not raw.startswith(begins):
             continue

@@ -32,7 +32,7 @@ def is_intact(raw: bytes, offset: int, mark: int) -> bool:
     return raw.endswith(b',"at":%d,"crc":"%08x"}\n' % (offset, crc32(raw[:-_TAIL], mark)))
 
 
-def written_at(raw: bytes, mark: int) -> int | None:
+def line_offset(raw: bytes, mark: int) -> int | None:
     """Return the offset at which a line was written; None if the line does not match its checksum."""
     content = raw[:-_TAIL]
     if raw[-_TAIL:] != b',"crc":"%08x"}\n' % crc32(content, mark):
@@ -47,7 +47,7 @@ def body_of(raw: bytes, mark: int, *, is_sealed: bool) -> bytes | None:
     """Return the JSON object of a line without its seal; None if the line does not match its checksum."""
     if not is_sealed:
         return raw.removesuffix(b"\n") if raw.endswith(b"\n") else None
-    return None if written_at(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
+    return None if line_offset(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
 
 
 def unsealed_bytes(path: Path) -> int:
@@ -128,7 +128,7 @@ def survey_log(
         if raw.isspace():
             blank.append(range(offset, offset + len(raw)))
             continue
-        at = offset if offset < unsealed else written_at(raw, mark)
+        at = offset if offset < unsealed else line_offset(raw, mark)
         if at in known:
             found.repeated += 1
         elif at is None or not visit(at, offset, raw):
@@ -169,7 +169,7 @@ def _holes(known: Sequence[range], start: int, end: int) -> list[range]:
     return [*holes, range(covered, end)] if end > covered else holes
 
 
-def restored_parts(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
+def restored_content(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
     """Yield the content of a log with these lines at their original offsets and blanks in between."""
     end = 0
     with path.open("rb") as file:
@@ -313,7 +313,7 @@ class Written(NamedTuple):
     mark: int
 
 
-def written_by(manifest: Mapping[str, Any]) -> Written:
+def log_entries(manifest: Mapping[str, Any]) -> Written:
     """Return a manifest's entries about the logs."""
     is_sealed = manifest.get("format", RUN_FORMAT) > 1
     return Written(

@@ -20,7 +20,7 @@ from autorubric.runs.index import RunIndex
 from autorubric.runs.item_results import StandingVotes
 from autorubric.runs.items import FEW, Notices
 from autorubric.runs.lines import StoredVote
-from autorubric.runs.log import PROMPTS, body_of, log_lines, new_mark, read_manifest, written_by
+from autorubric.runs.log import PROMPTS, body_of, log_entries, log_lines, new_mark, read_manifest
 from autorubric.runs.open import plain_name
 from autorubric.runs.reopen import read_index, stand_of
 from autorubric.runs.result import EvalResult
@@ -73,7 +73,7 @@ class _RunPart:
         manifest: dict[str, Any] = read_manifest(path)
         stored = stored_dataset(path, manifest)
         dataset, manifest["dataset"] = stored.dataset, dict(stored.entry)
-        index = read_index(path, stored, stand_of(manifest, dataset), written_by(manifest))
+        index = read_index(path, stored, stand_of(manifest, dataset), log_entries(manifest))
         if index.damages:
             told = "; ".join(one.when_opened() for one in index.damages)
             raise RunFormatError(f"{path} cannot be merged until it is repaired: {told}")
@@ -125,7 +125,7 @@ def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
     if target.exists():
         raise RunError(f"{target} already exists; pass a folder that does not exist")
     _refuse("have different settings", _differences(parts))
-    merged = _ordered(parts)
+    merged = _item_order(parts)
     _refuse("disagree", _disagreements(parts, merged))
     unfinished = target.with_name(target.name + ".merging")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -180,7 +180,7 @@ def _header(part: _RunPart) -> bytes:
     return part.dataset.header_line()
 
 
-def _ordered(parts: Sequence[_RunPart]) -> _MergeOrder:
+def _item_order(parts: Sequence[_RunPart]) -> _MergeOrder:
     """Return the locations of all items: shards in the order of the whole dataset, other runs in sequence."""
     places = [_Place(run, at) for run, part in enumerate(parts) for at in range(len(part.dataset))]
     if all(part.shard for part in parts):
@@ -208,7 +208,7 @@ def _disagreements(parts: Sequence[_RunPart], merged: _MergeOrder) -> list[str]:
         place = merged.first[item_id]
         part = parts[place.run]
         text = content_fingerprint(part.dataset, place.position)
-        known = {one.key: _said(one) for one in part.votes(place.position)}
+        known = {one.key: _vote_key(one) for one in part.votes(place.position)}
         for other in others:
             beside = parts[other.run]
             where = f"item {item_id} in {part.path.name} and {beside.path.name}"
@@ -218,12 +218,12 @@ def _disagreements(parts: Sequence[_RunPart], merged: _MergeOrder) -> list[str]:
             found += [
                 f"{where}: the vote of {one.vote.judge_id} on {one.criterion} differs"
                 for one in beside.votes(other.position)
-                if known.get(one.key, _said(one)) != _said(one)
+                if known.get(one.key, _vote_key(one)) != _vote_key(one)
             ]
     return found
 
 
-def _said(stored: StoredVote) -> tuple[Any, ...]:
+def _vote_key(stored: StoredVote) -> tuple[Any, ...]:
     return (stored.vote.status, stored.vote.answer, stored.vote.value)
 
 
@@ -317,7 +317,7 @@ def _prompts(parts: Sequence[_RunPart], merged: _MergeOrder) -> Iterator[bytes]:
     """Yield the stored exchanges line by line; for items in several runs, only those of the first run."""
     for run, part in enumerate(parts):
         others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
-        written = written_by(part.manifest)
+        written = log_entries(part.manifest)
         unsealed = written.unsealed.get(PROMPTS, 0)
         for _, offset, raw in log_lines(part.path / PROMPTS, 0):
             body = body_of(raw, written.mark, is_sealed=offset >= unsealed)

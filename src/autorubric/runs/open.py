@@ -40,14 +40,14 @@ from autorubric.runs.log import (
     PROMPTS,
     VOTES,
     Written,
+    log_entries,
     new_mark,
     read_manifest,
     run_path,
     unsealed_bytes,
-    written_by,
 )
 from autorubric.runs.reopen import stand_of
-from autorubric.runs.store import Copied, RunStore, copy_dataset, uncopied
+from autorubric.runs.store import Copied, RunStore, copy_dataset, unchanged_copy
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
     """Open the run folder that a config names for writing."""
     name = config.experiment_name
     if name is None:
-        name = made_name(dataset, config.experiments_dir)
+        name = create_run_folder(dataset, config.experiments_dir)
     else:
         run_path(config.experiments_dir, name)
     return _RunOpener(dataset, grader, config).open(name)
@@ -139,9 +139,9 @@ class _RunOpener:
             for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
                 store.take_over(forked_from / file)
             before = read_manifest(forked_from)
-            head["unsealed"] = _unsealed(forked_from, before)
+            head["unsealed"] = _unsealed_bytes(forked_from, before)
             # The lines were sealed with the old run's mark; lines of format 1 are not sealed.
-            store.mark = written_by(before).mark or store.mark
+            store.mark = log_entries(before).mark or store.mark
         elif store.has_votes:
             _demand_copy(store.path, copied)
             head["unsealed"] = {log: unsealed_bytes(store.path / log) for log in LOGS}
@@ -149,16 +149,16 @@ class _RunOpener:
         store.take_incoming()
         if self.config.shard is not None:
             head["shard"] = list(self.config.shard)
-        return self._opened(name, store, {**head, **_depends(described, copied)})
+        return self._open_with(name, store, {**head, **_depends(described, copied)})
 
     def _go_on(self, name: str, store: RunStore) -> OpenRun | None:
         """Return the resumed run; None if it must be forked."""
         stored = read_manifest(store.path)
-        stored["unsealed"] = _unsealed(store.path, stored)
-        store.mark = written_by(stored).mark or new_mark()
+        stored["unsealed"] = _unsealed_bytes(store.path, stored)
+        store.mark = log_entries(stored).mark or new_mark()
         # Items that were missing when runs were merged may be graded now.
         stored.pop("missing", None)
-        copied, old, changed_dataset = self._compared(store, stored)
+        copied, old, changed_dataset = self._compare_dataset(store, stored)
         described = with_checks(self.grader.describe(), copied.checks)
         changed = asking_differences(stored, described, changed_dataset)
         rescored = deciding_differences(stored, described, changed_dataset)
@@ -176,18 +176,18 @@ class _RunOpener:
             both = {**old.entry, "incoming": copied.entry}
             store.write_manifest({**stored, "status": "running", "dataset": both})
             store.take_incoming()
-        opened = self._opened(
+        opened = self._open_with(
             name,
             store,
             {**stored, **_depends(described, copied)},
             copy=old if changed_dataset is None else None,
-            written=written_by(stored)._replace(
+            written=log_entries(stored)._replace(
                 is_complete=changed_dataset is None and stored.get("status") == "complete"
             ),
         )
         if changed_dataset is not None and old.damage is not None:
             opened.notices.append(old.damage.when_resumed())
-        for told in _taken_on_trust(described, stored, opened.index):
+        for told in _unverified_judges(described, stored, opened.index):
             opened.notices.append(told)
         if changed:
             told = "; ".join(changed[:_MOST_TOLD])
@@ -199,7 +199,7 @@ class _RunOpener:
             )
         return opened
 
-    def _compared(
+    def _compare_dataset(
         self, store: RunStore, stored: Mapping[str, Json]
     ) -> tuple[Copied, StoredDataset, ChangedDataset | None]:
         """Return the current dataset, its copy in the folder, and their differences.
@@ -213,27 +213,27 @@ class _RunOpener:
             copied = copy_dataset(self.dataset, store)
             if copied.entry["sha256"] != entry.get("sha256"):
                 raise
-            return copied, self._restored(store, stored, copied, None), None
+            return copied, self._restore_dataset(store, stored, copied, None), None
         entry = dict(old.entry)
         source = self.dataset.source_digest()
         is_same = source is not None and source == entry.get("source")
         if is_same and old.damage is None and len(old.dataset) == entry.get("n_items"):
             # The dataset need not be read at all.
             checks = mapping_in(mapping_in(stored, "asking"), "checks")
-            return uncopied(self.dataset, entry, checks), old, None
+            return unchanged_copy(self.dataset, entry, checks), old, None
         is_akin = old.damage is None and old.dataset.header_line() == self.dataset.header_line()
         earlier = EarlierCopy(old.dataset.item_lines(), len(old.dataset), is_akin=is_akin)
         copied = copy_dataset(self.dataset, store, earlier)
         if copied.entry["sha256"] == entry.get("sha256"):
             if old.damage is not None:
-                old = self._restored(store, stored, copied, old.damage)
+                old = self._restore_dataset(store, stored, copied, old.damage)
             copied.entry["earlier"] = entry.get("earlier")
             return copied, old, None
         changed = ChangedDataset(old.dataset, RubricDataset.from_copy(store.path / INCOMING), earlier.kept)
         copied.entry["earlier"] = _earlier(entry, copied, changed)
         return copied, old, changed
 
-    def _restored(
+    def _restore_dataset(
         self, store: RunStore, stored: Mapping[str, Json], copied: Copied, damage: Damage | None
     ) -> StoredDataset:
         """Replace the dataset copy in the folder by the one just written, and return it."""
@@ -242,7 +242,7 @@ class _RunOpener:
             damage = Damage(file=DATASET, what="the file cannot be read", n_items=len(self.dataset))
         return stored_dataset(store.path, stored)._replace(damage=damage)
 
-    def _opened(
+    def _open_with(
         self,
         name: str,
         store: RunStore,
@@ -265,7 +265,7 @@ class _RunOpener:
         if dataset.is_streamed:
             dataset = dataset.reading_items_of(held.dataset)
         stand = stand_of(now, dataset)
-        index = load_index(store.path, dataset, stand, written or written_by(now))
+        index = load_index(store.path, dataset, stand, written or log_entries(now))
         damages = [*([held.damage] if held.damage is not None else []), *index.damages]
         if unverified := [one.doubt() for one in damages if one.is_unlocated]:
             now["unverified"] = unverified
@@ -275,7 +275,7 @@ class _RunOpener:
         if index.surveys:
             restore_logs(store, index)
             now["unsealed"] = {**mapping_in(now, "unsealed"), ITEMS: 0}
-            index = load_index(store.path, dataset, stand, written_by(now))
+            index = load_index(store.path, dataset, stand, log_entries(now))
         store.lines_of_items = index.count
         store.votes_open = index.votes_open if index.unclaimed else None
         damage = [one.when_resumed() for one in damages]
@@ -337,9 +337,9 @@ def _demand_copy(path: Path, copied: Copied) -> None:
         )
 
 
-def _unsealed(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
+def _unsealed_bytes(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
     """Return, by log of a run folder, the bytes of lines that an older version wrote without checksums."""
-    known = written_by(manifest).unsealed
+    known = log_entries(manifest).unsealed
     files = {log: path / log for log in known}
     return {log: min(known[log], file.stat().st_size) for log, file in files.items() if file.exists()}
 
@@ -368,7 +368,9 @@ def _is_reply(raw: bytes) -> bool:
         return raw.endswith(b"\n") and not raw.isspace()
 
 
-def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], index: RunIndex) -> list[str]:
+def _unverified_judges(
+    described: GraderDescription, stored: Mapping[str, Json], index: RunIndex
+) -> list[str]:
     """Return a notice for each judge that does not describe itself but whose stored votes are reused."""
     before = mapping_in(mapping_in(stored, "asking"), "judges")
     voted = index.count or index.unclaimed
@@ -396,7 +398,7 @@ def plain_name(dataset: RubricDataset) -> str:
     return kept[:_LONGEST].strip(".-_") or "run"
 
 
-def made_name(dataset: RubricDataset, folder: Path) -> str:
+def create_run_folder(dataset: RubricDataset, folder: Path) -> str:
     """Create the folder of a new run and return its name, which no other run has."""
     name = f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([name], (f"{name}-{number:02}" for number in count(2)))

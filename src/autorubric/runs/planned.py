@@ -21,9 +21,9 @@ from autorubric.llm.route import pricings_of
 from autorubric.runs.damage import load_index
 from autorubric.runs.differences import with_checks
 from autorubric.runs.index import Stand
-from autorubric.runs.item_results import StandingVotes, answered, grading_task
+from autorubric.runs.item_results import StandingVotes, answered_votes, grading_task
 from autorubric.runs.items import Notices
-from autorubric.runs.log import MANIFEST, read_manifest, run_path, written_by
+from autorubric.runs.log import MANIFEST, log_entries, read_manifest, run_path
 from autorubric.scoring.votes import Votes
 from autorubric.support.blocks import Block, TableBlock, TextBlock, render_text
 from autorubric.support.objects import Json
@@ -205,12 +205,12 @@ class _Plan:
             self.tallies.setdefault(seat.judge_id, _Tally(seat)).add(batch)
 
 
-def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
+def estimate_run(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
     """Estimate the grading of a dataset; see `estimate`."""
     if not isinstance(grader, CriterionGrader):
         raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
     grader.check_rubrics(dataset.rubrics())
-    stored_for = _stored_votes(dataset, grader, name, folder)
+    stored_for = _reader_of_votes(dataset, grader, name, folder)
     plan = _Plan(grader)
     for position in range(len(dataset)):
         stored = stored_for(position)
@@ -227,14 +227,14 @@ def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Pa
     )
 
 
-def _stored_votes(
+def _reader_of_votes(
     dataset: RubricDataset, grader: CriterionGrader, name: str | None, folder: Path
 ) -> Callable[[int], Votes]:
     """Return a function from an item's position to its stored votes that need not be requested again."""
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}
-    written = written_by(read_manifest(path))._replace(is_complete=False)
+    written = log_entries(read_manifest(path))._replace(is_complete=False)
     rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
     checks = {
         check_name(criterion.check): criterion.check
@@ -250,7 +250,7 @@ def _stored_votes(
         task = grading_task(dataset, position)
         offsets = index.offsets(position, task.item_id, index.line(position))
         votes = [vote for _, vote in index.votes(task.item_id, offsets)]
-        return answered(standing.of(position, task, votes, Notices()))
+        return answered_votes(standing.of(position, task, votes, Notices()))
 
     return stored
 
@@ -307,4 +307,4 @@ def estimate(
     """
     # Imported late, since reading a run does not need the modules that send requests.
 
-    return planned(dataset, grader, experiment_name, Path(experiments_dir))
+    return estimate_run(dataset, grader, experiment_name, Path(experiments_dir))

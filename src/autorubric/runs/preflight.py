@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from autorubric.grading.base import Grader, GradingTask
-    from autorubric.scoring.events import Listener, VoteCast
-    from autorubric.scoring.votes import JudgeVote, Votes
+    from autorubric.scoring.votes import JudgeVote, Listener, VoteCast, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ Preflight = Callable[[JudgeCheck], None]
 """A function that is called for each judge that answered its test request."""
 
 
-async def checked(
+async def send_test_requests(
     work: Iterator[ItemWork], grader: Grader, listener: Listener, report: Preflight
 ) -> Iterator[ItemWork]:
     """Send each model one request about the first item, and return the items with these votes included."""
@@ -63,7 +62,7 @@ async def checked(
     if first is None:
         return work
     held = _Held([])
-    stored = await _tested(grader, first.task, first.stored, held, report)
+    stored = await _test_models(grader, first.task, first.stored, held, report)
     # Stored only now, so that a failed panel leaves no votes that another panel would have to match.
     for event in held.events:
         listener.vote_cast(event)
@@ -89,14 +88,14 @@ class CheckedGrader(CriterionGrader):
             if not self._is_checked:
                 self._is_checked = True
                 try:
-                    stored = await _tested(self, task, stored or {}, listener, lambda check: None)
+                    stored = await _test_models(self, task, stored or {}, listener, lambda check: None)
                 except JudgeError as error:
                     self._error = error
                     raise
         return await super().judge(task, stored=stored, listener=listener)
 
 
-async def _tested(
+async def _test_models(
     grader: Grader, task: GradingTask, stored: Votes, listener: Listener | None, report: Preflight
 ) -> dict[str, list[JudgeVote]]:
     """Send each model one request and return the stored votes with those that were cast."""

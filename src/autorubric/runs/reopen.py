@@ -20,7 +20,7 @@ from autorubric.runs.index import RunIndex, Stand
 from autorubric.runs.item_results import StandingVotes, StoredResults
 from autorubric.runs.items import EvalTimingStats, affected_by, warn_of_damage
 from autorubric.runs.lines import StoredItem
-from autorubric.runs.log import DATASET, ITEMS, Written, read_manifest, written_by
+from autorubric.runs.log import DATASET, ITEMS, Written, log_entries, read_manifest
 from autorubric.scoring.report_builder import GradingPolicy
 from autorubric.scoring.votes import Votes
 from autorubric.support.objects import Json
@@ -86,7 +86,7 @@ def reopen(
         manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
     policy = _policy(path, manifest)
     stand = stand_of(manifest, dataset)
-    written = written_by(manifest)
+    written = log_entries(manifest)
     index = read_index(path, stored, stand, written)
     damage = [one.when_opened() for one in index.damages]
     unsealed = [_UNSEALED] if written.unsealed.get(ITEMS) else []

@@ -52,8 +52,8 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
     if unknown:
         allowed = ", ".join(Policies.__annotations__)
         raise ArgumentError(f"unknown policy {', '.join(sorted(unknown))}; available: {allowed}")
-    unasked = _unasked(path, rubric) if rubric is not None else []
-    found = reopen(path, rubric=rubric, deciding=_deciding(path, policies))
+    unasked = _criteria_without_votes(path, rubric) if rubric is not None else []
+    found = reopen(path, rubric=rubric, deciding=_policies_entry(path, policies))
     if not unasked:
         return found
     told = ", ".join(unasked)
@@ -61,7 +61,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
     return replace(found, notices=(*found.notices, notice))
 
 
-def _unasked(path: Path, rubric: Rubric) -> list[str]:
+def _criteria_without_votes(path: Path, rubric: Rubric) -> list[str]:
     """Return the names of the criteria that have no votes, because the run asked something else."""
     shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
@@ -80,7 +80,7 @@ def _unasked(path: Path, rubric: Rubric) -> list[str]:
     return unasked
 
 
-def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
+def _policies_entry(path: Path, policies: Policies) -> dict[str, Json]:
     """Return the policies in the form of a manifest."""
     deciding: dict[str, Json] = {}
     chosen: dict[str, Any] = {

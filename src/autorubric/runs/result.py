@@ -268,9 +268,9 @@ class EvalResult:
             ArgumentError: If the format or the table is unknown.
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
-        from autorubric.runs.export import exported
+        from autorubric.runs.export import export_run
 
-        return exported(self, format, table, fail_under, max_lost)
+        return export_run(self, format, table, fail_under, max_lost)
 
     def to_html(
         self,

@@ -80,14 +80,14 @@ def disputed_items(
         raise ArgumentError("split='judges' requires a run, since a dataset contains only human labels")
     dataset = source.dataset if isinstance(source, EvalResult) else source
     said = {
-        one.item_idx: _disputed(dataset, one.item_idx, one.report, split, tolerance)
+        one.item_idx: _disagreements(dataset, one.item_idx, one.report, split, tolerance)
         for one in (run.item_results if run is not None else ())
     }
     items = []
     for place in range(len(dataset)):
-        found = said[place] if place in said else _disputed(dataset, place, None, split, tolerance)
+        found = said[place] if place in said else _disagreements(dataset, place, None, split, tolerance)
         if found:
-            items.append(_handed_out(dataset, place, found))
+            items.append(_without_labels(dataset, place, found))
     return dataset.with_items(items)
 
 
@@ -110,9 +110,11 @@ def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> 
                 for name in _marked_criteria(source.dataset, one, marks.cells[_MARKS[mark]]):
                     on.setdefault(name, []).append(mark)
         if on:
-            found[one.item_idx] = _said_on(source.dataset, one, on)
+            found[one.item_idx] = _answers_on(source.dataset, one, on)
     dataset = source.dataset
-    return dataset.with_items([_handed_out(dataset, place, said) for place, said in sorted(found.items())])
+    return dataset.with_items(
+        [_without_labels(dataset, place, said) for place, said in sorted(found.items())]
+    )
 
 
 def _marked_criteria(
@@ -132,7 +134,7 @@ def _marked_criteria(
     return marked or [each.name for each in reports if each.status != "answered"] or list(rubric.names)
 
 
-def _said_on(
+def _answers_on(
     dataset: RubricDataset, one: ItemResult, on: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Json]]:
     """Return the answers and marks on these criteria of an item, by criterion."""
@@ -148,7 +150,7 @@ def _said_on(
         if people := {rater: labels[name] for rater, labels in ratings.items() if name in labels}:
             found[name]["people"] = people
         if judges:
-            found[name]["judges"] = dict(_told(judges))
+            found[name]["judges"] = dict(_answer_rows(judges))
         if report is not None:
             found[name]["panel"] = report.final_answer
         if name in truth:
@@ -156,7 +158,7 @@ def _said_on(
     return found
 
 
-def _handed_out(dataset: RubricDataset, place: int, said: Mapping[str, Json]) -> DataItem:
+def _without_labels(dataset: RubricDataset, place: int, said: Mapping[str, Json]) -> DataItem:
     """Return the item without labels, with the disputed answers as metadata."""
     item = dataset.items[place]
     return DataItem(
@@ -170,7 +172,7 @@ def _handed_out(dataset: RubricDataset, place: int, said: Mapping[str, Json]) ->
     )
 
 
-def _disputed(
+def _disagreements(
     dataset: RubricDataset,
     place: int,
     report: EnsembleEvaluationReport | None,
@@ -199,11 +201,11 @@ def _disputed(
         asked = {"people": people if split != "judges" else {}, "judges": judges if split != "people" else {}}
         if any(_differ(criterion, answers.values(), tolerance) for answers in asked.values()):
             said = {"people": people, "judges": judges}
-            found[name] = {who: dict(_told(answers)) for who, answers in said.items() if answers}
+            found[name] = {who: dict(_answer_rows(answers)) for who, answers in said.items() if answers}
     return found
 
 
-def _told(answers: Mapping[str, Answer]) -> Iterator[tuple[str, Json]]:
+def _answer_rows(answers: Mapping[str, Answer]) -> Iterator[tuple[str, Json]]:
     for who, answer in answers.items():
         yield who, "CANNOT_ASSESS" if answer.cannot_assess else answer.code
 

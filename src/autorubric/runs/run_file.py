@@ -294,7 +294,7 @@ def read_run_file(path: str | Path) -> RunFile:
         faults.raise_as(FileError)
     data = {key: _without_secrets(value, faults, (key,)) for key, value in document.data.items()}
     data = _without_secrets(data, faults, ())
-    file = _validated(data, faults)
+    file = _validate(data, faults)
     _check_judges(data.get("judges"), faults)
     if data.get("rubric") is not None and not isinstance(data["rubric"], str):
         Rubric._read_inside(data["rubric"], faults, ("rubric",))
@@ -303,7 +303,7 @@ def read_run_file(path: str | Path) -> RunFile:
     return file.read_from(Path(path).parent, text)
 
 
-def _validated(data: Mapping[str, Json], faults: Faults) -> RunFile | None:
+def _validate(data: Mapping[str, Json], faults: Faults) -> RunFile | None:
     try:
         file = RunFile.model_validate(data)
     except ValidationError as error:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.datasets.stream import can_stream
+from autorubric.datasets.store import can_stream
 from autorubric.errors import ArgumentError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.grading.plan import FewShotConfig

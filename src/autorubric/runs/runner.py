@@ -17,11 +17,11 @@ from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
 from autorubric.runs.config import EvalConfig, OnMismatch, ProgressStyle, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint
 from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, collecting_seldom, executor_of
-from autorubric.runs.item_results import StoredResults, answered, grading_task
+from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
 from autorubric.runs.open import OpenRun, open_run
-from autorubric.runs.preflight import Preflight, Progress, checked
+from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
 from autorubric.support.concurrency import loop_is_running, run_sync
 from autorubric.support.objects import logger_of
@@ -30,9 +30,8 @@ from autorubric.support.reading_errors import shortened
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
-    from autorubric.scoring.events import VoteCast
     from autorubric.scoring.reports import EnsembleEvaluationReport
-    from autorubric.scoring.votes import Votes
+    from autorubric.scoring.votes import VoteCast, Votes
 
 
 _OUTCOME = tuple(one.name for one in fields(GradedItem))
@@ -83,7 +82,7 @@ class RunWriter:
         for position in range(len(opened.dataset)):
             if index.settled[position]:
                 continue
-            work = self._begun(position)
+            work = self._next_item(position)
             if work is not None:
                 yield work
 
@@ -98,11 +97,11 @@ class RunWriter:
         # Lines are written in the next iteration of the event loop, and these are read again here.
         self._opened.store.flush()
         for position in failed:
-            work = self._begun(position, again=True)
+            work = self._next_item(position, again=True)
             if work is not None:
                 yield work
 
-    def _begun(self, position: int, *, again: bool = False) -> ItemWork | None:
+    def _next_item(self, position: int, *, again: bool = False) -> ItemWork | None:
         """Return the item to grade; None if its stored result is still valid."""
         opened, index = self._opened, self._opened.index
         before = index.line(position)
@@ -125,7 +124,7 @@ class RunWriter:
         )
         task = grading_task(opened.dataset, position)
         standing = opened.standing.of(position, task, [vote for _, vote in stored], opened.notices)
-        stored_votes = answered(standing, unreadable=not again)
+        stored_votes = answered_votes(standing, unreadable=not again)
         return ItemWork(position=position, task=task, stored=stored_votes)
 
     def _stands(self, line: StoredItem, fingerprint: str) -> bool:
@@ -197,7 +196,7 @@ class _ByGrader:
         return self.grader.aggregate(task, votes)
 
 
-def _spending(budget: SpendingLimit | None) -> AbstractContextManager[None]:
+def _spending_context(budget: SpendingLimit | None) -> AbstractContextManager[None]:
     if budget is None:
         return nullcontext()
     from autorubric.llm.budget import spending_within
@@ -278,17 +277,17 @@ class EvalRunner:
         try:
             if budget is None and opened.index.settled.count(0):
                 budget = _no_limit()
-            with _spending(budget), collecting_seldom():
-                result = await self._graded(opened, executor, budget)
+            with _spending_context(budget), collecting_seldom():
+                result = await self._grade_items(opened, executor, budget)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
-            self._stopped(opened, "stopped" if is_stopped else "failed")
+            self._log_stop(opened, "stopped" if is_stopped else "failed")
             if is_stopped:
                 # Loggers are silent by default, so the error itself says how to resume.
                 error.add_note(self._how_to_resume(opened))
-            await self._closed(opened)
+            await self._close_afterwards(opened)
             raise
-        await self._closed(opened)
+        await self._close_afterwards(opened)
         return result
 
     def _budget(self) -> SpendingLimit | None:
@@ -300,7 +299,7 @@ class EvalRunner:
 
         return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
 
-    async def _closed(self, opened: OpenRun) -> None:
+    async def _close_afterwards(self, opened: OpenRun) -> None:
         try:
             opened.store.close()
         finally:
@@ -308,14 +307,16 @@ class EvalRunner:
             if loop_is_running():
                 await self.grader.aclose()
 
-    async def _graded(self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None) -> EvalResult:
+    async def _grade_items(
+        self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None
+    ) -> EvalResult:
         started_at, clock = datetime.now(UTC), time.perf_counter()
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
             writer = RunWriter(opened, progress, stop=None if budget is None else budget.stop)
             first = writer.work()
             if self._preflight is not None:
-                first = await checked(first, self.grader, writer, self._preflight)
+                first = await send_test_requests(first, self.grader, writer, self._preflight)
             for items in (first, writer.second_chances()):
                 work = takewhile(lambda _: budget is None or not budget.is_over, items)
                 async with aclosing(executor.graded(work, self.grader, writer)) as finished:
@@ -334,7 +335,7 @@ class EvalRunner:
             left = opened.index.settled.count(0)
             told = f"stopped: {budget}; {left} of {count} items remain. {self._how_to_resume(opened)}"
             opened.notices.append(told)
-            self._stopped(opened, "stopped")
+            self._log_stop(opened, "stopped")
         results = self._results(opened)
         models = getattr(self.grader, "models", ())
         if len(models) > 1 and results.tally.cost is not None:
@@ -366,7 +367,7 @@ class EvalRunner:
             what = f"is only partly scored: {'; '.join(done.verdicts.messages())}"
         raise ItemFailedError(f"item {done.item_id!r} {what}. {self._how_to_resume(opened)}")
 
-    def _stopped(self, opened: OpenRun, status: str) -> None:
+    def _log_stop(self, opened: OpenRun, status: str) -> None:
         opened.manifest.update(status=status, completed_at=datetime.now(UTC).isoformat())
         # The reason for the stop matters more than a manifest that cannot be written. Closing the store
         # reports lines that cannot be written.

@@ -35,7 +35,7 @@ from autorubric.runs.log import (
     check_files,
     crc_of,
     manifest_text,
-    restored_parts,
+    restored_content,
     seal_line,
 )
 from autorubric.support.json_text import compact_json
@@ -43,7 +43,7 @@ from autorubric.support.objects import Json
 from autorubric.support.write import FileLock, remove_abandoned, write_parts_atomic, write_text_atomic
 
 if TYPE_CHECKING:
-    from autorubric.scoring.events import Exchanged
+    from autorubric.scoring.votes import Exchanged
 
 
 class RunStore:
@@ -63,7 +63,7 @@ class RunStore:
         self._logs: dict[str, AppendLog] = {}
         check_files(path)
         self._lock = FileLock(path / LOCK)
-        with self._writing():
+        with self._explain_write_errors():
             if not self._lock.acquire():
                 told = f"{self._lock.holder()} is writing to {path}; wait, or choose another experiment_name"
                 raise RunLockedError(told)
@@ -89,12 +89,12 @@ class RunStore:
             content["sizes"] = {file.name: file.stat().st_size for file in files if file.exists()}
         else:
             content.pop("sizes", None)
-        with self._writing():
+        with self._explain_write_errors():
             write_text_atomic(self.path / MANIFEST, manifest_text(content))
 
     def write_run_file(self, text: str) -> None:
         """Write a copy of the run file, replacing any earlier copy."""
-        with self._writing():
+        with self._explain_write_errors():
             write_text_atomic(self.path / RUN_FILE, text)
 
     def write_incoming(self, lines: Iterable[bytes]) -> str:
@@ -106,7 +106,7 @@ class RunStore:
                 self._sums.add(line)
                 yield line
 
-        with self._writing():
+        with self._explain_write_errors():
             write_parts_atomic(self.path / INCOMING, parts())
         return self._sums.sha256.hexdigest()
 
@@ -114,7 +114,7 @@ class RunStore:
         """Copy a file of another run folder atomically, unless it is missing there or already exists here."""
         if not file.exists() or (self.path / file.name).exists():
             return
-        with self._writing(), file.open("rb") as source:
+        with self._explain_write_errors(), file.open("rb") as source:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
@@ -127,7 +127,7 @@ class RunStore:
                 at += len(line)
                 yield line
 
-        with self._writing():
+        with self._explain_write_errors():
             sealed = lines()
             first = next(sealed, None)
             if first is not None:
@@ -141,8 +141,8 @@ class RunStore:
         file = self.path / name
         self._keep_damaged(file)
         if file.exists():
-            with self._writing():
-                write_parts_atomic(file, restored_parts(file, pieces))
+            with self._explain_write_errors():
+                write_parts_atomic(file, restored_content(file, pieces))
 
     def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
         """Replace the lines of items with a subset of them, sealed with the current votes."""
@@ -163,12 +163,12 @@ class RunStore:
         if keep_damaged:
             self._keep_damaged(file)
         if file.exists():
-            with self._writing():
+            with self._explain_write_errors():
                 write_parts_atomic(file, lines())
 
     def _keep_damaged(self, file: Path) -> None:
         if file.exists():
-            with self._writing(), file.open("rb") as source:
+            with self._explain_write_errors(), file.open("rb") as source:
                 parts = iter(partial(source.read, 1 << 20), b"")
                 write_parts_atomic(file.with_name(f"{file.name}.damaged"), parts)
 
@@ -180,7 +180,7 @@ class RunStore:
 
     def take_incoming(self) -> None:
         """Replace the dataset copy atomically by the one from `write_incoming`, and write its digests."""
-        with self._writing():
+        with self._explain_write_errors():
             (self.path / INCOMING).replace(self.path / DATASET)
             write_parts_atomic(self.path / SUMS, self._sums.parts(self.mark))
         self._sums = LineSums()
@@ -249,7 +249,7 @@ class RunStore:
         if self._failure is not None:
             raise self._failure
         # A stored vote is not requested again, so its prompt goes first. Lines of items refer to votes.
-        with self._writing():
+        with self._explain_write_errors():
             try:
                 self._flush(PROMPTS)
             finally:
@@ -264,7 +264,7 @@ class RunStore:
         log = self._logs.get(name)
         if log is None:
             try:
-                with self._writing():
+                with self._explain_write_errors():
                     log = self._logs[name] = AppendLog(self.path / name, self.mark, summed=name == VOTES)
             except RunError as error:
                 # This affects more than one vote, so all later lines are refused too.
@@ -273,7 +273,7 @@ class RunStore:
         return log
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _explain_write_errors(self) -> Iterator[None]:
         """Convert write errors in the block to errors that say how to continue."""
         try:
             yield
@@ -299,7 +299,7 @@ class RunStore:
         self._is_closed = True
         with ExitStack() as stack:
             stack.callback(self._lock.release)
-            stack.enter_context(self._writing())
+            stack.enter_context(self._explain_write_errors())
             for log in self._logs.values():
                 stack.callback(log.close)
             try:
@@ -365,7 +365,7 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
     return copied
 
 
-def uncopied(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
+def unchanged_copy(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
     """Return the result for a dataset whose copy in the folder is unchanged."""
     copied = Copied(entry=entry)
     if dataset.rubric is not None:

@@ -1,4 +1,4 @@
-"""Aggregators, which choose an answer from the votes that count, by measurement level."""
+"""Aggregators, which choose an answer from the votes that tally, by measurement level."""
 
 from __future__ import annotations
 
@@ -15,15 +15,8 @@ from autorubric.scoring.votes import Decision, prefers_alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ballot:
-    """One vote, or one judge's decision, as input to the aggregation.
-
-    Attributes:
-        status: `answered`, `abstained`, `failed` or `not_asked`.
-        answer: The answer, if any; abstentions such as NA can also have one.
-        unreadable: Whether the vote failed because its reply could not be read.
-        weight: Weight in a weighted aggregation.
-    """
+class CountedVote:
+    """A vote, or the decision of one judge, as it counts in an aggregation."""
 
     status: str
     answer: Answer | None = None
@@ -32,60 +25,55 @@ class Ballot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """The input of an aggregator: the answers that count, with their weights.
+class VoteTally:
+    """The answers that count on a criterion."""
 
-    Attributes:
-        answers: The answers, in the order of the votes; never empty.
-        weights: One weight per answer.
-        criterion: The criterion that was answered.
-    """
-
-    answers: Sequence[Answer]
-    weights: Sequence[float]
     criterion: BaseCriterion
+    answers: Sequence[Answer]  # the answers, in the order of the votes; never empty for an aggregator
+    weights: Sequence[float]  # one weight per answer
+    open_weights: Sequence[float] = ()
+
+    @property
+    def unweighted(self) -> VoteTally:
+        """The tally with a weight of 1 for each vote."""
+        ones, open_ones = [1.0] * len(self.answers), [1.0] * len(self.open_weights)
+        return replace(self, weights=ones, open_weights=open_ones)
 
     @property
     def conservative(self) -> Answer:
         """The answer that helps the score least."""
         return self.criterion.conservative()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BallotOutcome:
-    """The result of an aggregator.
-
-    Attributes:
-        answer: The chosen answer.
-        tie: Whether no answer led, so that the conservative answer was used.
-        mean_value: Aggregate in [0, 1] before an option was selected, if any.
-    """
-
-    answer: Answer
-    tie: bool = False
-    mean_value: float | None = None
+    def shares(self) -> dict[int, float]:
+        """Return the weight behind each distinct answer, by the position of its first occurrence."""
+        first: dict[str, int] = {}
+        shares: dict[int, float] = {}
+        for position, (answer, weight) in enumerate(zip(self.answers, self.weights, strict=True)):
+            leader = first.setdefault(repr(answer.code), position)
+            shares[leader] = shares.get(leader, 0.0) + weight
+        return shares
 
 
-def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
-    """Return the decision if no answer counts: abstained or failed if any ballot is, otherwise not asked."""
-    abstained = [ballot.answer for ballot in ballots if ballot.status == "abstained"]
+def decision_without_answers(votes: Sequence[CountedVote]) -> Decision:
+    """Return the decision if no answer counts: abstained or failed if any vote is, otherwise not asked."""
+    abstained = [vote.answer for vote in votes if vote.status == "abstained"]
     if abstained:
         said_na = [answer for answer in abstained if answer is not None and answer.na]
         answer = said_na[0] if 2 * len(said_na) > len(abstained) else Answer(code=None, cannot_assess=True)
         return Decision(status="abstained", answer=answer)
-    failed = any(ballot.status == "failed" for ballot in ballots)
+    failed = any(vote.status == "failed" for vote in votes)
     return Decision(status="failed" if failed else "not_asked")
 
 
-def agreement(criterion: BaseCriterion, ballots: Sequence[Ballot], decided: Answer) -> float | None:
-    """Return the share of answered ballots whose answer equals the decision; None if it is undefined.
+def agreement(criterion: BaseCriterion, votes: Sequence[CountedVote], decided: Answer | None) -> float | None:
+    """Return the share of answered votes whose answer equals the decision; None if it is undefined.
 
     Preferences are equal if they prefer the same candidate, by any margin. For a criterion with parts, the
-    result is the mean share over the parts. Agreement is undefined if no ballot was answered, and for texts,
+    result is the mean share over the parts. Agreement is undefined if no vote was answered, and for texts,
     which are hardly ever equal.
     """
-    answered = [ballot.answer for ballot in ballots if ballot.status == "answered" and ballot.answer]
-    if not answered or criterion.level == "text":
+    answered = [vote.answer for vote in votes if vote.status == "answered" and vote.answer]
+    if not answered or decided is None or criterion.level == "text":
         return None
     if criterion.level == "ranking":
         return statistics.fmean(prefers_alike(answer.code, decided.code) for answer in answered)
@@ -101,216 +89,210 @@ def agreement(criterion: BaseCriterion, ballots: Sequence[Ballot], decided: Answ
     return same / total
 
 
-Aggregator: TypeAlias = Callable[[Count], BallotOutcome]
+Aggregator: TypeAlias = Callable[[VoteTally], Decision]
 
 _CLOSE = 1e-12
 """Relative difference below which two sums of weights count as equal."""
 
 
-def majority(count: Count) -> BallotOutcome:
+def majority(tally: VoteTally) -> Decision:
     """Return the answer of more than half of the votes cast, otherwise the conservative one as a tie."""
-    return _leading_share(count, [1.0] * len(count.answers))
+    return _leading_share(tally.unweighted)
 
 
-def weighted(count: Count) -> BallotOutcome:
+def weighted(tally: VoteTally) -> Decision:
     """Return the answer with more than half of the weight, otherwise the conservative one as a tie."""
-    return _leading_share(count, count.weights)
+    return _leading_share(tally)
 
 
-def _leading_share(count: Count, weights: Sequence[float]) -> BallotOutcome:
-    shares = _shares(count, weights)
-    total = sum(weights)
+def _leading_share(tally: VoteTally) -> Decision:
+    shares = tally.shares()
+    total = sum(tally.weights)
     for position, share in shares.items():
         # Weights such as 0.1 + 0.2 against 0.3 are a tie despite rounding errors.
         if share * 2 - total > _CLOSE * total:
-            return BallotOutcome(answer=count.answers[position])
-    return BallotOutcome(answer=count.conservative, tie=True)
+            return _make_decision(tally.answers[position])
+    return _make_decision(tally.conservative, tie=True)
 
 
-def _shares(count: Count, weights: Sequence[float]) -> dict[int, float]:
-    """Return the weight behind each distinct answer, by the position of its first occurrence."""
-    first: dict[str, int] = {}
-    shares: dict[int, float] = {}
-    for position, (answer, weight) in enumerate(zip(count.answers, weights, strict=True)):
-        leader = first.setdefault(repr(answer.code), position)
-        shares[leader] = shares.get(leader, 0.0) + weight
-    return shares
-
-
-def unanimous(count: Count) -> BallotOutcome:
+def unanimous(tally: VoteTally) -> Decision:
     """Return MET if all answers are MET; for choices, the common option, otherwise the conservative one."""
-    codes = {repr(answer.code) for answer in count.answers}
+    codes = {repr(answer.code) for answer in tally.answers}
     if len(codes) == 1:
-        return BallotOutcome(answer=count.answers[0])
-    if count.criterion.level == "binary":
-        return BallotOutcome(answer=min(count.answers, key=_value))
-    return BallotOutcome(answer=count.conservative, tie=True)
+        return _make_decision(tally.answers[0])
+    if tally.criterion.level == "binary":
+        return _make_decision(min(tally.answers, key=_value))
+    return _make_decision(tally.conservative, tie=True)
 
 
-def any_met(count: Count) -> BallotOutcome:
+def any_met(tally: VoteTally) -> Decision:
     """Return MET if at least one answer is MET."""
-    return BallotOutcome(answer=max(count.answers, key=_value))
+    return _make_decision(max(tally.answers, key=_value))
+
+
+def _make_decision(answer: Answer, *, tie: bool = False, mean_value: float | None = None) -> Decision:
+    return Decision(status="answered", answer=answer, tie=tie, mean_value=mean_value)
 
 
 def _value(answer: Answer) -> float:
     return answer.value or 0.0
 
 
-def mode(count: Count) -> BallotOutcome:
+def mode(tally: VoteTally) -> Decision:
     """Return the most frequent answer; if several lead, return the most conservative of them as a tie."""
-    return _most(count, [1.0] * len(count.answers))
+    return _most_weighted(tally.unweighted)
 
 
-def weighted_mode(count: Count) -> BallotOutcome:
+def weighted_mode(tally: VoteTally) -> Decision:
     """Return the answer with the most weight; if several lead, return the most conservative as a tie."""
-    return _most(count, count.weights)
+    return _most_weighted(tally)
 
 
-def _most(count: Count, weights: Sequence[float]) -> BallotOutcome:
-    shares = _shares(count, weights)
+def _most_weighted(tally: VoteTally) -> Decision:
+    shares = tally.shares()
     top = max(shares.values())
     leaders = [position for position, share in shares.items() if top - share <= _CLOSE * top]
     if len(leaders) == 1:
-        return BallotOutcome(answer=count.answers[leaders[0]])
-    worst = _worst(count, [count.answers[position] for position in leaders])
-    return BallotOutcome(answer=worst, tie=True)
+        return _make_decision(tally.answers[leaders[0]])
+    worst = _worst(tally, [tally.answers[position] for position in leaders])
+    return _make_decision(worst, tie=True)
 
 
-def _worst(count: Count, answers: Sequence[Answer]) -> Answer:
+def _worst(tally: VoteTally, answers: Sequence[Answer]) -> Answer:
     """Return the answer that helps the score least; among equals, the one declared first."""
-    sign = 1.0 if count.criterion.weight >= 0 else -1.0
+    sign = 1.0 if tally.criterion.weight >= 0 else -1.0
     return min(answers, key=lambda answer: (sign * _value(answer), answer.index or 0, repr(answer.code)))
 
 
-def mean(count: Count) -> BallotOutcome:
+def mean(tally: VoteTally) -> Decision:
     """Return the option nearest to the mean value; of equally near ones, the conservative one as a tie."""
-    return _at(count, lambda values, _: statistics.fmean(values))
+    return _answer_at_centre(tally, lambda values, _: statistics.fmean(values))
 
 
-def weighted_mean(count: Count) -> BallotOutcome:
+def weighted_mean(tally: VoteTally) -> Decision:
     """Return the option nearest to the weighted mean value."""
-    return _at(
-        count, lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None)
+    return _answer_at_centre(
+        tally, lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None)
     )
 
 
-def median(count: Count) -> BallotOutcome:
+def median(tally: VoteTally) -> Decision:
     """Return the option nearest to the median value."""
-    return _at(count, lambda values, _: statistics.median(values))
+    return _answer_at_centre(tally, lambda values, _: statistics.median(values))
 
 
-def lowest(count: Count) -> BallotOutcome:
+def lowest(tally: VoteTally) -> Decision:
     """Return the answer with the lowest value."""
-    return _at(count, lambda values, _: min(values))
+    return _answer_at_centre(tally, lambda values, _: min(values))
 
 
-def highest(count: Count) -> BallotOutcome:
+def highest(tally: VoteTally) -> Decision:
     """Return the answer with the highest value."""
-    return _at(count, lambda values, _: max(values))
+    return _answer_at_centre(tally, lambda values, _: max(values))
 
 
-def first(count: Count) -> BallotOutcome:
+def first(tally: VoteTally) -> Decision:
     """Return the first answer, because texts have neither an order nor a majority."""
-    return BallotOutcome(answer=count.answers[0])
+    return _make_decision(tally.answers[0])
 
 
-def _at(count: Count, centre: Callable[[list[float], list[float]], float]) -> BallotOutcome:
+def _answer_at_centre(tally: VoteTally, centre: Callable[[list[float], list[float]], float]) -> Decision:
     """Return the answer at the center of the values; the most frequent one if no answer has a value."""
     placed = [
         (answer.value, weight)
-        for answer, weight in zip(count.answers, count.weights, strict=True)
+        for answer, weight in zip(tally.answers, tally.weights, strict=True)
         if answer.value is not None
     ]
     if not placed:
-        return mode(count)
+        return mode(tally)
     values, weights = [value for value, _ in placed], [weight for _, weight in placed]
     # The mean of equal values may differ from them in its last digit and would match no answer.
     value = values[0] if len(set(values)) == 1 else centre(values, weights)
-    options = [answer for answer in count.criterion.answers() if answer.value is not None]
-    return _nearest(count, options, value) if options else _between(count, value)
+    options = [answer for answer in tally.criterion.answers() if answer.value is not None]
+    return _nearest_option(tally, options, value) if options else _answer_between(tally, value)
 
 
-def _nearest(count: Count, options: Sequence[Answer], value: float) -> BallotOutcome:
+def _nearest_option(tally: VoteTally, options: Sequence[Answer], value: float) -> Decision:
     distances = [abs(_value(option) - value) for option in options]
     nearest = min(distances)
     close = [o for o, d in zip(options, distances, strict=True) if d - nearest <= _CLOSE]
     if len({option.value for option in close}) > 1:
-        return BallotOutcome(answer=_worst(count, close), tie=True, mean_value=value)
+        return _make_decision(_worst(tally, close), tie=True, mean_value=value)
     # Options with the same value cannot be distinguished by it: prefer the one that was chosen.
-    chosen = [o for o in close if any(answer.code == o.code for answer in count.answers)]
-    return BallotOutcome(answer=_worst(count, chosen or close), mean_value=value)
+    chosen = [o for o in close if any(answer.code == o.code for answer in tally.answers)]
+    return _make_decision(_worst(tally, chosen or close), mean_value=value)
 
 
-def _between(count: Count, value: float) -> BallotOutcome:
-    same = [answer for answer in count.answers if answer.value == value]
+def _answer_between(tally: VoteTally, value: float) -> Decision:
+    same = [answer for answer in tally.answers if answer.value == value]
     if same:
-        return BallotOutcome(answer=replace(_worst(count, same), reason=""), mean_value=value)
-    return BallotOutcome(answer=count.criterion.answer_at(value), mean_value=value)
+        return _make_decision(replace(_worst(tally, same), reason=""), mean_value=value)
+    return _make_decision(tally.criterion.answer_at(value), mean_value=value)
 
 
-def borda(count: Count) -> BallotOutcome:
+def borda(tally: VoteTally) -> Decision:
     """Rank the candidates by mean value; for a pair, use the majority of preferences or their mean margin.
 
-    Candidates with equal means share a rank. If they share the first rank, the outcome is a tie unless all
+    Candidates with equal means share a rank. If they share the first rank, the decision is a tie unless all
     answers agree on it.
     """
-    return _mean_standing(count, [1.0] * len(count.answers))
+    return _rank_by_means(tally, [1.0] * len(tally.answers))
 
 
-def weighted_borda(count: Count) -> BallotOutcome:
+def weighted_borda(tally: VoteTally) -> Decision:
     """Rank the candidates by their weighted mean values."""
-    return _mean_standing(count, count.weights if any(count.weights) else [1.0] * len(count.answers))
+    return _rank_by_means(tally, tally.weights if any(tally.weights) else [1.0] * len(tally.answers))
 
 
-def bradley_terry(count: Count) -> BallotOutcome:
+def bradley_terry(tally: VoteTally) -> Decision:
     """Rank the candidates by their strengths in the Bradley–Terry model; for a pair, use `borda`.
 
     Each answer counts as one comparison of every two candidates. One comparison of each candidate with an
     average one is added, half won and half lost. Without it the likelihood often has no maximum, because with
     few votes not every candidate is connected to every other by a chain of wins.
     """
-    standings = _standings(count)
-    if not standings or len(standings[0]) == 2:
-        return borda(count)
+    rows = _candidate_rows(tally)
+    if not rows or len(rows[0]) == 2:
+        return borda(tally)
     # Imported late, because few panels rank more than two candidates.
     from autorubric.scoring.bradley_terry import Contest, fit_strengths
 
-    players = range(len(standings[0]))
+    players = range(len(rows[0]))
     contests = [
         Contest(
             left=one,
             right=other,
-            won=sum(s[one] > s[other] for s in standings),
-            lost=sum(s[one] < s[other] for s in standings),
-            tied=sum(s[one] == s[other] for s in standings),
+            won=sum(s[one] > s[other] for s in rows),
+            lost=sum(s[one] < s[other] for s in rows),
+            tied=sum(s[one] == s[other] for s in rows),
         )
         for one, other in itertools.combinations(players, 2)
     ]
     fit = fit_strengths(len(players), contests, prior=1.0)
-    means = [statistics.fmean(column) for column in zip(*standings, strict=True)]
-    return _placed(count, fit.strengths or means, means)
+    means = [statistics.fmean(column) for column in zip(*rows, strict=True)]
+    return _rank_candidates(tally, fit.strengths or means, means)
 
 
-def _standings(count: Count) -> list[tuple[float, ...]]:
+def _candidate_rows(tally: VoteTally) -> list[tuple[float, ...]]:
     """Return the value of each candidate in each answer; empty if an answer compares nothing."""
-    found = [count.criterion.standing(answer) for answer in count.answers]
+    found = [tally.criterion.standing(answer) for answer in tally.answers]
     return found if all(found) else []
 
 
-def _mean_standing(count: Count, weights: Sequence[float]) -> BallotOutcome:
-    standings = _standings(count)
-    if not standings:
-        return mode(count)
-    means = [statistics.fmean(column, weights=weights) for column in zip(*standings, strict=True)]
-    return _placed(count, means, means)
+def _rank_by_means(tally: VoteTally, weights: Sequence[float]) -> Decision:
+    rows = _candidate_rows(tally)
+    if not rows:
+        return mode(tally)
+    means = [statistics.fmean(column, weights=weights) for column in zip(*rows, strict=True)]
+    return _rank_candidates(tally, means, means)
 
 
-def _placed(count: Count, points: Sequence[float], means: Sequence[float]) -> BallotOutcome:
-    answer = count.criterion.placed(points)
-    reached = count.criterion.standing(answer)
+def _rank_candidates(tally: VoteTally, points: Sequence[float], means: Sequence[float]) -> Decision:
+    answer = tally.criterion.placed(points)
+    reached = tally.criterion.standing(answer)
     shared = sum(value == max(reached) for value in reached) > 1
-    unlike = any(given.code != answer.code for given in count.answers)
-    return BallotOutcome(answer=answer, tie=shared and unlike, mean_value=means[0])
+    unlike = any(given.code != answer.code for given in tally.answers)
+    return _make_decision(answer, tie=shared and unlike, mean_value=means[0])
 
 
 _BINARY = {"majority": majority, "weighted": weighted, "unanimous": unanimous, "any": any_met}
@@ -339,30 +321,25 @@ AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
 
 
 def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) -> Aggregator:
-    """Return an aggregator that decides each part with its own aggregator and combines the results.
+    """Return an aggregator that decides each part with its own aggregator and combines the results."""
 
-    Args:
-        aggregators: One aggregator per part, in order.
-        undivided: Aggregator to use if an answer has no parts, such as a checklist with only its share.
-    """
-
-    def combined(count: Count) -> BallotOutcome:
-        rows = [count.criterion.part_answers(answer) for answer in count.answers]
+    def combined(tally: VoteTally) -> Decision:
+        rows = [tally.criterion.part_answers(answer) for answer in tally.answers]
         columns = [_complete(column) for column in zip(*rows, strict=True)]
         if not all(columns):
-            return undivided(count)
-        parts = count.criterion.part_fields.values()
-        outcomes = [
-            aggregate(Count(answers=column, weights=count.weights, criterion=part))
+            return undivided(tally)
+        parts = tally.criterion.part_fields.values()
+        decisions = [
+            aggregate(VoteTally(answers=column, weights=tally.weights, criterion=part))
             for aggregate, column, part in zip(aggregators, columns, parts, strict=True)
         ]
-        made = count.criterion.whole([outcome.answer for outcome in outcomes])
+        made = tally.criterion.whole([decision.answer for decision in decisions if decision.answer])
         # If a judge gave this very answer, its other fields are kept.
-        given = [replace(answer, reason="") for answer in count.answers if answer.code == made.code]
-        values = [answer.value for answer in count.answers if answer.value is not None]
-        return BallotOutcome(
-            answer=given[0] if given else made,
-            tie=any(outcome.tie for outcome in outcomes),
+        given = [replace(answer, reason="") for answer in tally.answers if answer.code == made.code]
+        values = [answer.value for answer in tally.answers if answer.value is not None]
+        return _make_decision(
+            given[0] if given else made,
+            tie=any(decision.tie for decision in decisions),
             mean_value=statistics.fmean(values) if values else None,
         )
 

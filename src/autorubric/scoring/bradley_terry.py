@@ -26,15 +26,7 @@ _STEPS, _SETTLED = 200, 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two players and how often each won; the counts can be fractional weights.
-
-    Attributes:
-        left: Index of one player.
-        right: Index of the other player.
-        won: Number of comparisons that `left` won.
-        lost: Number of comparisons that `right` won.
-        tied: Number of comparisons that ended in a tie.
-    """
+    """Two players and how often each won; the counts can be fractional weights."""
 
     left: int
     right: int
@@ -47,13 +39,11 @@ class Contest:
 class StrengthFit:
     """A fitted Bradley–Terry model.
 
-    Attributes:
-        strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
-        tie_strength: Tie strength `t` of Davidson's model; None in the other model.
-        covariance: Covariance of the strengths about their mean, from the inverse of the observed
-            information, including the prior's comparisons; None if there is no maximum.
-        apart: Positions of the players that cannot be reached from all others, or cannot reach them, by a
-            chain of wins and ties; empty if there is a maximum.
+    strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
+    covariance: Covariance of the strengths about their mean, from the inverse of the observed information,
+        including the prior's comparisons; None if there is no maximum.
+    apart: Positions of the players that cannot be reached from all others, or cannot reach them, by a chain
+        of wins and ties; empty if there is a maximum.
     """
 
     strengths: tuple[float, ...] | None
@@ -74,12 +64,8 @@ def fit_strengths(
 ) -> StrengthFit:
     """Fit the players' strengths by maximum likelihood and return them as a `Fit`.
 
-    Args:
-        n_players: Number of players, at least 2.
-        contests: Results of the comparisons.
-        ties: Whether a tie counts as half a win for each player or as a separate outcome.
-        prior: Number of fictitious comparisons to add for each player, half of them won, against an average
-            player, so that a maximum always exists; None or 0 for none.
+    prior: Number of fictitious comparisons to add for each player, half of them won, against an average
+        player, so that a maximum always exists; None or 0 for none.
     """
     apart = () if prior else _apart(n_players, contests)
     if apart:
@@ -112,13 +98,13 @@ def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
     left, largest = set(beats), set[int]()
     while left:
         start = min(left)
-        together = _reached(start, beats) & _reached(start, beaten_by)
+        together = _reachable(start, beats) & _reachable(start, beaten_by)
         largest = max(largest, together, key=len)
         left -= together
     return tuple(sorted(set(beats) - largest))
 
 
-def _reached(start: int, to: Mapping[int, set[int]]) -> set[int]:
+def _reachable(start: int, to: Mapping[int, set[int]]) -> set[int]:
     seen, waiting = {start}, [start]
     while waiting:
         new = to[waiting.pop()] - seen

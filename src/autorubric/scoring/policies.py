@@ -238,12 +238,12 @@ class AggregationPolicy(BaseModel):
             ArgumentError: If the method set in the criterion is not available for its level or the level of
                 one of its parts.
         """
-        chosen = _CHOSEN.of(self).of(criterion)
+        chosen = _AGGREGATORS.of(self).of(criterion)
         if not chosen:
-            chosen.append(self._chosen(criterion))
+            chosen.append(self._find_aggregator(criterion))
         return chosen[0]
 
-    def _chosen(self, criterion: BaseCriterion) -> Aggregator:
+    def _find_aggregator(self, criterion: BaseCriterion) -> Aggregator:
         # Imported late, because a policy is read whenever a run is opened but seldom counts votes.
         from autorubric.scoring.aggregation import AGGREGATORS, part_by_part
 
@@ -259,7 +259,7 @@ class AggregationPolicy(BaseModel):
         from autorubric.scoring.aggregation import AGGREGATORS
 
         level = criterion.level
-        name: str = criterion.aggregation or self._named(level)
+        name: str = criterion.aggregation or self._method_name(level)
         known = AGGREGATORS.get(level, {})
         if name not in known:
             if installed := load_extension(AGGREGATORS_GROUP, f"{level}.{name}"):
@@ -271,7 +271,7 @@ class AggregationPolicy(BaseModel):
             )
         return known[name]
 
-    def _named(self, level: Level) -> str:
+    def _method_name(self, level: Level) -> str:
         match level:
             case "binary":
                 return self.aggregation
@@ -288,6 +288,6 @@ class AggregationPolicy(BaseModel):
 
 
 # The aggregator of each policy and criterion, cached on first use.
-_CHOSEN: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, "list[Aggregator]"]](
+_AGGREGATORS: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, "list[Aggregator]"]](
     lambda policy: IdentityCache(lambda criterion: [])
 )

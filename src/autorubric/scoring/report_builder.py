@@ -29,16 +29,13 @@ from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 class EscalationRule(BaseModel):
     """An `EscalationConfig` as stored in a run's policy.
 
-    Attributes:
-        judges: Ids of the judges that uncertain criteria are escalated to.
-        threshold: Confidence in [0, 1] below which a criterion is escalated.
-        per_criterion: Thresholds for individual criteria, by criterion name.
+    per_criterion: Thresholds for individual criteria, by criterion name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     judges: tuple[str, ...]
-    threshold: float = Field(ge=0.0, le=1.0)
+    threshold: float = Field(ge=0.0, le=1.0)  # confidence in [0, 1] below which a criterion is escalated
     per_criterion: dict[str, float] = Field(default_factory=dict)
 
     def threshold_of(self, criterion: BaseCriterion) -> float:
@@ -114,7 +111,7 @@ def build_report(
         policy: The rules for combining and scoring votes.
         length_penalty: The length penalty, if it is known; None computes it from the submission.
     """
-    reports = [_facing_report(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
+    reports = [_report_on(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
     reports = _under_conditions(reports, policy)
     penalty = length_penalty
     if penalty is None:
@@ -132,14 +129,14 @@ def build_report(
         cannot_assess_count=[report.decision.status for report in reports].count("abstained"),
         token_usage=usage,
         completion_cost=cost,
-        error=_what_failed(reports, scored),
+        error=_describe_failures(reports, scored),
         verdicts=VerdictCounts.sum(report.verdicts for report in reports),
         judge_scores=_judge_scores(root, reports, policy, penalty, scored),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
 
 
-def _facing_report(
+def _report_on(
     submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
     facing = criterion.facing(submission)
@@ -211,7 +208,7 @@ def _under_conditions(
         for judge in _judges(reports)
     }
     return [
-        _decided_anew(
+        _apply_condition(
             report,
             panel[report.name],
             {judge: judges[judge][report.name] for judge in report.judge_decisions},
@@ -220,7 +217,7 @@ def _under_conditions(
     ]
 
 
-def _decided_anew(
+def _apply_condition(
     report: EnsembleCriterionReport, decision: Decision, by_judge: dict[str, Decision]
 ) -> EnsembleCriterionReport:
     condition = report.criterion.when
@@ -305,28 +302,31 @@ def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | No
     return "; ".join(failures) if failures else None
 
 
-def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
+def _describe_failures(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
     """Describe why there is no score, and which judgments are missing because of failures or open gates."""
     failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
     gates = _open_gates(reports, scored)
-    told = []
+    messages = []
     if failed:
-        head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
+        head = f"{len(failed)} of {len(reports)} criteria could not be judged"
+        head = "every judgment failed" if len(failed) == len(reports) else head
         empty = scored.score is None and len(failed) < len(reports) and not gates
-        told.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
+        messages.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
     elif swayed := [report.name for report in reports if report.decision.swayed]:
-        told.append(f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}")
+        messages.append(
+            f"unreadable replies, counted as the conservative answer, decided {', '.join(swayed)}"
+        )
     elif scored.score is None and not gates:
         whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
-        told.append(f"no score: {whys}")
-    return "; ".join([*gates, *told]) or None
+        messages.append(f"no score: {whys}")
+    return "; ".join([*gates, *messages]) or None
 
 
 def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
     if len(failed) > 1 and len({report.error for report in failed}) == 1:
         return failed[0].error or ""
-    told = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
-    return told + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
+    messages = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
+    return messages + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
 
 
 def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:
@@ -347,7 +347,3 @@ def _why_unscored(report: EnsembleCriterionReport) -> str:
     if report.score_value is not None and report.criterion.bonus:
         return "is a bonus"
     return "has no value" if report.score_value is None else f"has weight {report.criterion.weight:g}"
-
-
-def _share(failed: Sequence[object], reports: Sequence[object]) -> str:
-    return f"{len(failed)} of {len(reports)} criteria could not be judged"

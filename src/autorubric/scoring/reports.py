@@ -18,7 +18,7 @@ from autorubric.scoring.votes import (
     count_verdicts,
     position_inconsistent,
 )
-from autorubric.support.objects import Json, fast_init
+from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
     from autorubric.support.blocks import Block, Cell
@@ -43,7 +43,6 @@ class MultiChoiceVerdict:
     aggregated_value: float | None
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleCriterionReport:
     """The decision on one criterion and the votes it is based on; a single judge is a panel of one.
@@ -280,7 +279,6 @@ class EvaluationReport:
         )
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleEvaluationReport(EvaluationReport):
     """The result of grading one submission with a panel of judges.

@@ -25,29 +25,18 @@ Number = TypeVar("Number", float, Fraction)
 
 
 class Term(NamedTuple):
-    """One term of a score: a criterion or a group.
+    """One term of a score: a criterion or a group."""
 
-    Attributes:
-        value: Value in [0, 1].
-        weight: Weight, of any sign.
-        bonus: Whether the term is excluded from the denominator.
-    """
-
-    value: float
+    value: float  # value in [0, 1]
     weight: float
     bonus: bool = False
 
 
 class Score(NamedTuple):
-    """A score before the length penalty.
+    """A score before the length penalty."""
 
-    Attributes:
-        score: The score, either normalized to [0, 1] or a raw sum; None if nothing can be scored.
-        raw: Σ value × weight; None if nothing can be scored or the sum exceeds the largest float.
-    """
-
-    score: float | None
-    raw: float | None
+    score: float | None  # the score, either normalized to [0, 1] or a raw sum; None if nothing can be scored
+    raw: float | None  # Σ value × weight; None if nothing can be scored or the sum exceeds the largest float
 
 
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
@@ -59,13 +48,8 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
     If the sum of the weights exceeds the largest float (1.8e308) or is so small that products would
     underflow, exact fractions keep the normalized score correct.
 
-    Args:
-        terms: The terms to score together.
-        normalize: Whether to normalize to [0, 1].
-        cap: Upper limit of the normalized score, in [0, 1]; a raw sum is limited to the equivalent sum.
-
-    Raises:
-        ArgumentError: If the score is a raw sum that exceeds the largest float.
+    normalize: Whether to normalize to [0, 1].
+    cap: Upper limit of the normalized score, in [0, 1]; a raw sum is limited to the equivalent sum.
     """
     kept = list(terms)
     total = sum(abs(term.weight) for term in kept)
@@ -195,16 +179,10 @@ def submission_length_penalty(submission: Submission, config: LengthPenalty | No
 
 
 class Entry(NamedTuple):
-    """A criterion's contribution to a score.
+    """A criterion's contribution to a score."""
 
-    Attributes:
-        value: Value used in the sums, in [0, 1]; None if the criterion is excluded from the score.
-        seen: Value that the criterion's gate checks; None if the criterion was not judged.
-        applies: Whether the criterion applies; if not, its gate is ignored.
-    """
-
-    value: float | None
-    seen: float | None
+    value: float | None  # value used in the sums, in [0, 1]; None if the criterion is excluded from the score
+    seen: float | None  # value that the criterion's gate checks; None if the criterion was not judged
     applies: bool = True
 
     @classmethod
@@ -263,12 +241,6 @@ def apply_conditions(
 
     A condition is met if the criterion it names reaches the required value. It is not met if that criterion
     was not judged or does not apply.
-
-    Args:
-        criteria: The criteria; their conditions must not form a cycle.
-        decisions: Decisions by criterion name.
-        policy: Policy for missing judgments.
-        elsewhere: Decisions to use for criteria that are not in `decisions`.
     """
     applied = dict(decisions)
     by_name = {criterion.name or "": criterion for criterion in criteria}
@@ -290,12 +262,7 @@ _ABSENT = Entry(None, None, applies=False)
 
 
 class OpenGate(NamedTuple):
-    """A gate that could not be judged, so that its group has no score.
-
-    Attributes:
-        criterion: Name of the gate criterion.
-        group: Name of the group that contains the gate.
-    """
+    """A gate that could not be judged, so that its group has no score."""
 
     criterion: str
     group: str
@@ -304,15 +271,12 @@ class OpenGate(NamedTuple):
 class TreeScore(NamedTuple):
     """The scores of a tree before the length penalty.
 
-    Attributes:
-        score: Score of the root, normalized to [0, 1] if requested; None if it cannot be computed.
-        raw: Σ value × weight over the root's members, where a group's value is its score, before gates are
-            applied. None if nothing can be scored.
-        node_scores: Normalized score of each group by name, parents before children; the root is `""`.
-        open_gates: Gates that could not be judged and whose outcome could have changed their group's score.
+    raw: Σ value × weight over the root's members, where a group's value is its score, before gates are
+        applied. None if nothing can be scored.
+    node_scores: Normalized score of each group by name, parents before children; the root is `""`.
     """
 
-    score: float | None
+    score: float | None  # score of the root, normalized to [0, 1] if requested; None if it cannot be computed
     raw: float | None
     node_scores: dict[str, float | None]
     open_gates: tuple[OpenGate, ...] = ()
@@ -325,11 +289,6 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
     excluded from its parent. A failed gate caps its group's score; a cap of 0 applies even if nothing else
     can be scored. If a gate was not judged, its group and all groups above it have no score, except a group
     whose score does not exceed the gate's cap anyway and a parent group that another gate caps at 0.
-
-    Args:
-        root: Root of the tree.
-        entries: Entries by criterion name. Criteria without an entry are excluded and their gates ignored.
-        normalize: Whether to normalize the root's score; nested groups are always normalized.
     """
     scores: dict[str, float | None] = {}
     open_gates: list[OpenGate] = []

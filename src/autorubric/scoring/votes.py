@@ -1,4 +1,4 @@
-"""Votes, each the answer of one judge to one criterion in one sample, and the decisions made from them."""
+"""Votes, each the answer of one judge to one criterion in one sample; their events; decisions from them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, VoteStatus
 from autorubric.errors import TokenUsage
-from autorubric.support.objects import Json, fast_init
+from autorubric.support.objects import Json
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVote:
     """One judge's answer to a criterion of any kind, in one sample.
@@ -101,6 +100,35 @@ class JudgeVote:
 MultiChoiceJudgeVote = JudgeVote
 
 
+class Exchanged(NamedTuple):
+    """The messages sent to a judge for one vote, and its replies."""
+
+    messages: tuple[tuple[str, str], ...] = ()
+    replies: tuple[str, ...] = ()
+    dropped_params: tuple[str, ...] = ()
+    shared_with: str | None = None
+    request_id: str | None = None
+    attempted: tuple[str, ...] = ()  # models called, in order; not stored in run folders
+    cached: bool = False
+
+
+class VoteCast(NamedTuple):
+    """The event sent when a vote arrives."""
+
+    item_id: str
+    criterion: str
+    vote: JudgeVote
+    exchanged: Exchanged | None = None
+
+
+class Listener(Protocol):
+    """A listener for votes, which is called in the grading event loop and must not block."""
+
+    def vote_cast(self, event: VoteCast) -> None:
+        """Handle a vote when it arrives."""
+        ...
+
+
 def prefers_alike(one: Json, other: Json) -> bool:
     """Return whether two comparative answers prefer the same candidate, regardless of the margin."""
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -122,12 +150,7 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 
 def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
-    """Count a criterion's votes by outcome.
-
-    Args:
-        votes: The votes to count.
-        assumes: Whether a reply that could not be read counts as the conservative answer.
-    """
+    """Count a criterion's votes by outcome."""
     if len(votes) == 1 and votes[0].status == "answered":
         return _ONE_ANSWERED
     outcomes: Counter[str] = Counter()

@@ -14,12 +14,7 @@ Cell: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextBlock:
-    """A paragraph of text.
-
-    Attributes:
-        title: Heading; may be empty.
-        text: Content of the paragraph.
-    """
+    """A paragraph of text."""
 
     title: str = ""
     text: str
@@ -27,12 +22,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarBlock:
-    """A list of named values.
-
-    Attributes:
-        title: Heading; may be empty.
-        figures: `(name, value)` pairs.
-    """
+    """A list of named values."""
 
     title: str = ""
     figures: tuple[tuple[str, Cell], ...]
@@ -40,49 +30,33 @@ class ScalarBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableBlock:
-    """A table.
-
-    Attributes:
-        title: Heading; may be empty.
-        columns: Column names.
-        rows: Rows as tuples with one value per column.
-    """
+    """A table."""
 
     title: str = ""
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]  # rows as tuples with one value per column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionBlock:
     """A confusion matrix.
 
-    Attributes:
-        title: Heading; may be empty.
-        labels: Categories, in order.
-        counts: Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
+    counts: Counts of shape `(n_labels, n_labels)`; rows are the ground truth, columns the judge.
     """
 
     title: str = ""
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # categories, in order
     counts: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveBlock:
-    """The points of a curve.
-
-    Attributes:
-        title: Heading; may be empty.
-        x_label: Label of the x axis.
-        y_label: Label of the y axis.
-        points: Pairs (x, y), in order.
-    """
+    """The points of a curve."""
 
     title: str = ""
     x_label: str
     y_label: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[float, float], ...]  # pairs (x, y), in order
 
 
 Block: TypeAlias = TextBlock | ScalarBlock | TableBlock | ConfusionBlock | CurveBlock
@@ -139,7 +113,7 @@ def _render_block(block: Block) -> str:
             width = max((len(name) for name, _ in block.figures), default=0)
             return "\n".join([*head, *(f"  {name:<{width}}  {as_text(v)}" for name, v in block.figures)])
         case TableBlock():
-            return "\n".join([*head, *_aligned(block.columns, block.rows)])
+            return "\n".join([*head, *_align(block.columns, block.rows)])
         case ConfusionBlock() | CurveBlock():
             return _render_block(as_table(block))
         case _:
@@ -195,10 +169,10 @@ def card(blocks: Sequence[Block]) -> str:
 
 
 def _card_block(block: Block) -> str:
-    head = f"<h4>{_escaped(block.title)}</h4>" if block.title else ""
+    head = f"<h4>{_escape(block.title)}</h4>" if block.title else ""
     match block:
         case TextBlock():
-            return f"{head}<p>{_escaped(block.text).replace(chr(10), '<br>')}</p>"
+            return f"{head}<p>{_escape(block.text).replace(chr(10), '<br>')}</p>"
         case ScalarBlock():
             return head + _card_table((), block.figures)
         case TableBlock():
@@ -210,21 +184,21 @@ def _card_block(block: Block) -> str:
 
 
 def _card_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    names = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
+    names = "".join(f"<th>{_escape(name)}</th>" for name in columns)
     lines = [
-        "<tr>" + "".join(f"<td>{_escaped(as_text(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{_escape(as_text(cell))}</td>" for cell in row) + "</tr>"
         for row in rows[:_CARD_ROWS]
     ]
     more = f"<p><em>and {len(rows) - _CARD_ROWS} more rows</em></p>" if len(rows) > _CARD_ROWS else ""
     return f"<table>{f'<tr>{names}</tr>' if names else ''}{''.join(lines)}</table>{more}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     kept = text if len(text) <= _CARD_CHARS else f"{text[:_CARD_CHARS]}…"
     return escape(printable(kept))
 
 
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
+def _align(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
     texts = [[as_text(cell) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(columns)]
     numeric = [all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]

@@ -6,6 +6,7 @@ A text could use them to end its turn in a conversation and start another.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -29,8 +30,8 @@ _TURNS: Final = (
 TOKEN: Final = (
     rf"[|｜][\w.:/▁-]{{1,64}}[|｜]?[>＞]|[\w.:/▁-]{{1,64}}[|｜][>＞]|/?(?:{_TURNS})[>＞]|[<＜]/?SYS[>＞]"
 )
-OPENING: Final = re.compile(BRACKET, re.IGNORECASE)
-HARMLESS: Final = "‹"
+_OPENING: Final = re.compile(BRACKET, re.IGNORECASE)
+_HARMLESS: Final = "‹"
 _SQUARE: Final = re.compile(
     r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|MODEL_SETTINGS|THINK|gMASK)\]"
     r"|\|\w{1,64}\|\])"
@@ -43,24 +44,24 @@ def neutralise_tokens(text: str) -> str:
 
     `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
-    text = neutralise_square(text)
+    return neutralise_matches(text, _token_pattern)
+
+
+def neutralise_matches(text: str, pattern: Callable[[], re.Pattern[str]]) -> str:
+    """Replace the opening bracket of each token in square brackets, and of each match of the pattern."""
+    text = _SQUARE.sub(_HARMLESS_SQUARE, text) if "[" in text else text
     if text.isascii() and "<" not in text and "&" not in text:
         # This is the case for most texts; searching for each bracket would take many times as long.
         return text
-    return _angled().sub(HARMLESS, text) if OPENING.search(text) else text
-
-
-def neutralise_square(text: str) -> str:
-    """Return the text with the opening bracket of each token in square brackets replaced."""
-    return _SQUARE.sub(_HARMLESS_SQUARE, text) if "[" in text else text
+    return pattern().sub(_HARMLESS, text) if _OPENING.search(text) else text
 
 
 def restore_brackets(text: str) -> str:
     """Restore the brackets that `neutralise_tokens` replaced, so that labels can be compared."""
-    return text.replace(HARMLESS, "<").replace(_HARMLESS_SQUARE, "[")
+    return text.replace(_HARMLESS, "<").replace(_HARMLESS_SQUARE, "[")
 
 
 @cache
-def _angled() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     """Compile the pattern on first use, because compiling takes longer than loading the module."""
     return re.compile(rf"(?:{BRACKET})(?=[{INVISIBLE}]*(?:{TOKEN}))", re.IGNORECASE)

@@ -32,7 +32,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
     notes: list[str] = []
 
-    async def noting() -> T:
+    async def run_with_notes() -> T:
         try:
             return await coroutine
         except asyncio.CancelledError as error:
@@ -42,7 +42,7 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             try:
-                return runner.run(noting())
+                return runner.run(run_with_notes())
             except (KeyboardInterrupt, SystemExit):
                 _end_tasks(runner.get_loop())
                 raise
@@ -86,12 +86,6 @@ class NoStrayCancellation:
 
     Such an error comes from an awaited object, such as a future that another task cancelled, and would
     otherwise end the caller.
-
-    Args:
-        who: Name to use in the error message.
-
-    Raises:
-        JudgeError: If a `CancelledError` was raised although this task is not being cancelled.
     """
 
     __slots__ = ("_who",)
@@ -145,9 +139,6 @@ class KeptLoop:
 
     Several threads may use the loop at the same time. A forked process creates a new loop on its first call
     and does not touch the parent's loop. The loop ends with the process.
-
-    Args:
-        release: Coroutine function awaited in the loop before it ends, to close open resources.
     """
 
     def __init__(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -157,26 +148,26 @@ class KeptLoop:
         # Never released: collecting a parent's loop would remove its sockets from the shared poller.
         self._not_ours: list[asyncio.AbstractEventLoop] = []
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+            os.register_at_fork(after_in_child=self._leave_parent_loop)
         atexit.register(self._end)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and return its result; cancel it if the wait is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._get_loop())
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _get_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = (_loop_factory() or asyncio.new_event_loop)()
                 threading.Thread(target=self._loop.run_forever, name="autorubric-loop", daemon=True).start()
             return self._loop
 
-    def _forked(self) -> None:
+    def _leave_parent_loop(self) -> None:
         # Another thread may have held the lock at the fork.
         self._lock = threading.Lock()
         if self._loop is not None:
@@ -216,7 +207,7 @@ async def run_bounded(
                 held[:] = [item]
                 return
             held.clear()
-            running[asyncio.ensure_future(_done(work, item))] = None
+            running[asyncio.ensure_future(_run_work(work, item))] = None
             if len(running) >= limit:
                 return
 
@@ -230,7 +221,7 @@ async def run_bounded(
                 del running[task]
             fill()
             # Finished results are yielded before a failure is raised, so that the caller can keep them.
-            for task in sorted(ended, key=_has_failed):
+            for task in sorted(ended, key=lambda one: one.cancelled() or one.exception() is not None):
                 yield task.result()
     finally:
         for task in running:
@@ -238,9 +229,5 @@ async def run_bounded(
         await asyncio.gather(*running, *done, return_exceptions=True)
 
 
-def _has_failed(task: asyncio.Task[DoneT]) -> bool:
-    return task.cancelled() or task.exception() is not None
-
-
-async def _done(work: Callable[[ItemT], Awaitable[DoneT]], item: ItemT) -> DoneT:
+async def _run_work(work: Callable[[ItemT], Awaitable[DoneT]], item: ItemT) -> DoneT:
     return await work(item)

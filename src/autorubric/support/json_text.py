@@ -126,11 +126,7 @@ _ENCODE: Final = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).enco
 
 
 def compact_json(content: Any) -> bytes:
-    """Return data as UTF-8 encoded JSON on one line, without spaces.
-
-    Raises:
-        TypeError: If JSON cannot represent the value.
-    """
+    """Return data as UTF-8 encoded JSON on one line, without spaces."""
     try:
         return to_json(content)
     except ValueError:
@@ -139,12 +135,7 @@ def compact_json(content: Any) -> bytes:
 
 
 def read_compact(raw: bytes) -> Any:
-    """Parse UTF-8 encoded JSON.
-
-    Raises:
-        ValueError: If the data is not JSON.
-        RecursionError: If the data is nested too deeply.
-    """
+    """Parse UTF-8 encoded JSON."""
     try:
         return from_json(raw)
     except ValueError:

@@ -15,10 +15,6 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     The stub is the package's only list of names, for type checkers as well as at run time. It contains
     relative imports of the form `from .module import name as name` and, for modules that load on first use
     but are not in `__all__`, `from . import module as module`.
-
-    Args:
-        package: Name of the package.
-        file: Path of its `__init__.py`, next to which the stub is.
     """
     modules: dict[str, str] = {}
     module = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from autorubric.errors import ArgumentError, Fault, FileError, MissingDependencyError
 from autorubric.support.json_text import json_places, parse_json
@@ -24,6 +24,8 @@ MAX_BYTES: Final = 1 << 30
 
 MAX_LINE_BYTES: Final = 1 << 26
 """The longest line of JSON lines, and the longest single text to judge, in bytes: 64 MiB."""
+
+FormatT = TypeVar("FormatT")
 
 _LINE_BUFFER: Final = 1 << 16
 """Bytes read at a time; with Python's default, a line of text would seldom be in one piece."""
@@ -42,14 +44,11 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 class Document:
     """Data read from a structured text.
 
-    Attributes:
-        data: The data; for JSON lines, a list with one entry per line.
-        source: The file's path, or the name of another source.
-        line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it
-            returns None if the format has no line numbers.
+    line_of: A function that returns the line of a path in the data, or of its nearest ancestor; it returns
+        None if the format has no line numbers.
     """
 
-    data: Json
+    data: Json  # the data; for JSON lines, a list with one entry per line
     source: str
     line_of: Callable[[FilePath], int | None] = lambda path: None
 
@@ -61,28 +60,15 @@ class Document:
 def read_structured(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> Document:
-    """Return the document in a file; the suffix determines the format.
-
-    Args:
-        path: The file.
-        suffixes: Supported formats, by suffix.
-        error: The class of error to raise.
-
-    Raises:
-        FileError: If the file cannot be read, or is not valid in its format; raised as `error`.
-    """
+    """Return the document in a file; the suffix determines the format."""
     form = format_of(path, suffixes=suffixes, error=error)
     return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
 
 
 def format_of(
-    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
-) -> str:
-    """Return the format that a file's suffix stands for.
-
-    Raises:
-        FileError: If the suffix is not in `suffixes`; raised as `error`.
-    """
+    path: str | Path, *, suffixes: Mapping[str, FormatT], error: type[FileError] = FileError
+) -> FormatT:
+    """Return the format that a file's suffix stands for."""
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
         raise _at_top(error, path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
@@ -93,22 +79,13 @@ def format_of(
 
 
 def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark.
-
-    Raises:
-        FileError: If the file is not readable UTF-8, or has more than `MAX_BYTES`; raised as `error`.
-    """
+    """Return the text of a UTF-8 file, without a byte order mark."""
     with reading(path, error=error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
 
 
 def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[bytes]:
-    """Yield the lines of a regular file, including blank lines, with their line breaks.
-
-    Raises:
-        FileError: If it is a pipe or device, or a line exceeds `MAX_LINE_BYTES`; raised as `error`.
-        OSError: If the file cannot be read.
-    """
+    """Yield the lines of a regular file, including blank lines, with their line breaks."""
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         what = "the path is a pipe or a device, not a regular file; write its content to a file first"
@@ -127,17 +104,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
 def read_bounded(
     file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
 ) -> bytes:
-    """Return the content of a file of at most `most` bytes.
-
-    Args:
-        file: The open file; the size of a regular file is checked before anything is read.
-        source: Name of the file in the error.
-        most: Maximum size in bytes.
-        error: The class of error to raise.
-
-    Raises:
-        FileError: If the file is larger; raised as `error`.
-    """
+    """Return the content of a file of at most `most` bytes."""
     try:
         found = os.fstat(file.fileno())
         size = found.st_size if stat.S_ISREG(found.st_mode) else 0
@@ -179,24 +146,10 @@ def _at_top(error: type[FileError], source: str | Path, message: str, line: int 
     return error(str(source), [Fault(path="", message=message, line=line)])
 
 
-def _fault(found: SyntaxFault) -> Fault:
-    return Fault(path=path_text(found.path), message=found.message, line=found.line)
-
-
 def parse_structured(
     text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
 ) -> Document:
-    """Parse a structured text into a document.
-
-    Args:
-        text: The text to parse.
-        form: Its format: `yaml`, `json`, `toml` or `jsonl`.
-        source: Name of the text in errors.
-        error: The class of error to raise.
-
-    Raises:
-        FileError: If the text is empty or not valid in its format; raised as `error`.
-    """
+    """Parse a structured text into a document."""
     if not text.strip():
         raise _at_top(error, source, "the content is empty")
     try:
@@ -204,7 +157,8 @@ def parse_structured(
         _check_depth(document.data)
         _check_characters(text, document.data)
     except SyntaxFault as fault:
-        raise error(source, [_fault(each) for each in (fault, *fault.more)]) from None
+        found = [Fault(path=path_text(f.path), message=f.message, line=f.line) for f in (fault, *fault.more)]
+        raise error(source, found) from None
     except RecursionError:
         raise _at_top(error, source, f"the data is nested deeper than {MAX_DEPTH} levels") from None
     return document
@@ -301,15 +255,7 @@ def _jsonl_document(text: str, source: str) -> Document:
 
 
 def parse_line(text: str, number: int) -> Json:
-    """Return the data of one line of a JSON lines file.
-
-    Args:
-        text: The line.
-        number: The number of the line in the file, from 1.
-
-    Raises:
-        SyntaxFault: If the line is not JSON, is nested too deeply, or contains an unpaired surrogate.
-    """
+    """Return the data of one line of a JSON lines file."""
     try:
         data = parse_json(text, number)
         _check_depth(data)
@@ -384,11 +330,7 @@ def format_fault(given: Json, newest: int) -> str | None:
 
 
 def load_pyarrow() -> Any:
-    """Return the module `pyarrow`, with `pyarrow.parquet`.
-
-    Raises:
-        MissingDependencyError: If pyarrow is not installed.
-    """
+    """Return the module `pyarrow`, with `pyarrow.parquet`."""
     try:
         import pyarrow
         import pyarrow.parquet  # noqa: F401

@@ -26,11 +26,8 @@ _PLAIN_KEY: Final = re.compile(r"[\w-]+")
 class SyntaxFault(Exception):
     """A syntax error in a text, which becomes a `FileError` where the file is known.
 
-    Attributes:
-        message: The error message.
-        line: Line in the text, from 1; None if unknown.
-        path: Path inside the file; empty if unknown.
-        more: Further errors in the same text.
+    line: Line in the text, from 1; None if unknown.
+    path: Path inside the file; empty if unknown.
     """
 
     def __init__(
@@ -62,12 +59,7 @@ _MOST: Final = 1000
 
 
 class Faults:
-    """The errors found so far in one file.
-
-    Attributes:
-        source: The file's path, or the name of another source.
-        places: Names of places in the file, such as `column 'x'`, by the last two steps of their paths.
-    """
+    """The errors found so far in one file."""
 
     def __init__(self, source: str, line_of: Callable[[FilePath], int | None] | None = None) -> None:
         self.source = source
@@ -193,13 +185,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[FilePath, str]]:
-    """Yield the places where validation changed a type, such as a string to a number, with a message.
-
-    Args:
-        given: The content of the file.
-        kept: The validated content, as JSON.
-        path: The path of both values in the file.
-    """
+    """Yield the places where validation changed a type, such as a string to a number, with a message."""
     if isinstance(given, Mapping) and isinstance(kept, Mapping):
         for key in given.keys() & kept.keys():
             yield from retyped(given[key], kept[key], (*path, key))

@@ -24,12 +24,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def write_text_atomic(path: str | Path, text: str) -> None:
-    """Write `text` to `path` as UTF-8, replacing the file atomically.
-
-    Raises:
-        FileError: If the folder is missing, or the file cannot be written.
-        ArgumentError: If the text contains an unpaired surrogate, which UTF-8 cannot encode.
-    """
+    """Write `text` to `path` as UTF-8, replacing the file atomically."""
     try:
         content = text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -41,24 +36,12 @@ def write_text_atomic(path: str | Path, text: str) -> None:
 
 
 def write_bytes_atomic(path: str | Path, content: bytes) -> None:
-    """Write `content` to `path`, replacing the file atomically.
-
-    Raises:
-        FileError: If the folder is missing, or the file cannot be written.
-    """
+    """Write `content` to `path`, replacing the file atomically."""
     write_parts_atomic(path, (content,))
 
 
 def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
-    """Write parts one after the other to `path`, replacing the file atomically.
-
-    Args:
-        path: The file to write; the parts may be read from the same file.
-        parts: The content in parts, which need not be in memory at the same time.
-
-    Raises:
-        FileError: If the folder is missing, or the file cannot be written.
-    """
+    """Write parts one after the other to `path`, replacing the file atomically."""
     # A link stays a link: the file that it points to is replaced.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f"{_BEGINS}{uuid.uuid4().hex}{_ENDS}")
@@ -83,22 +66,14 @@ def _replace(target: Path, temporary: Path, parts: Iterable[bytes]) -> None:
 
 
 class FileLock:
-    """An exclusive, non-reentrant file lock.
-
-    Args:
-        path: The lock file; it and its folder are created if missing, and never removed.
-    """
+    """An exclusive, non-reentrant file lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
 
     def acquire(self) -> bool:
-        """Try to acquire the lock, and return whether it was acquired.
-
-        Raises:
-            OSError: If the file cannot be created, or the file system does not support locks.
-        """
+        """Try to acquire the lock, and return whether it was acquired."""
         while True:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             try:

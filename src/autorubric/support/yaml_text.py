@@ -74,11 +74,7 @@ def dump_yaml(data: Json) -> str:
 
 
 def parse_yaml(text: str) -> tuple[Json, yaml.Node | None]:
-    """Return the data and the root node of a YAML text; both are None if the text is empty.
-
-    Raises:
-        SyntaxFault: If the text is not YAML, repeats a key, or exceeds the limits on size and nesting.
-    """
+    """Return the data and the root node of a YAML text; both are None if the text is empty."""
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:

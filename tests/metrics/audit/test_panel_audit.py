@@ -12,8 +12,8 @@ from scipy.stats import t
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import panel_audit
-from autorubric.metrics.audit.labelled_votes import decided_of
-from autorubric.metrics.audit.panel_results import error_correlations
+from autorubric.metrics.audit.labelled_votes import read_labelled_votes
+from autorubric.metrics.audit.panel_estimates import error_correlations
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
 from tests.metrics.asserting import number
@@ -302,7 +302,7 @@ def test_the_interval_of_the_correlation_covers_at_30_items() -> None:
         common, alone = rng.random((30, 1)) < 0.3, rng.random((30, 3)) < 0.3
         errors = np.where(rng.random((30, 3)) < 0.5, common, alone).astype(int)
         rows = binary_rows([0] * 30, {f"j{at}": errors[:, at].tolist() for at in range(3)})
-        decided, resampling = decided_of(table_of(rows)), Resampling(n_resamples=150)
+        decided, resampling = read_labelled_votes(table_of(rows)), Resampling(n_resamples=150)
         found = error_correlations(decided, resampling).mean
         held += number(found.low) <= 0.25 <= number(found.high)
     assert held / 300 >= 0.91

@@ -13,8 +13,8 @@ from statsmodels.stats.anova import anova_lm
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Interval, icc, variance_components
-from autorubric.metrics.audit.facets import Design, component_figures, effects_of, laid_out, reliability
-from autorubric.metrics.audit.variance import GeneralisabilityStudy
+from autorubric.metrics.audit.facets import arrange_votes, effects_of, variance_estimates
+from autorubric.metrics.audit.variance import Design, GeneralisabilityStudy, reliability
 from autorubric.metrics.core.label_table import table_of
 from tests.metrics.asserting import number
 from tests.metrics.audit.tables import Rows, value_rows
@@ -96,9 +96,8 @@ def test_components_are_unbiased_with_votes_missing() -> None:
         votes = _cube(seed + 1000, (1.0, 0.5, 0.4, 0.7), (20, 5, 2))
         kept = rng.random(votes.shape) > 0.33
         place = np.nonzero(kept)
-        layout = laid_out(place[0], place[1], np.zeros(len(place[0]), dtype=int), votes[kept])
-        sums, compute = component_figures(layout, effects_of(layout))
-        found.append(compute(sums.sum(0)[None])[0])
+        layout = arrange_votes(place[0], place[1], np.zeros(len(place[0]), dtype=int), votes[kept])
+        found.append(variance_estimates(layout, effects_of(layout), np.ones((1, 20)))[0])
     mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
     assert np.all(np.abs(mean - [1.0, 0.25, 0.16, 0.49]) < 4 * error)
     assert np.all(error < 0.03)
@@ -114,9 +113,8 @@ def test_an_item_drawn_twice_is_two_items() -> None:
 
     def components(values: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
         place = np.nonzero(there)
-        layout = laid_out(place[0], place[1], place[2], values[there])
-        sums, compute = component_figures(layout, effects_of(layout))
-        return np.asarray(compute(weights[None, :] @ sums)[0])
+        layout = arrange_votes(place[0], place[1], place[2], values[there])
+        return np.asarray(variance_estimates(layout, effects_of(layout), weights[None, :])[0])
 
     copies = np.repeat(np.arange(7), drawn)
     assert components(votes, kept, drawn) == pytest.approx(

@@ -8,7 +8,7 @@ import sklearn.metrics as sk
 from hypothesis import given, settings, strategies as st
 
 from autorubric.metrics import auroc
-from autorubric.metrics.figures.auroc import _rank_by, score_ends
+from autorubric.metrics.figures.auroc import rank_by, score_ends
 from tests.metrics.asserting import brackets, number, width
 
 RNG = np.random.default_rng(13)
@@ -130,5 +130,5 @@ def test_resamples_are_the_area_of_the_resampled_rows():
     """Weights that count rows give the area of the rows written out so often."""
     drawn = RNG.integers(0, 160, 160)
     weights = np.bincount(drawn, minlength=160).astype(float)[None, :]
-    found = _rank_by(PROB, TRUTH == 1).area(weights)[0]
+    found = rank_by(PROB, TRUTH == 1).area(weights)[0]
     assert found == pytest.approx(sk.roc_auc_score(TRUTH[drawn], PROB[drawn]))

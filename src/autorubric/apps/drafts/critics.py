@@ -48,9 +48,8 @@ from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_json
 from autorubric.rubric.rubric import Rubric
-from autorubric.scoring.events import Exchanged, VoteCast
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.votes import JudgeVote
+from autorubric.scoring.votes import Exchanged, JudgeVote, VoteCast
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from autorubric.metrics.audit.labelled_votes import distinct_names
-from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable
 from autorubric.metrics.correction.alt_test import AltAbstain, AltScore, AltTestResult, alt_test
-from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.support.blocks import Block, Cell, TableBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,28 +29,27 @@ class AltTests(AuditFindings):
 
     per_criterion: Mapping[str, AltTestResult]
 
-    def blocks(self) -> list[Block]:
-        """Return the tests as content blocks for the text, HTML and LaTeX renderers, main finding first."""
+    def _sentence(self) -> str:
         tested = [one for one in self.per_criterion.values() if one.passed is not None]
-        opening = "No criterion could be tested: no annotator labelled 30 items that others also labelled."
-        if tested:
-            passed = sum(bool(one.passed) for one in tested)
-            opening = f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
-        table = TableBlock(
-            title="Alternative annotator test of the panel",
-            columns=(
-                "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "reason",
-            ),
-            rows=tuple(_row(name, one) for name, one in self.per_criterion.items()),
+        if not tested:
+            return "No criterion could be tested: no annotator labelled 30 items that others also labelled."
+        passed = sum(bool(one.passed) for one in tested)
+        return f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
+
+    def _tables(self) -> list[Block]:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name, sum(test.wins is not None for test in one.per_annotator.values()),
+                one.winning_rate.value, one.advantage.value, one.advantage.low, one.advantage.high,
+                one.passed, one.winning_rate.reason or "",
+            )
+            for name, one in self.per_criterion.items()
+        ]  # fmt: skip
+        columns = (
+            "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "reason",
         )  # fmt: skip
-        return [TextBlock(text=opening), table]
-
-
-def _row(name: str, one: AltTestResult) -> tuple[Cell, ...]:
-    people = sum(test.wins is not None for test in one.per_annotator.values())
-    found = one.advantage
-    rate = one.winning_rate
-    return (name, people, rate.value, found.value, found.low, found.high, one.passed, rate.reason or "")
+        title = "Alternative annotator test of the panel"
+        return [TableBlock(title=title, columns=columns, rows=tuple(rows))]
 
 
 def run_alt_tests(
@@ -77,18 +76,18 @@ def run_alt_tests(
     for place, name in enumerate(distinct_names(table.criteria)):
         numeric = table.criteria[place].level == "interval"
         mode: AltAbstain = "exclude" if numeric else abstain
-        said = [_answers(table, place, rater, mode) for rater in people]
-        there = {rater[1]: one for rater, one in zip(people, said, strict=True) if any(map(_is_there, one))}
-        if len(there) < 2 or all(sum(map(_is_there, row)) < 2 for row in zip(*there.values(), strict=True)):
+        by_person = {rater[1]: _answers(table, place, rater, mode) for rater in people}
+        humans = {who: answers for who, answers in by_person.items() if _count_answers(answers)}
+        if len(humans) < 2 or all(_count_answers(row) < 2 for row in zip(*humans.values(), strict=True)):
             continue
         score: AltScore = "rmse" if numeric else "accuracy"
         panel = _answers(table, place, PANEL, mode)
-        found[name] = alt_test(panel, pd.DataFrame(there), score=score, abstain=mode, rng=resampling.rng)
+        found[name] = alt_test(panel, pd.DataFrame(humans), score=score, abstain=mode, rng=resampling.rng)
     return AltTests(per_criterion=found)
 
 
-def _is_there(answer: Any) -> bool:
-    return answer is not None
+def _count_answers(answers: Iterable[Any]) -> int:
+    return sum(one is not None for one in answers)
 
 
 def _answers(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:

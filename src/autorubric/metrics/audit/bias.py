@@ -1,204 +1,171 @@
-"""Biases of judges: leniency, length, position, and preference for texts of their own family.
-
-References:
-    [1] J. M. Wooldridge (2010), Econometric analysis of cross section and panel data, 2nd ed., ch. 6:
-        differences in differences.
-    [2] A. Panickssery, S. R. Bowman, S. Feng (2024), LLM evaluators recognize and favor their own
-        generations, NeurIPS.
-    [3] Y. Dubois et al. (2024), Length-controlled AlpacaEval, COLM.
-"""
+"""Biases of judges: leniency, length, position, and preference for texts of their own family."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.contests import adjust_pvalues
-from autorubric.metrics.audit.item_results import RubricWeights, weights_of
-from autorubric.metrics.audit.labelled_votes import order_by_id
-from autorubric.metrics.audit.leniency import (
-    BIASES,
-    SHIFTS,
-    BiasReport,
-    JudgeBias,
+from autorubric.metrics.audit.bias_estimates import (
+    OWN_ERROR,
+    JudgedValues,
     TestedBias,
-    Valued,
+    bias_of_mean,
+    contrast_own,
+    length_bias,
     leniency,
-    mean_difference,
-    pass_rate_difference,
-    position_lean,
-    valued_of,
+    position_bias,
+    read_values,
+    self_preference,
+    undefined_bias,
 )
-from autorubric.metrics.audit.resampled import clustered_error, influences, resampled_units
-from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
-from autorubric.metrics.core.intervals import t_quantile
-from autorubric.metrics.core.item_scores import OwnedRun, SupportsGradedRun
-from autorubric.metrics.core.label_table import dataset_of, table_of
-from autorubric.metrics.core.rater_tables import weighted_units
-from autorubric.metrics.core.resampling import Compute, Resampling
-from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.audit.compare_judges import adjust_pvalues
+from autorubric.metrics.audit.rubric_weights import RubricWeights, dataset_or_own, weights_of
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.result import AuditFindings, format_estimate, format_notes, titles_of
+from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
-from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
-from autorubric.metrics.figures.ranks import Ranked, spearman_of
+from autorubric.support.blocks import Block, Cell, TableBlock, p_cell, p_text
 
-_PREFERENCE = "judge minus judges of other families: mean on own family's texts - mean on other texts"
-_ERROR = "judge minus truth: mean on own family's texts - mean on other texts"
+PASS_FROM = 0.5
 
-
-def self_preference(
-    valued: Valued, judge: int, others: Sequence[int], by_own: Array, confidence_level: float
-) -> TestedBias:
-    """Estimate self-preference as a difference in differences relative to judges of other families."""
-    if not others:
-        reason = "no_generator" if np.isnan(by_own).all() else "one_judge"
-        return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_PREFERENCE))
-    rest = valued.value[:, list(others)]
-    there = ~np.isnan(rest)
-    mean = np.where(there, rest, 0.0).sum(1) / np.where(there.any(1), there.sum(1), np.nan)
-    return _contrast(valued.value[:, judge] - mean, valued.item, by_own, confidence_level, _PREFERENCE)
+SURE = 0.05
+"""A bias is reported as significant if its adjusted p-value is below this level."""
 
 
-def own_error_difference(valued: Valued, judge: int, by_own: Array, confidence_level: float) -> TestedBias:
-    """Estimate the difference in errors between texts of the judge's own family and other texts."""
-    errors = valued.value[:, judge] - valued.truth
-    if np.isnan(valued.truth).all():
-        return TestedBias(effect=Estimate.undefined("no_truth", method=_ERROR))
-    return _contrast(errors, valued.item, by_own, confidence_level, _ERROR)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeBias:
+    """The biases of one judge.
 
+    Attributes:
+        leniency: Asymmetry of errors: the mean error at a true value of ½, which is (FPR - FNR) / 2 on binary
+            criteria. Positive values are lenient.
+        mean_difference: Mean of judge minus truth, as values in [0, 1]: how far scores shift. Unless the
+            truth averages ½, it differs from 0 even if errors are symmetric.
+        pass_rate_difference: The judge's pass rate (values of at least ½) minus the true pass rate.
+        length_lean: Spearman correlation between an item's mean error and its length, given its mean truth.
+        position_lean: Fraction of decided comparisons won by the candidate shown first, minus ½.
+        self_preference: Judge minus the judges of other families, on texts of the judge's own family minus on
+            other texts (a difference in differences).
+        own_error_difference: Judge minus truth, on texts of the judge's own family minus on other texts.
+        family: The judge's family.
+        n_own_items: Number of judged items whose text was written by the judge's own family.
+    """
 
-def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float, method: str) -> TestedBias:
-    """Estimate the mean over own texts minus that over other texts, with Welch's t interval over items."""
-    text = f"{method}; Welch's t interval over items, {confidence_level:.0%}"
-    if np.isnan(by_own).all():
-        return TestedBias(effect=Estimate.undefined("no_generator", method=text))
-    kind = np.where(np.isnan(values), np.nan, by_own[item])
-    n = int(np.count_nonzero(~np.isnan(kind)))
-    groups = [np.flatnonzero(kind == which) for which in (1.0, 0.0)]
-    if not all(len(group) for group in groups):
-        return TestedBias(effect=Estimate.undefined("no_pairs", n=n, method=text))
-    (own, own_effects), (other, other_effects) = (
-        influences(values[group], np.unique(item[group], return_inverse=True)[1].reshape(-1))
-        for group in groups
+    leniency: TestedBias = field(
+        metadata={"title": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)"}
     )
-    difference = own - other
-    if min(len(own_effects), len(other_effects)) < 2:
-        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="too_few_units"))
-    errors = [clustered_error(effects) for effects in (own_effects, other_effects)]
-    se = math.hypot(*errors)
-    if is_rounding(se, float(np.nanmax(np.abs(values)))):
-        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="no_variance"))
-    sizes = (len(own_effects), len(other_effects))
-    parts = sum(error**4 / (size - 1) for error, size in zip(errors, sizes, strict=True))
-    df = se**4 / parts if parts > 0 else float(min(sizes) - 1)
-    half = t_quantile(confidence_level, df) * se
-    effect = Estimate(difference, difference - half, difference + half, se, n, text)
-    return TestedBias.by_t(effect, df)
-
-
-_LENGTH_BIAS = "partial Spearman correlation of error and length, given the truth"
-
-
-def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampling) -> TestedBias:
-    """Estimate the partial rank correlation of mean error and length over items, given the mean truth."""
-    errors = valued.value[:, judge] - valued.truth
-    there = ~np.isnan(errors)
-    counts = np.bincount(valued.item[there], minlength=valued.n_items)
-    rated = (counts > 0) & ~np.isnan(lengths)
-    if not rated.any():
-        reason = "no_text" if there.any() and np.isnan(lengths).all() else valued.reason
-        return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_LENGTH_BIAS))
-    drawn = order_by_id(valued.item_ids)
-    drawn = drawn[rated[drawn]]
-    error, truth = (
-        np.bincount(valued.item[there], weights=column[there], minlength=valued.n_items)[drawn]
-        / counts[drawn]
-        for column in (errors, valued.truth)
+    mean_difference: TestedBias = field(
+        metadata={"title": "mean difference (judge − truth, in [0, 1]; depends on the base rate)"}
     )
-    effect = _partial(error, lengths[drawn], truth, resampling)
-    if effect.value is None:
-        return TestedBias(effect=effect)
-    # Controlling for the truth costs one degree of freedom, so t has n - 3.
-    p_value = correlation_p_value(effect.value, effect.n - 1)
-    return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
+    pass_rate_difference: TestedBias = field(
+        metadata={"title": "pass rate (judge − truth; depends on the base rate)"}
+    )
+    length_lean: TestedBias = field(
+        metadata={"title": "length (partial Spearman correlation of error and length, given the truth)"}
+    )
+    position_lean: TestedBias = field(
+        metadata={"title": "position (win rate of the candidate shown first − ½)"}
+    )
+    self_preference: TestedBias = field(
+        metadata={"title": "self-preference (own family's texts − other texts, relative to other judges)"}
+    )
+    own_error_difference: TestedBias = field(
+        metadata={"title": "own-family error (mean error on own family's texts − on other texts)"}
+    )
+    family: str
+    n_own_items: int
 
 
-def _spearman(a: Array, b: Array) -> Compute:
-    """Return Spearman's rho of two columns as a function of row weights."""
-    (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
-    shape = (len(seen_a), len(seen_b))
-    units = weighted_units(len(a), None)
-    return spearman_of(Ranked(x.reshape(-1), y.reshape(-1), shape, False, units))
+_TITLES = titles_of(JudgeBias)
+
+SHIFTS = {name: _TITLES[name] for name in ("mean_difference", "pass_rate_difference")}
+"""Differences from the truth that symmetric errors can also cause, so they need not be biases."""
+
+BIASES = {name: title for name, title in _TITLES.items() if name not in SHIFTS}
+"""Kinds of bias with their descriptions."""
 
 
-def _partial(error: Array, length: Array, truth: Array, resampling: Resampling) -> Estimate:
-    n = len(error)
-    # Rounding makes equal means ties.
-    error, truth = np.round(error, 12), np.round(truth, 12)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasReport(AuditFindings):
+    """The estimated biases of all judges.
 
-    rhos = [_spearman(a, b) for a, b in ((error, length), (error, truth), (length, truth))]
+    Attributes:
+        per_judge: Biases of each judge, by name.
+        n_items: Number of items in the table.
+        generators: Number of items written by each generator, by name.
+        notes: Notes on how the biases were computed.
+    """
 
-    def compute(weights: Array) -> Array:
-        with_length, with_truth, between = (rho(weights) for rho in rhos)
-        # A truth that does not vary explains nothing.
-        constant = np.isnan(with_truth) | np.isnan(between)
-        with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))
-        left = (1 - with_truth**2) * (1 - between**2)
-        room = left > 1e-12
-        partial = (with_length - with_truth * between) / np.sqrt(np.where(room, left, 1.0))
-        return np.clip(np.where(room, partial, np.nan), -1.0, 1.0)[:, None]
+    per_judge: Mapping[str, JudgeBias]
+    n_items: int
+    generators: Mapping[str, int]
+    notes: tuple[str, ...]
 
-    reason: Reason = "too_few_units" if n < 4 else "no_variance"
-    if n < 4:
-        return Estimate.undefined(reason, n=n, method=_LENGTH_BIAS)
-    return resampled_units(
-        weighted_units(n, None), compute, resampling, [_LENGTH_BIAS], n=[n], reasons=[reason]
-    )[0]
+    def _sentence(self) -> str:
+        """Summarise the most significant bias, by the p-value adjusted over all judges and kinds of bias."""
+        tested: list[tuple[float, str, str, TestedBias]] = []
+        for judge, one in self.per_judge.items():
+            for kind in BIASES:
+                bias: TestedBias = getattr(one, kind)
+                if bias.adjusted_p_value is not None:
+                    tested.append((bias.adjusted_p_value, judge, kind, bias))
+        if not tested:
+            return "No bias could be tested; the tables give the reasons."
+        # Unadjusted p-values break ties between adjusted ones.
+        p, judge, kind, bias = min(tested, key=lambda one: (one[0], one[3].p_value or 0.0))
+        what = f"{judge}'s {BIASES[kind].split(' (')[0]}: {format_estimate(bias.effect)}"
+        over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
+        if p >= SURE:
+            return f"No bias is significant. The smallest p-value is for {what}, {over}."
+        return f"The clearest bias is {what}, {over}."
+
+    def _tables(self) -> list[Block]:
+        tables = [
+            TableBlock(
+                title=title[0].upper() + title[1:],
+                columns=("judge", "estimate", "low", "high", "p", "p (Holm)", "n", "reason"),
+                rows=tuple(_row(judge, getattr(one, name)) for judge, one in self.per_judge.items()),
+            )
+            for name, title in (BIASES | SHIFTS).items()
+        ]
+        return [*tables, *format_notes(self.notes)]
+
+
+def _row(judge: str, bias: TestedBias) -> tuple[Cell, ...]:
+    effect = bias.effect
+    tests = (p_cell(bias.p_value), p_cell(bias.adjusted_p_value))
+    return (judge, effect.value, effect.low, effect.high, *tests, effect.n, effect.reason or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFacts:
-    """Properties of the items other than labels, by position.
+    """Properties of the items other than labels, by position."""
 
-    Attributes:
-        lengths: Number of words of each submission, shape `(n_items,)`; NaN without text or with named
-            candidates.
-        generators: Author of each submission from `metadata["generator"]`; None if it is not recorded.
-    """
-
-    lengths: Array
-    generators: tuple[str | None, ...]
+    lengths: Array  # words of each submission, shape `(n_items,)`; NaN without text or with named candidates
+    generators: tuple[str | None, ...]  # author of each submission, from `metadata["generator"]`
 
 
-def facts_of(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
+def item_facts(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
     """Return lengths and authors from `dataset` or the run's own dataset; without either, all are missing."""
-    source = dataset
-    if source is None and isinstance(result, SupportsGradedRun) and isinstance(result, OwnedRun):
-        source = dataset_of(result)
+    source = dataset_or_own(result, dataset)
     if source is None:
         return ItemFacts(lengths=np.full(len(item_ids), np.nan), generators=(None,) * len(item_ids))
     items = list(source.items)
+    parsed = [Submission.parse(one.submission) for one in items]
+    generators = [getattr(one, "metadata", {}).get("generator") for one in items]
     return ItemFacts(
-        lengths=np.array([_words(one.submission) for one in items], dtype=float),
-        generators=tuple(_generator(one) for one in items),
+        lengths=np.array(
+            [np.nan if one.text is None or one.candidates else len(one.text.split()) for one in parsed],
+            dtype=float,
+        ),
+        generators=tuple(None if one is None else str(one) for one in generators),
     )
-
-
-def _words(submission: Any) -> float:
-    parsed = Submission.parse(submission)
-    if parsed.text is None or parsed.candidates:
-        return float("nan")
-    return float(len(parsed.text.split()))
-
-
-def _generator(item: Any) -> str | None:
-    generator = getattr(item, "metadata", {}).get("generator")
-    return None if generator is None else str(generator)
 
 
 def bias_report(
@@ -255,22 +222,22 @@ def bias_report(
     """
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset)
-    facts = facts_of(result, dataset, table.item_ids)
-    known = _checked(families or {}, table, facts)
+    facts = item_facts(result, dataset, table.item_ids)
+    known = _check_families(families or {}, table, facts)
     weights = weights_of(result, dataset, table)
-    valued = valued_of(table, weights.by_item)
+    values = read_values(table, weights.by_item)
     resampling = given.fixed()
-    found = {judge: _of_judge(table, valued, facts, known, judge, resampling) for judge in table.judges}
+    found = {judge: _judge_bias(table, values, facts, known, judge, resampling) for judge in table.judges}
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
     return BiasReport(
-        per_judge=_adjusted(found),
+        per_judge=_adjust_tests(found),
         n_items=table.n_items,
         generators=counts,
-        notes=_notes(valued, weights, counts, known),
+        notes=_notes(values, weights, counts, known),
     )
 
 
-def _checked(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -> dict[str, str]:
+def _check_families(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -> dict[str, str]:
     there = [*table.judges, *dict.fromkeys(one for one in facts.generators if one is not None)]
     if families and not set(families) & set(there):
         raise ArgumentError(
@@ -279,9 +246,9 @@ def _checked(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -
     return dict(families)
 
 
-def _of_judge(
+def _judge_bias(
     table: VotesTable,
-    valued: Valued,
+    values: JudgedValues,
     facts: ItemFacts,
     families: Mapping[str, str],
     judge: str,
@@ -292,21 +259,30 @@ def _of_judge(
     written = [None if one is None else families.get(one, one) for one in facts.generators]
     others = [place for place, name in enumerate(table.judges) if families.get(name, name) != own]
     by_own = np.array([np.nan if one is None else float(one == own) for one in written])
-    mine = valued.item[~np.isnan(valued.value[:, at])]
+    errors = values.value[:, at] - values.truth
+    passes = (values.value[:, at] >= PASS_FROM).astype(float) - (values.truth >= PASS_FROM)
+    passes = np.where(np.isnan(errors), np.nan, passes)
+    if np.isnan(values.truth).all():
+        own_error = undefined_bias("no_truth", OWN_ERROR)
+    else:
+        own_error = contrast_own(errors, values.item, by_own, level, OWN_ERROR)
+    mine = values.item[~np.isnan(values.value[:, at])]
     return JudgeBias(
-        leniency=leniency(valued, at, level),
-        mean_difference=mean_difference(valued, at, level),
-        pass_rate_difference=pass_rate_difference(valued, at, level),
-        length_lean=length_lean(valued, at, facts.lengths, resampling),
-        position_lean=position_lean(table, judge, level),
-        self_preference=self_preference(valued, at, others, by_own, level),
-        own_error_difference=own_error_difference(valued, at, by_own, level),
+        leniency=leniency(values, at, level),
+        mean_difference=bias_of_mean(errors, values.item, level, "judge - truth", values.reason),
+        pass_rate_difference=bias_of_mean(
+            passes, values.item, level, "pass rates, judge - truth", values.reason
+        ),
+        length_lean=length_bias(values, at, facts.lengths, resampling),
+        position_lean=position_bias(table, judge, level),
+        self_preference=self_preference(values, at, others, by_own, level),
+        own_error_difference=own_error,
         family=own,
         n_own_items=int(np.count_nonzero(by_own[np.unique(mine)] == 1)),
     )
 
 
-def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
+def _adjust_tests(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
     """Adjust the p-values of each family of tests (judges × kinds of bias) together."""
     adjusted = dict(found)
     for family in (BIASES, SHIFTS):
@@ -319,21 +295,21 @@ def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
 
 
 def _notes(
-    valued: Valued, weights: RubricWeights, generators: Mapping[str, int], families: Mapping[str, str]
+    values: JudgedValues, weights: RubricWeights, generators: Mapping[str, int], families: Mapping[str, str]
 ) -> tuple[str, ...]:
     notes = []
-    if valued.left_out:
-        notes.append(f"criteria excluded because they have no values in [0, 1]: {', '.join(valued.left_out)}")
-    if valued.unanswered:
-        notes.append(f"criteria excluded because no judge answered them: {', '.join(valued.unanswered)}")
+    if values.left_out:
+        notes.append(f"criteria excluded because they have no values in [0, 1]: {', '.join(values.left_out)}")
+    if values.unanswered:
+        notes.append(f"criteria excluded because no judge answered them: {', '.join(values.unanswered)}")
     if not weights.known:
         notes.append(
             "no rubric is available, so penalty values are not reversed and penalties count in favour of the "
             "text; pass the dataset if there are penalties"
         )
-    if valued.has_penalties:
+    if values.has_penalties:
         notes.append("penalties are reversed (1 - value), so a positive bias favours the text")
-    kin = {families.get(one, one) for one in valued.judges} & {families.get(one, one) for one in generators}
+    kin = {families.get(one, one) for one in values.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
         notes.append("no judge belongs to a generator's family; pass families={name: family} if any do")
     return tuple(notes)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
 from scipy.special import bdtr, chdtrc, gammaln, stdtr
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.contests import (
+from autorubric.metrics.audit.paired_metrics import (
     AnyStat,
     ComparisonStat,
-    JudgeContest,
+    PairedMetric,
     Statistic,
     Triples,
-    contest_of,
+    paired_metric,
     read_triples,
     side_estimates,
 )
+from autorubric.metrics.core.contingency import numeric_column
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
 from autorubric.metrics.core.intervals import normal_quantile
@@ -34,7 +35,9 @@ from autorubric.metrics.core.resampling import (
     Units,
     replicates,
 )
+from autorubric.metrics.core.result import AuditFindings, format_estimate
 from autorubric.metrics.core.scales import Array, Scale, Weights
+from autorubric.support.blocks import p_text
 
 PERMUTATIONS = 10_000
 """Minimum number of random swaps if there are too many to enumerate."""
@@ -45,10 +48,7 @@ _TIE = 1e-9
 
 
 class PValue(NamedTuple):
-    """A p-value with a description of the test, and the reason if the p-value is missing.
-
-    `discordant` holds the number of items that only a got right and the number that only b got right.
-    """
+    """A p-value with a description of the test, and the reason if the p-value is missing."""
 
     p_value: float | None
     words: str
@@ -57,26 +57,23 @@ class PValue(NamedTuple):
     discordant: tuple[int, int] | None = None
 
 
-def bootstrap_test(contest: JudgeContest, n_resamples: int, rng: np.random.Generator) -> PValue:
-    """Return the smallest level at which the percentile interval of the difference excludes 0.
-
-    p = 2 (1 + min(#{d* ≤ 0}, #{d* ≥ 0})) / (B + 1), at most 1.
-    """
-    if contest.units.size < 2:
+def bootstrap_test(metric: PairedMetric, n_resamples: int, rng: np.random.Generator) -> PValue:
+    """Return the smallest level at which the percentile interval of the difference excludes 0."""
+    if metric.units.size < 2:
         # Every resample equals the sample, which would look like certainty.
         return PValue(None, "bootstrap", "too_few_units")
-    drawn = replicates(contest.units, contest.difference, n_resamples, rng)
+    drawn = replicates(metric.units, metric.difference, n_resamples, rng)
     defined = drawn[~np.isnan(drawn)]
     words = f"bootstrap, {n_resamples} resamples"
     if len(defined) < (1 - MOST_UNDEFINED) * n_resamples:
         undefined = n_resamples - len(defined)
         return PValue(None, f"{words}; undefined resamples: {undefined}", "degenerate_resamples")
-    slack = RELATIVE_ZERO * max(_scale(contest), float(np.abs(defined).max(initial=0.0)))
+    slack = RELATIVE_ZERO * max(_scale(metric), float(np.abs(defined).max(initial=0.0)))
     tail = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
     return PValue(min(1.0, 2 * (1 + int(tail)) / (len(defined) + 1)), words)
 
 
-def permutation_test(contest: JudgeContest, observed: float, n: int, rng: np.random.Generator) -> PValue:
+def permutation_test(metric: PairedMetric, observed: float, n: int, rng: np.random.Generator) -> PValue:
     """Return the share of unit-by-unit swaps of the judges with a difference at least as large as observed.
 
     All swaps are enumerated if they have few enough outcomes; otherwise `n` are drawn, with p = (1 + #) / (n
@@ -86,46 +83,46 @@ def permutation_test(contest: JudgeContest, observed: float, n: int, rng: np.ran
         [1] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
             Applications in Genetics and Molecular Biology 9(1), 39.
     """
-    counts = np.where(contest.movable, contest.units.counts, 0)
+    counts = np.where(metric.movable, metric.units.counts, 0)
     outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
     if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
-        exchanged, weight = _all_exchanges(counts, outcomes)
-        far = _far(contest.swapped(exchanged), observed, _scale(contest))
+        swaps, weight = _enumerate_swaps(counts, outcomes)
+        far = _is_extreme(metric.swapped_difference(swaps), observed, _scale(metric))
         return PValue(min(1.0, float(weight[far].sum())), f"exact permutation test, {outcomes} outcomes")
     step = max(1, _CHUNK_CELLS // max(len(counts), 1))
-    extreme, scale = 0, _scale(contest)
+    extreme, scale = 0, _scale(metric)
     for start in range(0, n, step):
-        exchanged = _random_exchanges(counts, min(step, n - start), rng)
-        extreme += int(np.count_nonzero(_far(contest.swapped(exchanged), observed, scale)))
+        swaps = _draw_swaps(counts, min(step, n - start), rng)
+        extreme += int(np.count_nonzero(_is_extreme(metric.swapped_difference(swaps), observed, scale)))
     return PValue((1 + extreme) / (n + 1), f"permutation test, {n} random swaps")
 
 
-def _scale(contest: JudgeContest) -> float:
+def _scale(metric: PairedMetric) -> float:
     """Return the magnitude of the two metrics, which bounds the rounding error of their difference."""
-    sides = contest.sides(contest.units.total()[None, :])
+    sides = metric.sides(metric.units.total()[None, :])
     return max(float(np.nanmax(np.abs(side), initial=0.0)) for side in sides)
 
 
-def _far(values: Array, observed: float, scale: float) -> Array:
+def _is_extreme(values: Array, observed: float, scale: float) -> Array:
     """Return whether each difference is at least as far from 0 as the observed one, up to rounding."""
     return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) - _TIE * scale))
 
 
-def _all_exchanges(counts: Array, outcomes: int) -> tuple[Array, Array]:
+def _enumerate_swaps(counts: Array, outcomes: int) -> tuple[Array, Array]:
     """Return every number of swapped units of each kind, `(outcomes, u)`, and its probability."""
-    exchanged = np.zeros((outcomes, len(counts)))
+    swaps = np.zeros((outcomes, len(counts)))
     logarithm = np.zeros(outcomes)
     rest = np.arange(outcomes)
     for kind in np.flatnonzero(counts):
         count = int(counts[kind])
         rest, moved = np.divmod(rest, count + 1)
-        exchanged[:, kind] = moved
+        swaps[:, kind] = moved
         ways = gammaln(count + 1) - gammaln(moved + 1) - gammaln(count - moved + 1)
         logarithm += ways - count * math.log(2)
-    return exchanged, np.exp(logarithm)
+    return swaps, np.exp(logarithm)
 
 
-def _random_exchanges(counts: Array, rows: int, rng: np.random.Generator) -> Array:
+def _draw_swaps(counts: Array, rows: int, rng: np.random.Generator) -> Array:
     if counts.max(initial=0) <= 1:
         return (rng.integers(0, 2, size=(rows, len(counts)), dtype=np.int8) * counts).astype(float)
     return rng.binomial(counts, 0.5, size=(rows, len(counts))).astype(float)
@@ -197,6 +194,65 @@ def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
     return PValue(p, f"{words}, t = {t:.4f}", statistic=statistic)
 
 
+Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
+
+
+def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
+    """Adjust p-values for multiple testing, keeping their order; None stays None and is not counted.
+
+    The m p-values are sorted in increasing order, p_(1) ≤ … ≤ p_(m), and adjusted as follows:
+
+    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; reporting adjusted values below α keeps the
+      probability of any false positive at or below α;
+    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; reporting adjusted values below q keeps the expected fraction
+      of false positives among them at or below q, if tests are independent or positively dependent;
+    - `"by"`: the `"bh"` value times 1 + 1/2 + … + 1/m [3], with the same guarantee under any dependence;
+    - `"bonferroni"`: m p [4], with the same guarantee as `"holm"`, which never gives larger values.
+
+    Adjusted values are capped at 1 and are never below the original p-values.
+
+    Args:
+        p: P-values in [0, 1]; None and NaN mark tests that could not be run.
+        method: Adjustment method.
+
+    Raises:
+        ArgumentError: If a p-value is outside [0, 1], or the method is unknown.
+
+    References:
+        [1] S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+            Statistics 6(2), 65-70.
+        [2] Y. Benjamini, Y. Hochberg (1995), Controlling the false discovery rate, Journal of the Royal
+            Statistical Society B 57(1), 289-300.
+        [3] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
+            under dependency, Annals of Statistics 29(4), 1165-1188.
+        [4] O. J. Dunn (1961), Multiple comparisons among means, JASA 56(293), 52-64.
+    """
+    if method not in get_args(Adjustment):
+        raise ArgumentError(f"method must be one of {list(get_args(Adjustment))}; got {method!r}")
+    given = numeric_column(p, "p")
+    there = ~np.isnan(given)
+    values = given[there]
+    if np.any((values < 0) | (values > 1)):
+        raise ArgumentError(f"p must be in [0, 1]; got {float(values[(values < 0) | (values > 1)][0])!r}")
+    adjusted = np.full(len(given), np.nan)
+    order = np.argsort(values, kind="stable")
+    adjusted[np.flatnonzero(there)[order]] = _adjust_ascending(values[order], method)
+    return [None if np.isnan(one) else float(one) for one in adjusted]
+
+
+def _adjust_ascending(ascending: Array, method: Adjustment) -> Array:
+    m = len(ascending)
+    if method == "bonferroni":
+        return np.asarray(np.minimum(m * ascending, 1.0))
+    rank = np.arange(1, m + 1)
+    if method == "holm":
+        return np.minimum(np.maximum.accumulate((m - rank + 1) * ascending), 1.0)
+    factor = float((1.0 / rank).sum()) if method == "by" else 1.0
+    # In this order of operations, rounding never makes the last value less than p.
+    scaled = ascending * (factor * (m / rank))
+    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+
+
 ComparisonMethod: TypeAlias = Literal["bootstrap", "permutation", "mcnemar", "mcnemar-asymptotic", "williams"]
 
 _STATS_OF: dict[str, ComparisonStat] = {
@@ -207,7 +263,7 @@ _STATS_OF: dict[str, ComparisonStat] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeComparison:
+class JudgeComparison(AuditFindings):
     """The result of comparing two judges.
 
     Attributes:
@@ -227,10 +283,10 @@ class JudgeComparison:
         reason: Reason why there is no p-value; None if there is one.
     """
 
-    difference: Estimate
+    difference: Estimate = field(metadata={"title": "difference, judge a - judge b"})
     p_value: float | None
-    a: Estimate
-    b: Estimate
+    a: Estimate = field(metadata={"title": "judge a"})
+    b: Estimate = field(metadata={"title": "judge b"})
     stat: str
     method: ComparisonMethod
     test: str
@@ -241,13 +297,12 @@ class JudgeComparison:
     n_only_a: int | None = None
     n_only_b: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value.to_dict() if isinstance(value, Estimate | TestStatistic) else value
-            for name, value in plain.items()
-        }
+    _omits_empty_tests: ClassVar[bool] = True
+
+    def _sentence(self) -> str:
+        p = f"no p-value ({self.reason})" if self.p_value is None else f"p {p_text(self.p_value)}"
+        found = f"Difference in {self.stat}, judge a - judge b: {format_estimate(self.difference)}"
+        return f"{found}; {p} ({self.test})."
 
 
 def compare_judges(
@@ -305,25 +360,24 @@ def compare_judges(
             proportions based on paired data, Journal of Educational and Behavioral Statistics 37(4), 479-488.
     """
     options = CodedOptions(**interval)
-    chosen = _checked(stat, method, weights, options)
+    chosen = _check_stat(stat, method, weights, options)
     triples = read_triples((truth, a, b), chosen, scale, options)
     # All draws use one seed, which a generator supplies, so that they see the same resamples.
     rng = options.rng
     seed = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else rng
     options = replace(options, rng=seed, cluster=triples.cluster, labels=None)
-    plain = contest_of(triples, chosen, weights)
+    plain = paired_metric(triples, chosen, weights)
     # The better judge comes first, so that exchanging the judges only changes signs.
-    turned = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
-    seen = triples.exchanged() if turned else triples
-    contest = contest_of(seen, chosen, weights) if turned else plain
-    difference = difference_estimate(contest, seen, options, adjusted_wald=method.startswith("mcnemar"))
+    swap = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
+    ordered = triples.swap_judges() if swap else triples
+    metric = paired_metric(ordered, chosen, weights) if swap else plain
+    difference = estimate_difference(metric, ordered, options, adjusted_wald=method.startswith("mcnemar"))
     # Closed-form tests keep the order of the judges, because their statistic has a sign.
-    closed = method in _STATS_OF
-    test = _tested(contest, difference, triples if closed else seen, method, options)
+    test = _run_test(metric, difference, triples if method in _STATS_OF else ordered, method, options)
     only_a, only_b = test.discordant or (None, None)
     of_a, of_b = side_estimates(triples, plain, chosen, weights, options)
     return JudgeComparison(
-        difference=negated(difference) if turned else difference,
+        difference=negate(difference) if swap else difference,
         p_value=test.p_value,
         a=of_a,
         b=of_b,
@@ -339,7 +393,7 @@ def compare_judges(
     )
 
 
-def _checked(
+def _check_stat(
     stat: ComparisonStat | Statistic | None,
     method: ComparisonMethod,
     weights: Weights,
@@ -363,8 +417,8 @@ def _checked(
     return chosen
 
 
-def _tested(
-    contest: JudgeContest,
+def _run_test(
+    metric: PairedMetric,
     difference: Estimate,
     triples: Triples,
     method: ComparisonMethod,
@@ -383,29 +437,29 @@ def _tested(
         return williams_test(float(r[0, 1]), float(r[0, 2]), float(r[1, 2]), triples.n)
     if method == "permutation":
         n = max(options.n_resamples, PERMUTATIONS)
-        return permutation_test(contest, difference.value, n, options.generator())
-    return bootstrap_test(contest, options.n_resamples, options.generator())
+        return permutation_test(metric, difference.value, n, options.generator())
+    return bootstrap_test(metric, options.n_resamples, options.generator())
 
 
-def difference_estimate(
-    contest: JudgeContest, triples: Triples, options: IntervalOptions, *, adjusted_wald: bool = False
+def estimate_difference(
+    metric: PairedMetric, triples: Triples, options: IntervalOptions, *, adjusted_wald: bool = False
 ) -> Estimate:
     """Estimate the metric of a minus that of b; `adjusted_wald` selects that interval for `ci="auto"`."""
-    shares = contest.name == "accuracy" and triples.cluster is None
-    analytic: Analytic = adjusted_wald_ends if shares else delta if contest.smooth else no_analytic
-    bound = math.inf if contest.name == "MAE" or not contest.smooth else 1.0 if shares else 2.0
+    shares = metric.name == "accuracy" and triples.cluster is None
+    analytic: Analytic = adjusted_wald_ends if shares else delta if metric.smooth else no_analytic
+    bound = math.inf if metric.name == "MAE" or not metric.smooth else 1.0 if shares else 2.0
     figure = Figure(
-        name=f"difference in {contest.name}, judge a - judge b",
-        compute=contest.difference,
-        reason=contest.reason,
+        name=f"difference in {metric.name}, judge a - judge b",
+        compute=metric.difference,
+        reason=metric.reason,
         bounds=(-bound, bound),
         auto="analytic" if adjusted_wald else "percentile",
         auto_clustered="percentile",
         analytic=analytic,
         on_table=False,
     )
-    found = estimate(figure, contest.units, options, n_missing=triples.n_missing)
-    if found.low is not None and not contest.movable.any() and "bootstrap" in found.method:
+    found = estimate(figure, metric.units, options, n_missing=triples.n_missing)
+    if found.low is not None and not metric.movable.any() and "bootstrap" in found.method:
         return replace(found, low=None, high=None, se=None, reason="no_variance")
     return found
 
@@ -427,10 +481,9 @@ def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_le
     return Ends(max(-1.0, centre - half), min(1.0, centre + half), se)
 
 
-def negated(found: Estimate) -> Estimate:
+def negate(found: Estimate) -> Estimate:
     """Return the estimate with its sign reversed and its bounds swapped."""
-
-    def turned(number: float | None) -> float | None:
-        return None if number is None else 0.0 - number
-
-    return replace(found, value=turned(found.value), low=turned(found.high), high=turned(found.low))
+    value, low, high = (
+        None if number is None else 0.0 - number for number in (found.value, found.high, found.low)
+    )
+    return replace(found, value=value, low=low, high=high)

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id
-from autorubric.metrics.audit.resampled import ratio
-from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.audit.item_resampling import ratio, units_of
+from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id, single_vote_rows
+from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, VotesTable
+from autorubric.metrics.core.votes_table import VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetLayout:
-    """The votes on one criterion, or on the item score, by cell (item × judge × order).
+    """The votes on one criterion, or on the item score, by cell; arrays `(n_items, n_judges, n_orders)`."""
 
-    Attributes:
-        counts: Number of votes in each cell, shape `(n_items, n_judges, n_orders)`.
-        sums: Sum of the votes in each cell, same shape.
-        squares: Sum of the squared votes in each cell, same shape.
-    """
-
-    counts: Array
+    counts: Array  # votes in each cell
     sums: Array
     squares: Array
 
@@ -53,7 +47,7 @@ class FacetLayout:
         return self.n > 0 and bool((self.counts == self.counts.max()).all())
 
 
-def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> FacetLayout:
+def arrange_votes(item: Codes, judge: Codes, order: Codes, values: Array) -> FacetLayout:
     """Arrange votes by item, judge and order, without missing values and unused levels."""
     there = ~np.isnan(values)
     codes = [np.unique(one[there], return_inverse=True) for one in (item, judge, order)]
@@ -75,43 +69,26 @@ def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> FacetLay
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleVotes:
-    """Individual votes of judges, one row each.
+    """Individual votes of judges, one row each."""
 
-    Attributes:
-        item: Position of the item, with items ordered by id.
-        judge: Position of the judge.
-        order: Position of the order in which candidates were shown; votes of unknown order share one
-            position.
-        sample: Index of the sample.
-        criterion: Position of the criterion.
-        value: The answer in [0, 1], or the number itself if it has no range.
-        unit: Whether the value lies in [0, 1].
-        names: Names of the criteria.
-        judges: Ids of the judges.
-        n_items: Number of items in the table.
-    """
-
-    item: Codes
+    item: Codes  # with items ordered by id
     judge: Codes
-    order: Codes
+    order: Codes  # in which candidates were shown; votes of unknown order share one position
     sample: Codes
     criterion: Codes
-    value: Array
-    unit: Array
-    names: tuple[str, ...]
+    value: Array  # in [0, 1], or the number itself if it has no range
+    unit: Array  # whether the value lies in [0, 1]
+    names: tuple[str, ...]  # of the criteria
     judges: tuple[str, ...]
-    n_items: int
+    n_items: int  # in the table
 
     def of_criterion(self, at: int) -> FacetLayout:
         """Return the votes on one criterion."""
         mine = self.criterion == at
-        return laid_out(self.item[mine], self.judge[mine], self.order[mine], self.value[mine])
+        return arrange_votes(self.item[mine], self.judge[mine], self.order[mine], self.value[mine])
 
     def of_scores(self, weights: Array) -> FacetLayout:
-        """Return the item scores of each judge by sample and order, if it answered every question asked.
-
-        A score is Σ w v / Σ positive w clamped to [0, 1], or 1 + Σ w v / Σ |w| if there are only penalties.
-        """
+        """Return the item scores of each judge by sample and order, if it answered every question asked."""
         rows = np.flatnonzero(self.unit)
         keys = np.column_stack([self.item, self.judge, self.order, self.sample])[rows]
         seen, votes = np.unique(keys, axis=0, return_inverse=True)
@@ -125,14 +102,12 @@ class SingleVotes:
         np.maximum.at(asked, seen[:, 0], answered)
         scores = np.where(positive > 0, ratio(earned, positive), 1 + ratio(earned, total))
         scores = np.where(answered == asked[seen[:, 0]], np.clip(scores, 0.0, 1.0), np.nan)
-        return laid_out(seen[:, 0], seen[:, 1], seen[:, 2], scores)
+        return arrange_votes(seen[:, 0], seen[:, 1], seen[:, 2], scores)
 
 
 def single_votes(table: VotesTable) -> SingleVotes:
     """Return the individual votes of the judges in a votes table."""
-    judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
-    single = (table.sample != DECIDED) & (table.status == ANSWERED)
-    rows = np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)
+    rows = single_vote_rows(table)
     value = np.where(np.isnan(table.value[rows]), table.number[rows], table.value[rows])
     orders = {shown: at for at, shown in enumerate(dict.fromkeys(table.order[rows].tolist()))}
     place = {("judge", name): at for at, name in enumerate(table.judges)}
@@ -160,10 +135,7 @@ RESIDUAL: Effect = frozenset()
 
 
 def effects_of(layout: FacetLayout) -> list[Effect]:
-    """Return the effects that can be separated: all combinations of varying facets, then the residual.
-
-    If no cell has two votes, the residual includes the highest interaction.
-    """
+    """Return the effects that can be separated: all combinations of varying facets, then the residual."""
     facets = [facet for facet, size in enumerate(layout.shape) if size > 1]
     found = [frozenset(one) for size in range(1, len(facets) + 1) for one in combinations(facets, size)]
     if not layout.has_repeats and found:
@@ -171,35 +143,38 @@ def effects_of(layout: FacetLayout) -> list[Effect]:
     return [*found, RESIDUAL]
 
 
-def component_figures(
-    layout: FacetLayout, effects: Sequence[Effect]
-) -> tuple[Array, Callable[[Array], Array]]:
-    """Return each item's sums, shape `(n_items, d)`, and a function from their totals to the components.
+def merge_items(layout: FacetLayout) -> tuple[FacetLayout, Units]:
+    """Return the items as units to draw, with alike items merged if that saves draws."""
+    n_items = len(layout.counts)
+    cells = [layout.counts, layout.sums, layout.squares]
+    units = units_of(np.concatenate([one.reshape(n_items, -1) for one in cells], axis=1))
+    assert units.sums is not None
+    counts, sums, squares = (
+        one.reshape(-1, *layout.counts.shape[1:]) for one in np.split(units.sums, len(cells), axis=1)
+    )
+    merged = FacetLayout(counts=counts, sums=sums, squares=squares)
+    return merged, Units(counts=units.counts, n=n_items)
 
-    The function maps totals of shape `(r, d)` to components of shape `(r, m)`, NaN if effects are
-    inseparable.
+
+def variance_estimates(layout: FacetLayout, effects: Sequence[Effect], weights: Array) -> Array:
+    """Estimate the variance components by MIVQUE(0), shape `(r, n_effects)`; NaN if effects are inseparable.
+
+    `weights`, `(r, n_items)`, is how often each item was drawn; an item drawn twice counts as two items. With
+    n_f and t_f as numbers and sums of votes in the groups of effect f, the components solve S σ² = q, where
+    q_f = Σ (t_f - n_f mean)² is centred at the resample's own mean, and S_fg is the expectation of q_f for a
+    unit component of g.
     """
-    recorder = _Recorder()
-    _components(_Forms(layout, recorder), effects)
-    sums = np.concatenate(recorder.columns, axis=1)
-
-    def compute(totals: Array) -> Array:
-        return _components(_Forms(layout, _SymbolicReader(totals)), effects)
-
-    return sums, compute
-
-
-def _components(forms: _Forms, effects: Sequence[Effect]) -> Array:
-    size, rows = len(effects), len(forms.n)
-    system, found = np.zeros((rows, size, size)), np.zeros((rows, size))
+    forms = _QuadraticForms(layout, effects, weights)
+    size = len(effects)
+    system = np.zeros((len(weights), size, size))
+    found = np.column_stack([forms.form(one) for one in effects])
     for a, first in enumerate(effects):
-        found[:, a] = forms.form(first)
         for b in range(a, size):
             system[:, a, b] = system[:, b, a] = forms.expectation(first, effects[b])
-    return _solved(system, found)
+    return _solve(system, found)
 
 
-def _solved(system: Array, forms: Array) -> Array:
+def _solve(system: Array, forms: Array) -> Array:
     scale = np.sqrt(np.maximum(np.einsum("rii->ri", system), 1e-300))
     scaled = system / scale[:, :, None] / scale[:, None, :]
     solvable = np.abs(np.linalg.det(scaled)) > 1e-10
@@ -208,216 +183,60 @@ def _solved(system: Array, forms: Array) -> Array:
     return np.where(solvable[:, None], found, np.nan)
 
 
-class _OverItems(Protocol):
-    """A callable that sums over items, one row per resample."""
+class _QuadraticForms:
+    """The quadratic forms of votes and their expectations, one per resample, each of shape `(r,)`.
 
-    def __call__(self, values: Array) -> Array:
-        """Sum the values of items, shape `(n_items, …)`, to shape `(r, …)`."""
-        ...
+    Groups of an effect that includes items are `(n_items, n_judges, n_orders)`; groups of other effects span
+    items, so their sizes are known only once the items are drawn: `(r, n_judges, n_orders)`.
+    """
 
-
-class _Recorder:
-    """A callable that sums over all items and records each item's values in call order."""
-
-    def __init__(self) -> None:
-        self.columns: list[Array] = []
-
-    def __call__(self, values: Array) -> Array:
-        self.columns.append(values.reshape(len(values), math.prod(values.shape[1:])))
-        return np.asarray(values.sum(axis=0)[None])
-
-
-class _SymbolicReader:
-    """A callable that returns the totals of resamples in the call order of a recorder."""
-
-    def __init__(self, totals: Array) -> None:
-        self.totals, self.at = totals, 0
-
-    def __call__(self, values: Array) -> Array:
-        size = math.prod(values.shape[1:])
-        self.at += size
-        return self.totals[:, self.at - size : self.at].reshape(len(self.totals), *values.shape[1:])
-
-
-class _Forms:
-    """The quadratic forms and their expectations; an item drawn twice counts as two items."""
-
-    def __init__(self, layout: FacetLayout, over_items: _OverItems) -> None:
-        self.layout, self._over_items = layout, over_items
-        self.n = over_items(layout.counts.sum(axis=(1, 2)))
-        self.safe_n = np.maximum(self.n, 1.0)
-        self.mean = over_items(layout.sums.sum(axis=(1, 2))) / self.safe_n
+    def __init__(self, layout: FacetLayout, effects: Sequence[Effect], weights: Array) -> None:
+        self._weights, self._layout = weights, layout
+        self._sizes = {one: self._group(layout.counts, one) for one in effects}
+        self._n = self._total(layout.counts.sum(axis=(1, 2)))
+        self._safe_n = np.maximum(self._n, 1.0)
+        self._mean = self._total(layout.sums.sum(axis=(1, 2))) / self._safe_n
+        self._squares = {one: self._sum(size * size, one) for one, size in self._sizes.items()}
 
     def form(self, effect: Effect) -> Array:
-        """Return q_f, centred at the resample's own mean."""
+        """Return q_f."""
         if effect == RESIDUAL:
-            return self._over_items(self.layout.squares.sum(axis=(1, 2))) - self.n * self.mean**2
-        n, t = (_groups(one, effect) for one in (self.layout.counts, self.layout.sums))
-        if 0 in effect:
-            square, cross, size = (self._over_items(one.sum(axis=(1, 2))) for one in (t * t, t * n, n * n))
-        else:
-            n, t = self._over_items(n), self._over_items(t)
-            square, cross, size = (one.sum(axis=(1, 2)) for one in (t * t, t * n, n * n))
-        return np.asarray(square - 2 * self.mean * cross + self.mean**2 * size)
+            return self._total(self._layout.squares.sum(axis=(1, 2))) - self._n * self._mean**2
+        n, t = self._sizes[effect], self._group(self._layout.sums, effect)
+        square, cross = self._sum(t * t, effect), self._sum(t * n, effect)
+        return np.asarray(square - 2 * self._mean * cross + self._mean**2 * self._squares[effect])
 
     def expectation(self, first: Effect, second: Effect) -> Array:
         """Return S_fg."""
         if first == RESIDUAL or second == RESIDUAL:
             other = second if first == RESIDUAL else first
-            return np.asarray(self.n - (1.0 if other == RESIDUAL else self._squares(other) / self.safe_n))
+            return np.asarray(self._n - (1.0 if other == RESIDUAL else self._squares[other] / self._safe_n))
         shared, cross = self._shared(first, second)
-        corrected = self._squares(first) * self._squares(second) / self.safe_n**2
-        return np.asarray(shared - 2 * cross / self.safe_n + corrected)
-
-    def _squares(self, effect: Effect) -> Array:
-        """Return Σ n_f²."""
-        n = _groups(self.layout.counts, effect)
-        if 0 in effect:
-            return self._over_items((n * n).sum(axis=(1, 2)))
-        return np.asarray((self._over_items(n) ** 2).sum(axis=(1, 2)))
+        corrected = self._squares[first] * self._squares[second] / self._safe_n**2
+        return np.asarray(shared - 2 * cross / self._safe_n + corrected)
 
     def _shared(self, first: Effect, second: Effect) -> tuple[Array, Array]:
         """Return Σ N_fg² and Σ N_fg n_f n_g over the groups that f and g share."""
-        counts = self.layout.counts
-        joint, a, b = (_groups(counts, one) for one in (first | second, first, second))
-        if 0 not in first | second:
-            joint, a, b = (self._over_items(one) for one in (joint, a, b))
-            return (joint * joint).sum(axis=(1, 2)), (joint * a * b).sum(axis=(1, 2))
-        shared = self._over_items((joint * joint).sum(axis=(1, 2)))
-        if 0 in first and 0 in second:
-            return shared, self._over_items((joint * a * b).sum(axis=(1, 2)))
-        if 0 not in first:
-            a, b = b, a
-        # One of the two spans items: its groups' sizes are known only once the items are drawn.
-        spanning = self._over_items(b)
-        inner = self._over_items(joint * a)
-        return shared, (inner * spanning).sum(axis=(1, 2))
+        union = first | second
+        joint, a, b = self._group(self._layout.counts, union), self._sizes[first], self._sizes[second]
+        shared = self._sum(joint * joint, union)
+        if (0 in first) == (0 in second):
+            return shared, self._sum(joint * a * b, union)
+        inner, spanning = (a, b) if 0 in first else (b, a)
+        return shared, (self._total(joint * inner) * spanning).sum(axis=(1, 2))
 
+    def _group(self, values: Array, effect: Effect) -> Array:
+        """Sum values over the facets that the effect lacks; axes of judges and orders keep length 1."""
+        lacking = tuple(axis for axis in (1, 2) if axis not in effect)
+        grouped = np.asarray(values.sum(axis=lacking, keepdims=True))
+        return grouped if 0 in effect else self._total(grouped)
 
-def _groups(values: Array, effect: Effect) -> Array:
-    """Sum values over judges and orders unless the effect includes them; summed axes keep length 1."""
-    lacking = tuple(axis for axis in (1, 2) if axis not in effect)
-    return np.asarray(values.sum(axis=lacking, keepdims=True))
+    def _sum(self, values: Array, effect: Effect) -> Array:
+        """Sum values over the groups of an effect."""
+        summed = values.sum(axis=(1, 2))
+        return self._total(summed) if 0 in effect else np.asarray(summed)
 
-
-Coefficient: TypeAlias = Literal["phi", "g"]
-
-MOST_SAMPLES = 10
-"""Maximum number of samples per judge in a plan."""
-
-MOST_JUDGES = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
-    """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages.
-
-    Attributes:
-        judges: Number of judges.
-        samples: Number of votes of a judge in each order.
-        orders: Number of orders.
-    """
-
-    judges: float
-    samples: float
-    orders: float
-
-
-def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
-    """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance.
-
-    Negative components are treated as 0.
-    """
-    true, error = _split(np.maximum(components, 0.0), effects, design, coefficient)
-    # Reliability is undefined without variance.
-    return np.where(np.isnan(components).any(-1), np.nan, ratio(true, true + error))
-
-
-def _split(
-    components: Array, effects: list[Effect], design: Design, coefficient: Coefficient
-) -> tuple[Array, Array]:
-    true, error = np.zeros(components.shape[:-1]), np.zeros(components.shape[:-1])
-    for at, effect in enumerate(effects):
-        if effect == frozenset({0}):
-            true = true + components[..., at]
-        elif coefficient == "phi" or 0 in effect or effect == RESIDUAL:
-            error = error + components[..., at] / _size(effect, design)
-    return true, error
-
-
-def _size(effect: Effect, design: Design) -> float:
-    """Return the number of levels of the effect over which a mean is taken."""
-    if effect == RESIDUAL:
-        return design.judges * design.orders * design.samples
-    return (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The fewest votes that reach a target reliability.
-
-    Attributes:
-        judges: Number of judges; None if no number reaches the target.
-        samples: Number of samples per judge; None if there is no plan.
-        reached: Coefficient reached by the plan; None if there is no plan.
-        reason: Reason why there is no plan; None if there is one.
-    """
-
-    judges: int | None
-    samples: int | None
-    reached: float | None
-    reason: Reason | None = None
-
-
-def plan_for(
-    components: Mapping[Effect, float],
-    target: float,
-    coefficient: Coefficient,
-    *,
-    judges_vary: bool,
-    repeats: bool,
-) -> Plan:
-    """Find the smallest number of votes (judges × samples in one order) that reaches the target.
-
-    Among plans of equal size, the one with the fewest judges is chosen. If the study has only one judge,
-    other judges are unknown, so only samples are added. Without repeated votes, the variance between samples
-    cannot be separated, so plans use one sample.
-    """
-    effects, values = list(components), np.array(list(components.values()))
-    if components.get(frozenset({0}), 0.0) <= 0:
-        return Plan(judges=None, samples=None, reached=None, reason="no_variance")
-    if not judges_vary and not repeats:
-        return Plan(judges=None, samples=None, reached=None, reason="no_repeats")
-    best: tuple[int, int, float] | None = None
-    for samples in range(1, (MOST_SAMPLES if judges_vary else MOST_JUDGES) + 1 if repeats else 2):
-        judges = _judges_needed(components, target, coefficient, samples) if judges_vary else 1
-        if judges is None:
-            continue
-        reached = float(
-            reliability(values, effects, Design(judges=judges, samples=samples, orders=1.0), coefficient)
-        )
-        if reached < target - 1e-9:
-            continue
-        votes = judges * samples
-        if best is None or (votes, judges) < (best[0] * best[1], best[0]):
-            best = (judges, samples, reached)
-    if best is None:
-        return Plan(judges=None, samples=None, reached=None, reason="unattainable")
-    return Plan(judges=best[0], samples=best[1], reached=best[2])
-
-
-def _judges_needed(
-    components: Mapping[Effect, float], target: float, coefficient: Coefficient, samples: int
-) -> int | None:
-    """Solve n_j ≥ (error that judges average out) / (σ²_p (1 - ρ) / ρ - error that remains)."""
-    effects, values = list(components), np.array(list(components.values()))
-    one = Design(judges=1.0, samples=float(samples), orders=1.0)
-    many = Design(judges=1e300, samples=float(samples), orders=1.0)
-    true, whole = _split(np.maximum(values, 0.0), effects, one, coefficient)
-    _, stays = _split(np.maximum(values, 0.0), effects, many, coefficient)
-    room = float(true) * (1 - target) / target - float(stays)
-    shrinks = float(whole - stays)
-    if room <= 0:
-        return 1 if shrinks <= 0 and float(stays) <= float(true) * (1 - target) / target else None
-    needed = max(1, math.ceil(shrinks / room - 1e-9))
-    return needed if needed <= MOST_JUDGES else None
+    def _total(self, values: Array) -> Array:
+        """Sum over the items drawn, from shape `(n_items, …)` to `(r, …)`."""
+        flat = values.reshape(len(values), math.prod(values.shape[1:]))
+        return np.asarray((self._weights @ flat).reshape(len(self._weights), *values.shape[1:]))

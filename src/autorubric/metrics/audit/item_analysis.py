@@ -13,86 +13,175 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_results import (
-    CriterionAnalysis,
-    ItemAnalysis,
-    RedundantPair,
-    RubricWeights,
-    WeightSensitivity,
-    item_scores_under,
-    weights_of,
+from autorubric.metrics.audit.item_resampling import (
+    estimate_over_items,
+    estimate_over_units,
+    mean_of_defined,
+    ratio,
 )
 from autorubric.metrics.audit.labelled_votes import distinct_names, order_by_id
-from autorubric.metrics.audit.resampled import mean_of_defined, ratio, resampled, resampled_units
+from autorubric.metrics.audit.rubric_weights import (
+    RubricWeights,
+    WeightSensitivity,
+    tau_without,
+    weight_sensitivity,
+    weights_of,
+)
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, Units, interval_of
+from autorubric.metrics.core.resampling import Resampling, Units
+from autorubric.metrics.core.result import (
+    FIGURE_COLUMNS,
+    AuditFindings,
+    figure_cells,
+    figure_table,
+    format_estimate,
+    format_notes,
+    titled_figures,
+)
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
-from autorubric.metrics.figures.correlation import kendall_tau_b, pearson
+from autorubric.metrics.figures.correlation import pearson
 from autorubric.metrics.figures.icc import cronbach_alpha
+from autorubric.support.blocks import Block, Cell, TableBlock
 
-_TAU = "Kendall's tau-b between scores with original and perturbed weights"
-_TIED = 1e-12
-
-
-def weight_sensitivity(
-    values: Array, weights: Array, spread: float, n_draws: int, resampling: Resampling
-) -> WeightSensitivity:
-    """Compare item scores with those under weights multiplied by e^(spread z), with z standard normal."""
-    size = values.shape[1]
-    scores = item_scores_under(values, weights, np.ones((size, 1)))[:, 0]
-    drawn = np.exp(spread * resampling.generator().standard_normal((size, n_draws)))
-    perturbed = item_scores_under(values, weights, drawn)
-    taus = np.array([_tau(scores, column).value for column in perturbed.T], dtype=float)
-    return WeightSensitivity(
-        spread=spread,
-        tau=_summary(taus, scores, resampling),
-        top_kept=_top_kept(scores, perturbed),
-        n_draws=n_draws,
-    )
+WEAK = 0.2
+"""A criterion is reported as weak if its correlation with the others is below this level."""
 
 
-def _summary(taus: Array, scores: Array, resampling: Resampling) -> Estimate:
-    method = f"{_TAU}; quantiles over random weight sets, {resampling.confidence_level:.0%}"
-    n, defined = int(np.count_nonzero(~np.isnan(scores))), taus[~np.isnan(taus)]
-    if not len(defined):
-        return Estimate.undefined("too_few_units" if n < 2 else "no_variance", n=n, method=method)
-    low, high, _ = interval_of(defined, resampling)[0]
-    return Estimate(float(defined.mean()), low, high, None, n, method)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionAnalysis:
+    """The contribution of one criterion to its rubric.
+
+    Attributes:
+        name: Name of the criterion.
+        level: Measurement level of the criterion.
+        weight: Weight in the score, averaged over items; None if no rubric is available.
+        mean: Pass rate of a binary criterion, or mean value of any other criterion.
+        discrimination: Correlation with the mean of the item's other criteria (corrected item–total).
+        upper_lower: Mean in the best 27% of the items minus mean in the worst 27%.
+        alpha_without: Cronbach's alpha of the other criteria.
+        tau_without: Kendall's tau-b between the items' scores with and without the criterion.
+        dead: Reason why the criterion is uninformative: `no_values` (never answered) or `no_variance` (never
+            varies); None otherwise.
+    """
+
+    name: str
+    level: str
+    weight: float | None
+    mean: Estimate
+    discrimination: Estimate
+    upper_lower: Estimate
+    alpha_without: Estimate
+    tau_without: Estimate
+    dead: Reason | None
 
 
-def _top_kept(scores: Array, perturbed: Array) -> Estimate:
-    there = ~np.isnan(scores)
-    if np.count_nonzero(there) < 2 or not perturbed.shape[1]:
-        return Estimate.undefined(
-            "too_few_units", n=int(np.count_nonzero(there)), method="weight sets that keep the best item"
-        )
-    first = scores[there] >= scores[there].max() - _TIED
-    still = perturbed[there] >= perturbed[there].max(0) - _TIED
-    return wilson(int((still & first[:, None]).any(0).sum()), perturbed.shape[1])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedundantPair:
+    """Two criteria whose values are strongly correlated.
+
+    Attributes:
+        first: One criterion.
+        second: The other criterion.
+        correlation: Pearson's r of their values.
+    """
+
+    first: str
+    second: str
+    correlation: Estimate
 
 
-def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
-    """Compute Kendall's tau-b between the item scores with and without one criterion."""
-    size = values.shape[1]
-    keep = np.ones((size, 2))
-    keep[criterion, 1] = 0.0
-    scores = item_scores_under(values, weights, keep)
-    return _tau(scores[:, 0], scores[:, 1])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemAnalysis(AuditFindings):
+    """The result of `item_analysis`: an analysis of a rubric's criteria.
 
+    Penalty values are reversed to 1 - value wherever criteria are summed or correlated.
 
-def _tau(scores: Array, others: Array) -> Estimate:
-    # Rounding makes scores equal that differ only by the order of summation.
-    return kendall_tau_b(np.round(scores, 12), np.round(others, 12), ci=None)
+    Attributes:
+        rater: Rater whose values were used.
+        n_items: Number of items that have a value.
+        criteria: Analysis of each criterion.
+        redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|.
+        threshold: Minimum |r| of a redundant pair.
+        dead: Names of the criteria that were never answered or never vary.
+        weights: How strongly the ranking of the items depends on the weights.
+        alpha: Cronbach's alpha over equally weighted criteria, on items that have every value.
+        weighted_alpha: Cronbach's alpha over criteria weighted as in the score.
+        stratified_alpha: Alpha stratified by the rubric's groups.
+        notes: Notes on how the results were computed.
+    """
+
+    rater: str
+    n_items: int
+    criteria: tuple[CriterionAnalysis, ...]
+    redundant: tuple[RedundantPair, ...]
+    threshold: float
+    dead: tuple[str, ...]
+    weights: WeightSensitivity
+    alpha: Estimate = field(metadata={"title": "Cronbach's alpha"})
+    weighted_alpha: Estimate = field(metadata={"title": "Cronbach's alpha, weighted"})
+    stratified_alpha: Estimate = field(metadata={"title": "stratified alpha"})
+    notes: tuple[str, ...]
+
+    def _sentence(self) -> str:
+        """Summarise the criterion that most needs attention."""
+        if not self.n_items:
+            return f"No item analysis is possible: the rater {self.rater!r} has no values."
+        if self.dead:
+            return f"First check the criteria that never vary or were never answered: {', '.join(self.dead)}."
+        if self.redundant:
+            pair = self.redundant[0]
+            r = format_estimate(pair.correlation)
+            return f"Check {pair.first} and {pair.second} first: they are redundant, r = {r}."
+        known = [one for one in self.criteria if one.discrimination.value is not None]
+        if not known:
+            return "No criterion can be compared with others: there is only one, or there are too few items."
+        weakest = min(known, key=lambda one: float(one.discrimination))
+        figure = f"r = {format_estimate(weakest.discrimination)}"
+        if float(weakest.discrimination) < WEAK:
+            return f"Check {weakest.name} first: it has the weakest correlation with the rest, {figure}."
+        return f"Every criterion correlates with the rest; {weakest.name} correlates least, {figure}."
+
+    def _tables(self) -> list[Block]:
+        perturbed = f"Kendall's tau under perturbed weights (spread {self.weights.spread:g})"
+        figures = titled_figures(self) | {
+            perturbed: self.weights.tau,
+            "probability that the best item stays best": self.weights.top_kept,
+        }
+        pairs = tuple((one.first, one.second, *figure_cells(one.correlation)) for one in self.redundant)
+        return [
+            self._criteria_table(),
+            figure_table(f"Total score over {self.n_items} items (rater: {self.rater})", figures),
+            TableBlock(
+                title=f"Redundant pairs (|r| ≥ {self.threshold:g})",
+                columns=("first", "second", *FIGURE_COLUMNS),
+                rows=pairs,
+            ),
+            *format_notes(self.notes),
+        ]
+
+    def _criteria_table(self) -> TableBlock:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                one.name, one.level, one.weight, one.mean.n, one.mean.value, one.discrimination.value,
+                one.upper_lower.value, one.alpha_without.value, one.tau_without.value, one.dead or "",
+            )
+            for one in self.criteria
+        ]  # fmt: skip
+        columns = (
+            "criterion", "level", "weight", "n", "mean", "discrimination", "upper − lower", "alpha without",
+            "tau without", "uninformative",
+        )  # fmt: skip
+        return TableBlock(title="Criteria", columns=columns, rows=tuple(rows))
 
 
 _STRATIFIED_ALPHA = "Cronbach's alpha, stratified by the rubric's groups"
@@ -101,16 +190,13 @@ _STRATIFIED_ALPHA = "Cronbach's alpha, stratified by the rubric's groups"
 def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
     """Estimate Cronbach's alpha over columns with any value; items that lack a value are excluded."""
     answered = ~np.isnan(values).all(axis=0)
-    if interval:
-        return cronbach_alpha(values[:, answered], confidence_level=confidence_level)
-    return cronbach_alpha(values[:, answered], ci=None)
+    return cronbach_alpha(
+        values[:, answered], ci="auto" if interval else None, confidence_level=confidence_level
+    )
 
 
 def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resampling) -> Estimate:
-    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, where σ² are variances of sums.
-
-    The alpha of a group with one criterion is taken as 0.
-    """
+    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, where σ² are variances of sums."""
     answered = np.asarray(~np.isnan(values).all(axis=0))
     kept = values[:, answered]
     rows = kept[~np.isnan(kept).any(axis=1)]
@@ -139,7 +225,9 @@ def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resamplin
             unexplained += whole if m < 2 else whole - m / (m - 1) * (whole - own)
         return (1 - ratio(unexplained, covariance.sum((1, 2))))[:, None]
 
-    return resampled(sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance")[0]
+    return estimate_over_items(
+        sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance"
+    )[0]
 
 
 TAIL = 0.27
@@ -175,10 +263,7 @@ def rest_means(values: Array) -> Array:
 
 
 def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
-    """Return the mean value among the best 27% of items minus that among the worst.
-
-    Items tied at the cut-off are included with equal fractional weight.
-    """
+    """Return the mean value among the best 27% of items minus that among the worst."""
     method = f"mean among the best {TAIL:.0%} of items - mean among the worst {TAIL:.0%}"
     kept = ~(np.isnan(values) | np.isnan(totals))
     n = int(np.count_nonzero(kept))
@@ -190,7 +275,7 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
     place, x = place.reshape(-1), alike[:, 1]
 
     def compute(weights: Array) -> Array:
-        tied = _by_place(weights, place, len(seen))
+        tied = _sum_by_place(weights, place, len(seen))
         share = _edge_shares(tied)
         mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
         low, high = (weights * one[:, place] for one in (share, mirrored))
@@ -198,10 +283,10 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
 
     units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
     reason = "no_variance" if n else "no_values"
-    return resampled_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
+    return estimate_over_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
 
 
-def _by_place(weights: Array, place: Array, size: int) -> Array:
+def _sum_by_place(weights: Array, place: Array, size: int) -> Array:
     flat = (np.arange(len(weights))[:, None] * size + place).reshape(-1)
     counted = np.bincount(flat, weights=weights.reshape(-1), minlength=len(weights) * size)
     return np.asarray(counted.reshape(-1, size))
@@ -293,30 +378,29 @@ def item_analysis(
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])
-    values = _values_of(table, _rater(table, rater))[order]
-    turned = np.where(weights.of_criterion < 0, 1 - values, values)
-    names = distinct_names(table.criteria)
-    reversal = weights.of_criterion < 0
-    criteria = _criteria(table, values, turned, weights, resampling)
+    values = _values_of(table, _find_rater(table, rater))[order]
+    names, reversal = distinct_names(table.criteria), weights.of_criterion < 0
+    oriented = np.where(reversal, 1 - values, values)
+    criteria = _criteria(table, values, oriented, weights, resampling)
     level = resampling.confidence_level
     return ItemAnalysis(
         rater=rater,
         n_items=int(np.count_nonzero(~np.isnan(values).all(axis=1))) if values.size else 0,
         criteria=criteria,
-        redundant=redundant_pairs(turned, names, redundant_from, level),
+        redundant=redundant_pairs(oriented, names, redundant_from, level),
         threshold=float(redundant_from),
         dead=tuple(one.name for one in criteria if one.dead is not None),
         weights=weight_sensitivity(values, weights.by_item, float(spread), n_draws, resampling),
-        alpha=alpha_of(turned, confidence_level=level),
-        weighted_alpha=alpha_of(turned * np.abs(weights.of_criterion), confidence_level=level),
+        alpha=alpha_of(oriented, confidence_level=level),
+        weighted_alpha=alpha_of(oriented * np.abs(weights.of_criterion), confidence_level=level),
         stratified_alpha=stratified_alpha(
-            turned, [weights.group.get(at, name) for at, name in enumerate(names)], resampling
+            oriented, [weights.group.get(at, name) for at, name in enumerate(names)], resampling
         ),
         notes=_notes(weights, bool(reversal.any())),
     )
 
 
-def _rater(table: VotesTable, name: str) -> Rater:
+def _find_rater(table: VotesTable, name: str) -> Rater:
     found: Rater = {"panel": PANEL, "truth": TRUTH}.get(name, ("judge", name))
     if name not in ("panel", "truth") and found not in table.raters:
         raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
@@ -332,40 +416,40 @@ def _values_of(table: VotesTable, rater: Rater) -> Array:
 
 
 def _criteria(
-    table: VotesTable, values: Array, turned: Array, weights: RubricWeights, resampling: Resampling
+    table: VotesTable, values: Array, oriented: Array, weights: RubricWeights, resampling: Resampling
 ) -> tuple[CriterionAnalysis, ...]:
-    level, rest, totals = resampling.confidence_level, rest_means(turned), mean_of_defined(turned)
-    found = []
-    for at, (criterion, name) in enumerate(zip(table.criteria, distinct_names(table.criteria), strict=True)):
-        found.append(
-            CriterionAnalysis(
-                name=name,
-                level=criterion.level,
-                weight=float(weights.of_criterion[at]) if weights.known else None,
-                mean=mean_of(values[:, at], level, binary=criterion.level == "binary"),
-                discrimination=pearson(rest[:, at], turned[:, at], confidence_level=level),
-                upper_lower=upper_lower(turned[:, at], totals, resampling),
-                alpha_without=alpha_of(np.delete(turned, at, axis=1), interval=False),
-                tau_without=tau_without(values, weights.by_item, at),
-                dead=_dead(values[:, at]),
-            )
+    level, rest, totals = resampling.confidence_level, rest_means(oriented), mean_of_defined(oriented)
+    return tuple(
+        CriterionAnalysis(
+            name=name,
+            level=criterion.level,
+            weight=float(weights.of_criterion[at]) if weights.known else None,
+            mean=mean_of(values[:, at], level, binary=criterion.level == "binary"),
+            discrimination=pearson(rest[:, at], oriented[:, at], confidence_level=level),
+            upper_lower=upper_lower(oriented[:, at], totals, resampling),
+            alpha_without=alpha_of(np.delete(oriented, at, axis=1), interval=False),
+            tau_without=tau_without(values, weights.by_item, at),
+            dead=_why_uninformative(values[:, at]),
         )
-    return tuple(found)
+        for at, (criterion, name) in enumerate(
+            zip(table.criteria, distinct_names(table.criteria), strict=True)
+        )
+    )
 
 
-def _dead(values: Array) -> Reason | None:
+def _why_uninformative(values: Array) -> Reason | None:
     kept = values[~np.isnan(values)]
     if not len(kept):
         return "no_values"
     return "no_variance" if float(np.ptp(kept)) <= 1e-12 else None
 
 
-def _notes(weights: RubricWeights, turned: bool) -> tuple[str, ...]:
+def _notes(weights: RubricWeights, oriented: bool) -> tuple[str, ...]:
     notes = []
     if not weights.known:
         notes.append("no rubric is available, so all criteria have the same weight")
     if weights.simplified:
         notes.append("gates, conditions and bonuses are ignored in the scores compared here")
-    if turned:
+    if oriented:
         notes.append("penalties are reversed (1 - value) in correlations and alpha, but not in means")
     return tuple(notes)

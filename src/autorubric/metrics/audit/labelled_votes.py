@@ -9,41 +9,25 @@ import numpy as np
 
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import MeasuredCriterion, VotesTable
+from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, MeasuredCriterion, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """Judges' decisions and labels by cell, where a cell is one criterion of one item.
-
-    Attributes:
-        criteria: The criteria with their scales.
-        names: A unique name for each criterion.
-        by_value: Whether the answers to each criterion are values in [0, 1], which are averaged and whose
-            errors have a size, rather than categories; shape `(n_criteria,)`.
-        left_out: Names of criteria whose answers are numbers without a range, or text.
-        item_ids: Ids of the items, in order.
-        item: Position of each cell's item, shape `(n_cells,)`.
-        criterion: Position of each cell's criterion.
-        judges: Ids of the judges.
-        code: Index of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
-        value: Each judge's answer in [0, 1]; NaN if missing.
-        truth_code: Index of the label's category, shape `(n_cells,)`; -1 if missing.
-        truth_value: The label in [0, 1]; NaN if missing.
-    """
+class LabelledVotes:
+    """Judges' decisions and labels by cell, where a cell is one criterion of one item."""
 
     criteria: tuple[MeasuredCriterion, ...]
-    names: tuple[str, ...]
-    by_value: Array
-    left_out: tuple[str, ...]
-    item_ids: tuple[str, ...]
-    item: Codes
-    criterion: Codes
+    names: tuple[str, ...]  # unique name of each criterion
+    by_value: Array  # whether answers to each criterion are averaged as values, shape `(n_criteria,)`
+    left_out: tuple[str, ...]  # criteria whose answers are numbers without a range, or text
+    item_ids: tuple[str, ...]  # in order
+    item: Codes  # of each cell, shape `(n_cells,)`
+    criterion: Codes  # of each cell
     judges: tuple[str, ...]
-    code: Codes
-    value: Array
-    truth_code: Codes
-    truth_value: Array
+    code: Codes  # category of each judge's answer, shape `(n_cells, n_judges)`; -1 if missing
+    value: Array  # each judge's answer in [0, 1]; NaN if missing
+    truth_code: Codes  # category of the label, shape `(n_cells,)`; -1 if missing
+    truth_value: Array  # the label in [0, 1]; NaN if missing
 
     @property
     def graded(self) -> Array:
@@ -62,10 +46,7 @@ class Decided:
 
     @property
     def errors(self) -> Array:
-        """Judge minus truth for values, 1 for wrong and 0 for right categories; shape `(n_cells, n_judges)`.
-
-        An error is NaN if the judge's answer or the label is missing.
-        """
+        """Judge minus truth for values, 1 for wrong categories; `(n_cells, n_judges)`, NaN if missing."""
         apart = np.where(
             self.graded[:, None],
             self.value - self.truth_value[:, None],
@@ -73,17 +54,25 @@ class Decided:
         )
         return np.where(self.answered & self.labelled[:, None], apart, np.nan)
 
+    def sum_common(self, columns: Sequence[Array]) -> Array:
+        """Sum columns of cells that all columns have, by item and criterion, `(n_items, n_columns * C)`."""
+        shape = (len(self.item_ids), len(self.names))
+        common = ~np.isnan(np.stack(columns)).any(axis=0)
+        flat, size = self.item * shape[1] + self.criterion, shape[0] * shape[1]
+        sums = [np.bincount(flat, weights=np.where(common, one, 0.0), minlength=size) for one in columns]
+        return np.concatenate([one.reshape(shape) for one in sums], axis=1)
 
-def decided_of(table: VotesTable) -> Decided:
+
+def read_labelled_votes(table: VotesTable) -> LabelledVotes:
     """Return the decisions in a votes table, without abstentions and failures."""
     cells = cells_of(table, Modes())
-    criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+    criterion = criterion_of_cells(cells)
     names = distinct_names(table.criteria)
     columns = [cells.raters["judge", judge] for judge in table.judges]
     by_value = np.array([_is_graded(one) for one in cells.criteria], dtype=bool)
     usable = np.array([not _is_unusable(cells, at, columns) for at in range(len(names))], dtype=bool)
     kept = usable[criterion] if len(criterion) else np.zeros(0, dtype=bool)
-    return Decided(
+    return LabelledVotes(
         criteria=cells.criteria,
         names=names,
         by_value=by_value,
@@ -92,17 +81,21 @@ def decided_of(table: VotesTable) -> Decided:
         item=rank_by_id(table.item_ids)[cells.item[kept]],
         criterion=criterion[kept],
         judges=table.judges,
-        code=_stacked([one.code for one in columns], kept, np.int64),
-        value=_stacked([one.value for one in columns], kept, float),
+        code=_stack([one.code for one in columns], kept, np.int64),
+        value=_stack([one.value for one in columns], kept, float),
         truth_code=cells.truth.code[kept],
         truth_value=cells.truth.value[kept],
     )
 
 
-def _stacked(columns: Sequence[Array], kept: Array, kind: type) -> Array:
-    if not columns:
-        return np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
-    return np.column_stack([column[kept] for column in columns]).astype(kind, copy=False)
+def criterion_of_cells(cells: Cells) -> Codes:
+    """Return the position of each cell's criterion, shape `(n_cells,)`."""
+    return np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+
+
+def _stack(columns: Sequence[Array], kept: Array, kind: type) -> Array:
+    empty: Array = np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
+    return np.column_stack([empty, *(column[kept] for column in columns)]).astype(kind, copy=False)
 
 
 def _is_graded(criterion: MeasuredCriterion) -> bool:
@@ -118,6 +111,13 @@ def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
     if _is_graded(cells.criteria[at]):
         return all(bool(np.isnan(one.value[span]).all()) for one in everyone)
     return all(bool((one.code[span] < 0).all()) for one in everyone)
+
+
+def single_vote_rows(table: VotesTable) -> Codes:
+    """Return the rows of single votes in which a judge answered, as opposed to decisions over its samples."""
+    judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
+    single = (table.sample != DECIDED) & (table.status == ANSWERED)
+    return np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)
 
 
 def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:

@@ -2,255 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.labelled_votes import Decided, decided_of
-from autorubric.metrics.audit.panel_results import (
+from autorubric.metrics.audit.labelled_votes import LabelledVotes, read_labelled_votes
+from autorubric.metrics.audit.panel_estimates import (
+    CORRECTNESS,
     AggregatorComparison,
-    JudgeInPanel,
-    PanelAudit,
+    ErrorCorrelation,
     PanelChoice,
-    Search,
+    choose_single,
+    choose_smallest,
+    compare_aggregators,
     error_correlations,
-)
-from autorubric.metrics.audit.resampled import (
-    by_item_and_criterion,
-    mean_of_defined,
-    not_a_point,
-    ratio,
-    resampled,
+    estimate_credits,
+    panel_credit,
+    split_items,
 )
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.scales import Array, Nominal
-from autorubric.metrics.figures.dawid_skene import dawid_skene
+from autorubric.metrics.core.result import AuditFindings, figure_table, format_estimate, titled_figures
+from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
-EXHAUSTIVE_UP_TO = 10
-"""Maximum number of judges for which all panels are tried; with more, panels grow one judge at a time."""
+_UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values as 1 - absolute error."
 
 
-def panel_credit(decided: Decided, members: Sequence[int]) -> Array:
-    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeInPanel:
+    """The contribution of one judge to its panel.
 
-    For categories, it is 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the
-    expected result of breaking the tie at random), and 0 otherwise. For values, it is 1 - |mean - truth|. It
-    is NaN if there is no label or one of the judges did not answer.
+    Attributes:
+        alone: Correctness of the judge alone.
+        without: Correctness of the panel without the judge.
+        gain: Correctness of the panel minus `without`, paired by item: what the judge adds.
     """
-    chosen = list(members)
-    credit = np.full(len(decided.item), np.nan)
-    complete = decided.labelled & decided.answered[:, chosen].all(axis=1)
-    if not chosen:
-        return credit
-    graded = decided.graded
-    which = complete & graded
-    credit[which] = 1 - np.abs(decided.value[which][:, chosen].mean(1) - decided.truth_value[which])
-    which = complete & ~graded
-    credit[which] = _plurality(decided.code[which][:, chosen], decided.truth_code[which])
-    return credit
+
+    alone: Estimate
+    without: Estimate
+    gain: Estimate
 
 
-def _plurality(codes: Array, truth: Array) -> Array:
-    if not len(codes):
-        return np.zeros(0)
-    size = int(max(codes.max(), truth.max())) + 1
-    counts = np.stack([(codes == category).sum(1) for category in range(size)], axis=1)
-    leading = counts == counts.max(1, keepdims=True)
-    return np.where(leading[np.arange(len(truth)), truth], 1.0 / leading.sum(1), 0.0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelAudit(AuditFindings):
+    """An audit of a panel: its correctness, its judges' contributions, and their error correlations.
 
+    A panel's correctness is a mean over criteria, in [0, 1]. On a cell (one criterion of one item), it is 1
+    if the chosen category is right, 1/t if the true category is among t categories tied for the lead (ties
+    broken at random), and otherwise 0; for values, it is 1 - absolute error. The accuracy in a `JudgeReport`
+    differs: it counts the run's decision on ties, and values that are not equal to the label as wrong.
 
-def panels_by_size(n_judges: int) -> Iterator[list[tuple[int, ...]]]:
-    """Yield all panels of one judge, then of two, and so on up to all judges."""
-    for size in range(1, n_judges + 1):
-        yield list(combinations(range(n_judges), size))
-
-
-FIGURE = "correctness of the panel (ties broken at random), mean over criteria"
-
-
-def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
-    """Return panels' credits and counts by item and criterion, shape `(n_items, (m + 1) C)`.
-
-    A credit is a panel's correctness in [0, 1] on one criterion of one item; only common ones are used.
+    Attributes:
+        judges: Names of the judges.
+        n_items: Number of items with at least one cell counted in `n_cells`.
+        n_cells: Number of cells that have a label and at least one judge's answer.
+        n_complete: Number of those cells that every judge answered; all panels are compared on them.
+        left_out: Criteria whose answers cannot be compared with a label: numbers without a range, or text.
+        coverage: Fraction of labelled cells that every judge answered; None if there are no labelled cells.
+        epsilon: Largest loss of correctness allowed for the smallest panel, compared with all judges.
+        panel: Correctness of the panel of all judges.
+        per_judge: Each judge's contribution to the panel, by name.
+        correlations: Error correlation of each pair of judges.
+        mean_correlation: Mean error correlation r̄ over the pairs whose correlation is defined.
+        n_pairs_defined: Number of pairs whose correlation is defined.
+        effective_judges: k / (1 + (k - 1) r̄), the number of judges with independent errors whose mean error
+            would have the same variance; undefined if the denominator is not positive (`errors_cancel`).
+        best_single: Comparison of the best single judge with the panel.
+        smallest_panel: Comparison of the smallest panel within `epsilon` with the panel of all judges.
+        aggregators: Comparison of Dawid–Skene labels with majority labels.
     """
-    shape = (len(decided.item_ids), len(decided.names))
-    common = ~np.isnan(np.stack(credits)).any(axis=0)
-    columns = [*credits, np.ones(len(decided.item))]
-    return np.concatenate(
-        [
-            by_item_and_criterion(np.where(common, column, np.nan), decided.item, decided.criterion, shape)
-            for column in columns
-        ],
-        axis=1,
-    )
 
+    judges: tuple[str, ...]
+    n_items: int
+    n_cells: int
+    n_complete: int
+    coverage: float | None
+    left_out: tuple[str, ...]
+    epsilon: float
+    panel: Estimate
+    per_judge: Mapping[str, JudgeInPanel]
+    correlations: tuple[ErrorCorrelation, ...]
+    mean_correlation: Estimate
+    n_pairs_defined: int
+    effective_judges: Estimate
+    best_single: PanelChoice
+    smallest_panel: PanelChoice
+    aggregators: AggregatorComparison
 
-def macro_credits(totals: Array, n_panels: int) -> Array:
-    """Return each panel's mean over criteria from the sums of `credit_sums`, shape `(r, n_panels)`."""
-    parts = totals.reshape(len(totals), n_panels + 1, -1)
-    return mean_of_defined(ratio(parts[:, :-1, :], np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)))
+    def _sentence(self) -> str:
+        """Summarise the panel's correctness and the effective number of its judges."""
+        k = len(self.judges)
+        if self.panel.value is None:
+            return f"The correctness of the panel of {k} judges is undefined ({self.panel.reason})."
+        share = "" if self.coverage is None else f" ({self.coverage:.1%} of the labelled cells)"
+        figure = f"{format_estimate(self.panel)}, mean over criteria, on {self.n_complete} cells{share}"
+        if k < 2:
+            return f"Correctness of the single judge: {figure}. {_UNLIKE} A panel needs at least two judges."
+        if self.effective_judges.value is None:
+            worth = f"the effective number of its {k} judges is undefined ({self.effective_judges.reason})"
+        else:
+            worth = f"effective number of judges: {format_estimate(self.effective_judges)} of {k}"
+            if float(self.effective_judges) > k:
+                worth += f" (above {k} because the judges' errors are negatively correlated)"
+        return f"Panel correctness: {figure}; {worth}{self._compared_with_best()}. {_UNLIKE}"
 
+    def _compared_with_best(self) -> str:
+        best = self.best_single
+        if best.difference.value is None or not best.judges:
+            return ""
+        ahead = float(best.difference)
+        how = f"{abs(ahead):.3f} {'better' if ahead > 0 else 'worse'} than"
+        if abs(ahead) < 0.0005:
+            how = "as good as"
+        return f". The panel is {how} its best single judge, {best.judges[0]}"
 
-def split_items(decided: Decided, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
-    """Split the items, ordered by id, at random into those to choose on and those to report on."""
-    there = np.unique(decided.item[complete])
-    ordered = there[np.argsort([decided.item_ids[at] for at in there])] if len(there) else there
-    shuffled = resampling.generator().permutation(ordered)
-    half = len(shuffled) // 2
-    return np.sort(shuffled[:half]), np.sort(shuffled[half:])
-
-
-def choose_single(
-    decided: Decided, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
-) -> PanelChoice:
-    """Choose the best single judge and compare it with the panel."""
-    fitting = on_items(decided, parts[0])
-    found = None
-    if len(parts[0]):
-        singles = [(at,) for at in range(len(decided.judges))]
-        found = max(singles, key=lambda one: _figure(fitting, one))
-    return _reported(decided, found, parts, resampling, "exhaustive", reason)
-
-
-def choose_smallest(
-    decided: Decided, epsilon: float, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
-) -> PanelChoice:
-    """Choose the smallest panel within `epsilon` of all judges."""
-    k = len(decided.judges)
-    search = _exhaustive if k <= EXHAUSTIVE_UP_TO else _greedy
-    found = search(on_items(decided, parts[0]), epsilon) if len(parts[0]) and k else None
-    name: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
-    return _reported(decided, found, parts, resampling, name, reason)
-
-
-def on_items(decided: Decided, items: Array) -> Decided:
-    """Return the decisions on these items that have a label and every judge's answer."""
-    kept = np.isin(decided.item, items) & decided.labelled & decided.answered.all(axis=1)
-    return Decided(
-        criteria=decided.criteria,
-        names=decided.names,
-        by_value=decided.by_value,
-        left_out=decided.left_out,
-        item_ids=decided.item_ids,
-        item=decided.item[kept],
-        criterion=decided.criterion[kept],
-        judges=decided.judges,
-        code=decided.code[kept],
-        value=decided.value[kept],
-        truth_code=decided.truth_code[kept],
-        truth_value=decided.truth_value[kept],
-    )
-
-
-def _figure(decided: Decided, members: Sequence[int]) -> float:
-    size = len(decided.names)
-    credit = np.bincount(decided.criterion, weights=panel_credit(decided, members), minlength=size)
-    counts = np.bincount(decided.criterion, minlength=size).astype(float)
-    return float(mean_of_defined(ratio(credit, counts)))
-
-
-def _exhaustive(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
-    """Return the best panel of the smallest size that is within `epsilon`."""
-    k = len(decided.judges)
-    wanted = _figure(decided, range(k)) - epsilon
-    for panels in panels_by_size(k):
-        figures = [_figure(decided, panel) for panel in panels]
-        best = int(np.argmax(figures))
-        if figures[best] >= wanted - 1e-12:
-            return panels[best]
-    return None
-
-
-def _greedy(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
-    """Add the judge that helps most, one at a time, until the panel is within `epsilon`."""
-    k = len(decided.judges)
-    wanted = _figure(decided, range(k)) - epsilon
-    chosen: tuple[int, ...] = ()
-    while len(chosen) < k:
-        left = [at for at in range(k) if at not in chosen]
-        figures = [_figure(decided, (*chosen, at)) for at in left]
-        chosen = (*chosen, left[int(np.argmax(figures))])
-        if max(figures) >= wanted - 1e-12:
-            break
-    return tuple(sorted(chosen))
-
-
-def _reported(
-    decided: Decided,
-    found: tuple[int, ...] | None,
-    parts: tuple[Array, Array],
-    resampling: Resampling,
-    search: Search,
-    reason: Reason,
-) -> PanelChoice:
-    chosen, panel, difference = (Estimate.undefined(reason, method=FIGURE),) * 3
-    if found is not None and len(parts[1]):
-        there = on_items(decided, parts[1])
-        credits = [panel_credit(there, found), panel_credit(there, range(len(there.judges)))]
-        sums = credit_sums(there, credits)[parts[1]]
-
-        def compute(totals: Array) -> Array:
-            each = macro_credits(totals, 2)
-            return np.column_stack([each, each[:, 1] - each[:, 0]])
-
-        chosen, panel, difference = resampled(
-            sums, compute, resampling, FIGURE, n=len(there.item), reason=reason
+    def _tables(self) -> list[Block]:
+        defined = f"{self.n_pairs_defined} of {len(self.correlations)} pairs"
+        against_truth = {
+            "panel correctness (mean over criteria)": self.panel,
+            f"mean error correlation ({defined})": self.mean_correlation,
+            "effective number of judges": self.effective_judges,
+        }
+        pairs = {f"{one.first} – {one.second}": one.pooled for one in self.correlations}
+        counts = (
+            ("judges", len(self.judges)),
+            ("items", self.n_items),
+            ("labelled cells", self.n_cells),
+            ("answered by every judge", self.n_complete),
+            ("coverage", self.coverage),
         )
-        level = resampling.confidence_level
-        chosen, panel = (not_a_point(one, len(sums), level) for one in (chosen, panel))
-    return PanelChoice(
-        judges=() if found is None else tuple(decided.judges[at] for at in found),
-        chosen=chosen,
-        panel=panel,
-        difference=difference,
-        n_items_chosen_on=len(parts[0]),
-        n_items_reported=len(parts[1]),
-        search=search,
-    )
+        blocks: list[Block] = [
+            ScalarBlock(title="Panel", figures=counts),
+            figure_table("Panel against the truth (ties broken at random)", against_truth),
+            self._judges_table(),
+            figure_table("Error correlations within criteria", pairs),
+            _choice_table("Best single judge against the panel", self.best_single),
+            _choice_table(f"Smallest panel within {self.epsilon:g}", self.smallest_panel),
+            figure_table("Dawid–Skene against majority (categories)", titled_figures(self.aggregators)),
+        ]
+        if self.left_out:
+            text = f"Criteria whose answers cannot be compared with a label: {', '.join(self.left_out)}"
+            blocks.append(TextBlock(title="Warnings", text=text))
+        return blocks
+
+    def _judges_table(self) -> TableBlock:
+        rows: list[tuple[Cell, ...]] = [
+            (name, one.alone.value, one.without.value, one.gain.value, one.gain.low, one.gain.high)
+            for name, one in self.per_judge.items()
+        ]
+        return TableBlock(
+            title="Leave one judge out (correctness)",
+            columns=("judge", "alone", "panel without", "gain from the judge", "low", "high"),
+            rows=tuple(rows),
+        )
 
 
-_MODELLING = "accuracy, mean over categorical criteria; Dawid–Skene model fitted once"
-
-
-def compare_aggregators(decided: Decided, resampling: Resampling, reason: Reason) -> AggregatorComparison:
-    """Compare the accuracy of Dawid–Skene and of the majority where every judge answered."""
-    k = len(decided.judges)
-    inferred = np.full(len(decided.item), np.nan)
-    majority = np.where(decided.graded, np.nan, panel_credit(decided, range(k)))
-    for place in np.unique(decided.criterion[~decided.graded]) if k > 1 else ():
-        cells = np.flatnonzero(decided.criterion == place)
-        labels = _inferred(decided.code[cells])
-        right = np.array(labels, dtype=float) == decided.truth_code[cells]
-        inferred[cells] = np.where(np.isnan(majority[cells]), np.nan, right)
-    there = ~np.isnan(inferred)
-    if not there.any():
-        nothing = Estimate.undefined("not_comparable" if decided.graded.all() and len(there) else reason,
-                                     method=_MODELLING)  # fmt: skip
-        return AggregatorComparison(dawid_skene=nothing, majority=nothing, difference=nothing)
-    sums = credit_sums(decided, [inferred, majority])[np.unique(decided.item[there])]
-
-    def compute(totals: Array) -> Array:
-        each = macro_credits(totals, 2)
-        return np.column_stack([each, each[:, 0] - each[:, 1]])
-
-    ours, theirs, difference = resampled(
-        sums, compute, resampling, _MODELLING, n=int(np.count_nonzero(there)), reason=reason
-    )
-    ours, theirs = (not_a_point(one, len(sums), resampling.confidence_level) for one in (ours, theirs))
-    return AggregatorComparison(dawid_skene=ours, majority=theirs, difference=difference)
-
-
-def _inferred(codes: Array) -> list[Any]:
-    """Return the inferred label of each unit; NaN if no judge answered or labels are tied."""
-    size = int(codes.max(initial=0)) + 1
-    ratings = [[None if code < 0 else code for code in row] for row in codes.tolist()]
-    found = dawid_skene(ratings, scale=Nominal(range(max(size, 2))))
-    return [float("nan") if label is None else label for label in found.labels]
+def _choice_table(title: str, choice: PanelChoice) -> TableBlock:
+    who = ", ".join(choice.judges) or "none"
+    figures = {f"chosen: {who}": choice.chosen, "all judges": choice.panel, "difference": choice.difference}
+    note = f"chosen on {choice.n_items_chosen_on} items, evaluated on {choice.n_items_reported}"
+    if len(choice.judges) > 1 or choice.search == "greedy":
+        note += f", {choice.search} search"
+    return figure_table(f"{title} ({note})", figures)
 
 
 def panel_audit(
@@ -299,69 +216,56 @@ def panel_audit(
     if not 0.0 <= epsilon < float("inf"):
         raise ArgumentError(f"epsilon must be a number of at least 0, such as 0.02; got {epsilon!r}")
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, decided = given.fixed(), decided_of(table_of(result, dataset))
-    usable = decided.labelled & decided.answered.any(axis=1)
-    complete = decided.labelled & decided.answered.all(axis=1) & bool(decided.judges)
-    labelled = int(np.count_nonzero(decided.labelled))
-    reason = _reason(decided)
-    together = error_correlations(decided, resampling)
-    panel, per_judge = _leave_one_out(decided, resampling, reason)
-    parts = split_items(decided, complete, resampling)
+    resampling, votes = given.fixed(), read_labelled_votes(table_of(result, dataset))
+    usable = votes.labelled & votes.answered.any(axis=1)
+    complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
+    labelled = int(np.count_nonzero(votes.labelled))
+    reason: Reason = "one_judge" if len(votes.judges) == 1 else "no_pairs"
+    if not labelled:
+        reason = "no_truth"
+    errors = error_correlations(votes, resampling)
+    panel, per_judge = _leave_one_out(votes, resampling, reason)
+    parts = split_items(votes, complete, resampling)
     choosing: Reason = "too_few_units" if complete.any() and reason != "one_judge" else reason
     return PanelAudit(
-        judges=decided.judges,
-        n_items=len(np.unique(decided.item[usable])),
+        judges=votes.judges,
+        n_items=len(np.unique(votes.item[usable])),
         n_cells=int(np.count_nonzero(usable)),
         n_complete=int(np.count_nonzero(complete)),
         coverage=int(np.count_nonzero(complete)) / labelled if labelled else None,
-        left_out=decided.left_out,
+        left_out=votes.left_out,
         epsilon=float(epsilon),
         panel=panel,
         per_judge=per_judge,
-        correlations=together.pairs,
-        mean_correlation=together.mean,
-        n_pairs_defined=together.n_defined,
-        effective_judges=together.effective,
-        best_single=choose_single(decided, parts, resampling, choosing),
-        smallest_panel=choose_smallest(decided, epsilon, parts, resampling, choosing),
-        aggregators=compare_aggregators(decided, resampling, reason),
+        correlations=errors.pairs,
+        mean_correlation=errors.mean,
+        n_pairs_defined=errors.n_defined,
+        effective_judges=errors.effective,
+        best_single=choose_single(votes, parts, resampling, choosing),
+        smallest_panel=choose_smallest(votes, epsilon, parts, resampling, choosing),
+        aggregators=compare_aggregators(votes, resampling, reason),
     )
 
 
-def _reason(decided: Decided) -> Reason:
-    if not decided.labelled.any():
-        return "no_truth"
-    return "one_judge" if len(decided.judges) == 1 else "no_pairs"
-
-
 def _leave_one_out(
-    decided: Decided, resampling: Resampling, reason: Reason
+    votes: LabelledVotes, resampling: Resampling, reason: Reason
 ) -> tuple[Estimate, dict[str, JudgeInPanel]]:
     """Estimate how correct the panel is and, for each judge, the judge, the others, and its gain."""
-    k = len(decided.judges)
+    k = len(votes.judges)
     everyone = list(range(k))
     panels = [everyone, *([at] for at in everyone)]
     if k > 1:
         panels += [[other for other in everyone if other != at] for at in everyone]
-    credits = [panel_credit(decided, panel) for panel in panels]
-    sums = credit_sums(decided, credits)
-    n = int(np.count_nonzero(~np.isnan(credits[0])))
-
-    def compute(totals: Array) -> Array:
-        each = macro_credits(totals, len(panels))
-        return np.column_stack([each, each[:, :1] - each[:, 1 + k :]])
-
-    occupied = np.unique(decided.item[~np.isnan(credits[0])])
-    found = resampled(sums[occupied], compute, resampling, FIGURE, n=n, reason=reason)
-    level = resampling.confidence_level
-    found[: len(panels)] = [not_a_point(one, len(occupied), level) for one in found[: len(panels)]]
-    nobody = Estimate.undefined("one_judge", n=n, method=FIGURE)
+    credits = [panel_credit(votes, panel) for panel in panels]
+    differences = [(0, at) for at in range(1 + k, len(panels))]
+    found = estimate_credits(votes, credits, differences, resampling, CORRECTNESS, reason)
+    nobody = Estimate.undefined("one_judge", n=found[0].n, method=CORRECTNESS)
     judges = {
         name: JudgeInPanel(
             alone=found[1 + at],
             without=found[1 + k + at] if k > 1 else nobody,
             gain=found[1 + 2 * k + at] if k > 1 else nobody,
         )
-        for at, name in enumerate(decided.judges)
+        for at, name in enumerate(votes.judges)
     }
     return found[0], judges

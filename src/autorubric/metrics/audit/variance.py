@@ -3,40 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.facets import (
     RESIDUAL,
-    Design,
     Effect,
     FacetLayout,
-    Plan,
-    component_figures,
     effects_of,
-    plan_for,
-    reliability,
+    merge_items,
     single_votes,
+    variance_estimates,
 )
-from autorubric.metrics.audit.item_results import weights_of
+from autorubric.metrics.audit.item_resampling import estimate_over_units, ratio
 from autorubric.metrics.audit.labelled_votes import order_by_id
-from autorubric.metrics.audit.resampled import (
-    FIGURE_COLUMNS,
-    AuditFindings,
-    figure_cells,
-    resampled_units,
-    said,
-    units_of,
-)
+from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.result import (
+    FIGURE_COLUMNS,
+    AuditFindings,
+    figure_cells,
+    figure_table,
+    format_estimate,
+    format_notes,
+    titled_figures,
+)
 from autorubric.metrics.core.scales import Array
-from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.support.blocks import Block, Cell, TableBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The fewest votes that reach a target reliability.
+
+    Attributes:
+        judges: Number of judges; None if no number reaches the target.
+        samples: Number of samples per judge; None if there is no plan.
+        reached: Coefficient reached by the plan; None if there is no plan.
+        reason: Reason why there is no plan; None if there is one.
+    """
+
+    judges: int | None
+    samples: int | None
+    reached: float | None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +98,9 @@ class GeneralisabilityStudy:
 
     name: str
     components: tuple[VarianceComponent, ...]
-    g: Estimate
-    phi: Estimate
-    single: Estimate
+    g: Estimate = field(metadata={"title": "G coefficient, ranking of items (run)"})
+    phi: Estimate = field(metadata={"title": "Φ coefficient, item scores (run)"})
+    single: Estimate = field(metadata={"title": "Φ of a single vote"})
     plan: Plan
     plan_g: Plan
     n_votes: int
@@ -115,19 +131,30 @@ class VarianceComponents(AuditFindings):
     target: float
     left_out: tuple[str, ...]
 
-    def blocks(self) -> list[Block]:
-        """Return the results as content blocks for the text, HTML and LaTeX renderers, main finding first."""
-        blocks: list[Block] = [
-            TextBlock(text=variance_sentence(self)),
-            _components_table(self.score),
-            _reliability_table(self.score),
-        ]
+    def _sentence(self) -> str:
+        """Summarise the reliability of the item scores, and the votes needed for the target."""
+        phi, plan = self.score.phi, self.score.plan
+        if phi.value is None:
+            return f"The reliability of item scores is undefined ({phi.reason})."
+        if plan.judges is None:
+            then = f"no known plan reaches {self.target:g} ({plan.reason})"
+        else:
+            samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
+            judges = "1 judge" if plan.judges == 1 else f"{plan.judges} judges"
+            then = f"{judges} with {samples} per judge would reach {self.target:g}"
+        return f"Reliability of the item scores: Φ = {format_estimate(phi)}; {then}."
+
+    def _tables(self) -> list[Block]:
         studies = {"score": self.score, **self.per_criterion}
-        blocks.append(_shares_table(studies))
-        blocks.append(_plans_table(studies, self.target))
+        blocks: list[Block] = [
+            _components_table(self.score),
+            figure_table("Reliability of item scores", titled_figures(self.score)),
+            _shares_table(studies),
+            _plans_table(studies, self.target),
+        ]
         if self.left_out:
-            text = f"- criteria excluded because no vote has a numeric value: {', '.join(self.left_out)}"
-            blocks.append(TextBlock(title="Notes", text=text))
+            text = f"criteria excluded because no vote has a numeric value: {', '.join(self.left_out)}"
+            blocks += format_notes((text,))
         return blocks
 
 
@@ -141,19 +168,6 @@ def _components_table(study: GeneralisabilityStudy) -> TableBlock:
         title=f"Variance of item scores ({design})",
         columns=("source", *FIGURE_COLUMNS, "share", "negative estimate"),
         rows=rows,
-    )
-
-
-def _reliability_table(study: GeneralisabilityStudy) -> TableBlock:
-    figures = {
-        "G coefficient, ranking of items (run)": study.g,
-        "Φ coefficient, item scores (run)": study.phi,
-        "Φ of a single vote": study.single,
-    }
-    return TableBlock(
-        title="Reliability of item scores",
-        columns=("figure", *FIGURE_COLUMNS),
-        rows=tuple((name, *figure_cells(one)) for name, one in figures.items()),
     )
 
 
@@ -177,21 +191,6 @@ def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) ->
         columns=("figure", "current Φ", "judges", "samples", "reached Φ", "reason"),
         rows=tuple(rows),
     )
-
-
-def variance_sentence(found: VarianceComponents) -> str:
-    """Summarise the reliability of the item scores, and the votes needed for the target."""
-    study = found.score
-    if study.phi.value is None:
-        return f"The reliability of item scores is undefined ({study.phi.reason})."
-    plan = study.plan
-    if plan.judges is None:
-        then = f"no known plan reaches {found.target:g} ({plan.reason})"
-    else:
-        samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
-        judges = "1 judge" if plan.judges == 1 else f"{plan.judges} judges"
-        then = f"{judges} with {samples} per judge would reach {found.target:g}"
-    return f"Reliability of the item scores: Φ = {said(study.phi)}; {then}."
 
 
 _FACETS = ("item", "judge", "order")
@@ -256,24 +255,21 @@ def variance_components(
 
 def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling) -> GeneralisabilityStudy:
     n_items, n_judges, n_orders = layout.shape
-    effects = effects_of(layout)
-    n_cells = int(np.count_nonzero(layout.counts))
-    design = _design(layout)
-    single = Design(judges=1.0, samples=1.0, orders=1.0)
-    sums, components = component_figures(layout, effects)
+    effects, design = effects_of(layout), _design(layout)
+    wanted: list[tuple[Design, Coefficient]] = [(design, "g"), (design, "phi"), (Design(), "phi")]
+    enough = n_items > 1 and layout.n > 2
+    merged, units = merge_items(layout) if enough else (layout, None)
 
-    def compute(totals: Array) -> Array:
-        found = components(totals)
-        variances = np.maximum(found, 0.0)
-        coefficients = [reliability(found, effects, at, kind) for at, kind in _wanted(design, single)]
-        return np.column_stack([variances, *coefficients, found])
+    def compute(weights: Array) -> Array:
+        found = variance_estimates(merged, effects, weights)
+        coefficients = [reliability(found, effects, at, kind) for at, kind in wanted]
+        return np.column_stack([np.maximum(found, 0.0), *coefficients, found])
 
     size = len(effects)
-    enough = n_items > 1 and layout.n > 2
     reason: Reason = "no_ratings" if not layout.n else "too_few_units" if not enough else "no_variance"
     names = [*(f"variance of {source_of(one, layout)}" for one in effects), "G", "Phi", "Phi of one vote"]
-    figures = resampled_units(
-        units_of(sums) if enough else None,
+    figures = estimate_over_units(
+        units,
         compute,
         resampling,
         [*(f"{one}; MIVQUE(0)" for one in names), *names[:size]],
@@ -282,15 +278,15 @@ def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling
     )
     found = _components(layout, effects, figures[:size], figures[size + 3 :])
     g, phi, one = figures[size : size + 3]
-    plans = _plans(layout, effects, found, target, reason)
+    n_cells = int(np.count_nonzero(layout.counts))
     return GeneralisabilityStudy(
         name=name,
         components=found,
         g=g,
         phi=phi,
         single=one,
-        plan=plans[0],
-        plan_g=plans[1],
+        plan=_plan(layout, effects, found, target, "phi", reason),
+        plan_g=_plan(layout, effects, found, target, "g", reason),
         n_votes=layout.n,
         n_items=n_items,
         n_judges=n_judges,
@@ -298,10 +294,6 @@ def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling
         n_samples=layout.n / n_cells if n_cells else 0.0,
         balanced=layout.is_balanced,
     )
-
-
-def _wanted(design: Design, single: Design) -> list[tuple[Design, Any]]:
-    return [(design, "g"), (design, "phi"), (single, "phi")]
 
 
 def _design(layout: FacetLayout) -> Design:
@@ -338,23 +330,98 @@ def _components(
     )
 
 
-def _plans(
+def _no_plan(reason: Reason) -> Plan:
+    return Plan(judges=None, samples=None, reached=None, reason=reason)
+
+
+Coefficient: TypeAlias = Literal["phi", "g"]
+
+MOST_SAMPLES = 10
+"""Maximum number of samples per judge in a plan."""
+
+MOST_JUDGES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages."""
+
+    judges: float = 1.0
+    samples: float = 1.0  # of a judge in each order
+    orders: float = 1.0
+
+
+def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
+    """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance."""
+    true, error = _true_and_error(np.maximum(components, 0.0), effects, design, coefficient)
+    # Reliability is undefined without variance.
+    return np.where(np.isnan(components).any(-1), np.nan, ratio(true, true + error))
+
+
+def _true_and_error(
+    components: Array, effects: list[Effect], design: Design, coefficient: Coefficient
+) -> tuple[Array, Array]:
+    true, error = np.zeros(components.shape[:-1]), np.zeros(components.shape[:-1])
+    for at, effect in enumerate(effects):
+        if effect == frozenset({0}):
+            true = true + components[..., at]
+        elif coefficient == "phi" or 0 in effect or effect == RESIDUAL:
+            # The number of levels of the effect over which a mean is taken.
+            size = (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
+            if effect == RESIDUAL:
+                size = design.judges * design.orders * design.samples
+            error = error + components[..., at] / size
+    return true, error
+
+
+def _plan(
     layout: FacetLayout,
     effects: list[Effect],
-    found: tuple[VarianceComponent, ...],
+    found: Sequence[VarianceComponent],
     target: float,
+    coefficient: Coefficient,
     reason: Reason,
-) -> tuple[Plan, Plan]:
-    values = {effect: one.variance.value for effect, one in zip(effects, found, strict=True)}
-    known = {effect: value for effect, value in values.items() if value is not None}
-    if len(known) < len(values):
-        nothing = Plan(judges=None, samples=None, reached=None, reason=reason)
-        return nothing, nothing
+) -> Plan:
+    """Find the smallest number of votes (judges × samples in one order) that reaches the target.
+
+    Among plans of equal size, the one with the fewest judges is chosen. If the study has only one judge,
+    other judges are unknown, so only samples are added. Without repeated votes, the variance between samples
+    cannot be separated, so plans use one sample.
+    """
+    values = np.array([one.variance.value for one in found], dtype=float)
+    if np.isnan(values).any():
+        return _no_plan(reason)
+    if not any(effect == frozenset({0}) and value > 0 for effect, value in zip(effects, values, strict=True)):
+        return _no_plan("no_variance")
     judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
-    by_phi, by_g = (
-        plan_for(known, target, kind, judges_vary=judges_vary, repeats=repeats) for kind in _KINDS
+    if not judges_vary and not repeats:
+        return _no_plan("no_repeats")
+    best: tuple[int, int, float] | None = None
+    for samples in range(1, (MOST_SAMPLES if judges_vary else MOST_JUDGES) + 1 if repeats else 2):
+        judges = _judges_needed(values, effects, target, coefficient, samples) if judges_vary else 1
+        if judges is None:
+            continue
+        reached = float(reliability(values, effects, Design(judges=judges, samples=samples), coefficient))
+        if reached < target - 1e-9:
+            continue
+        if best is None or (judges * samples, judges) < (best[0] * best[1], best[0]):
+            best = (judges, samples, reached)
+    if best is None:
+        return _no_plan("unattainable")
+    return Plan(judges=best[0], samples=best[1], reached=best[2])
+
+
+def _judges_needed(
+    values: Array, effects: list[Effect], target: float, coefficient: Coefficient, samples: int
+) -> int | None:
+    """Solve n_j ≥ (error that judges average out) / (σ²_p (1 - ρ) / ρ - error that remains)."""
+    (true, whole), (_, rest) = (
+        _true_and_error(values, effects, Design(judges=judges, samples=float(samples)), coefficient)
+        for judges in (1.0, 1e300)
     )
-    return by_phi, by_g
-
-
-_KINDS: tuple[Any, Any] = ("phi", "g")
+    allowed = float(true) * (1 - target) / target
+    room, shrinks = allowed - float(rest), float(whole - rest)
+    if room <= 0:
+        return 1 if shrinks <= 0 and float(rest) <= allowed else None
+    needed = max(1, math.ceil(shrinks / room - 1e-9))
+    return needed if needed <= MOST_JUDGES else None

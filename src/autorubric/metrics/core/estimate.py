@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 from autorubric.errors import ArgumentError
 
@@ -231,27 +231,8 @@ class UndefinedEstimateError(ArgumentError):
         )
 
 
-class Result:
-    """A dataclass of numbers, texts, estimates and other results, and of tuples and mappings of these."""
-
-    __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
-        return {name: _to_json(getattr(self, name)) for name in self.__dataclass_fields__}
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, Result | Estimate):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {key: _to_json(one) for key, one in value.items()}
-    return [_to_json(one) for one in value] if isinstance(value, tuple) else value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestStatistic(Result):
+class TestStatistic:
     """A test statistic with its reference distribution.
 
     Attributes:
@@ -270,6 +251,10 @@ class TestStatistic(Result):
     df: float | None
     df_denominator: float | None = None
     p_value: float
+
+    def to_dict(self) -> dict[str, float | str | None]:
+        """Return all fields as JSON-compatible values, never NaN."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

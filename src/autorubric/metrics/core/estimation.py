@@ -250,6 +250,12 @@ def _delta_se(figure: Figure, units: Units) -> float | None:
     return math.sqrt(variance * (n_units / (n_units - 1) if units.clustered else 1.0))
 
 
+def _delta_quantile(units: Units, confidence_level: float) -> float:
+    return (
+        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
+    )
+
+
 def delta(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
     """Compute the large-sample interval by the delta method, truncated at the bounds.
 
@@ -259,9 +265,7 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
     se = _delta_se(figure, units)
     if se is None:
         return NO_ENDS
-    quantile = (
-        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
-    )
+    quantile = _delta_quantile(units, confidence_level)
     low, high = figure.bounds
     return Ends(max(low, value - quantile * se), min(high, value + quantile * se), se)
 
@@ -318,10 +322,7 @@ def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -
         return NO_ENDS
     if is_rounding(1 - abs(value)):
         return Ends(value, value, 0.0)
-    quantile = (
-        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
-    )
-    return z_ends(value, se / (1 - value * value), quantile)
+    return z_ends(value, se / (1 - value * value), _delta_quantile(units, confidence_level))
 
 
 def square(sums: Array, size: int) -> Array:

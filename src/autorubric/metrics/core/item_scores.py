@@ -145,28 +145,20 @@ class IdentifiedItem(Protocol):
     """An item with an optional id and a submission."""
 
     @property
-    def id(self) -> str | None:
-        """Id of the item; None if its position serves as the id."""
-
+    def id(self) -> str | None: ...  # id of the item; None if its position serves as the id
     @property
-    def submission(self) -> Json:
-        """Submission that was graded."""
+    def submission(self) -> Json: ...
 
 
 class SupportsGradedItem(Protocol):
     """The grading result of an item."""
 
     @property
-    def item_idx(self) -> int:
-        """Position of the item in the graded dataset."""
-
+    def item_idx(self) -> int: ...  # position of the item in the graded dataset
     @property
-    def item(self) -> IdentifiedItem:
-        """Item that was graded."""
-
+    def item(self) -> IdentifiedItem: ...
     @property
-    def report(self) -> EnsembleEvaluationReport | None:
-        """Report on the item; None if grading raised an error."""
+    def report(self) -> EnsembleEvaluationReport | None: ...  # None if grading raised an error
 
 
 @runtime_checkable
@@ -174,8 +166,7 @@ class SupportsGradedRun(Protocol):
     """A run with one result per item."""
 
     @property
-    def item_results(self) -> Sequence[SupportsGradedItem]:
-        """Results of the graded items."""
+    def item_results(self) -> Sequence[SupportsGradedItem]: ...
 
 
 @runtime_checkable
@@ -183,28 +174,19 @@ class LabelledDataset(Protocol):
     """A dataset with rubrics and labels."""
 
     @property
-    def items(self) -> Sequence[Any]:
-        """Items of the dataset, in order."""
-
-    def item_id(self, i: int, /) -> str:
-        """Return the id of item `i`."""
-
-    def get_item_rubric(self, i: int, /) -> Rubric:
-        """Return the rubric of item `i`."""
-
-    def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
-        """Return the labels of item `i` by criterion name; None if it has no labels."""
-
-    def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
-        """Return the ratings of item `i` by rater and criterion name."""
+    def items(self) -> Sequence[Any]: ...
+    def item_id(self, i: int, /) -> str: ...
+    def get_item_rubric(self, i: int, /) -> Rubric: ...
+    def item_truth(self, i: int, /) -> Mapping[str, Json] | None: ...  # labels by criterion name
+    # by rater and criterion name
+    def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]: ...
 
 
 @runtime_checkable
 class RuledDataset(LabelledDataset, Protocol):
     """A dataset that combines the labels of several raters by a truth rule."""
 
-    def with_truth(self, rule: TruthRule, /) -> LabelledDataset:
-        """Return a copy of the dataset that combines labels by `rule`."""
+    def with_truth(self, rule: TruthRule, /) -> LabelledDataset: ...
 
 
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
@@ -223,8 +205,7 @@ class OwnedRun(SupportsGradedRun, Protocol):
     """A run with a reference to the dataset that it graded."""
 
     @property
-    def dataset(self) -> LabelledDataset:
-        """Dataset that was graded."""
+    def dataset(self) -> LabelledDataset: ...
 
 
 @runtime_checkable
@@ -232,8 +213,7 @@ class CountedRun(OwnedRun, Protocol):
     """A run with counts of its verdicts."""
 
     @property
-    def verdicts(self) -> VerdictCounts:
-        """Verdict counts over all items."""
+    def verdicts(self) -> VerdictCounts: ...
 
 
 @runtime_checkable
@@ -241,5 +221,4 @@ class FingerprintedRun(OwnedRun, Protocol):
     """A run that records the settings, other than items and rubric, on which its decisions depend."""
 
     @property
-    def fingerprint(self) -> Mapping[str, Json]:
-        """Judges by id, prompts, sampling, few-shot examples, checks, aggregation and judge weights."""
+    def fingerprint(self) -> Mapping[str, Json]: ...  # judges, prompts, sampling, examples, aggregation

@@ -267,7 +267,7 @@ class _OnScale:
         return self.measured.answers
 
     def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
-        place = rows.place_of(self.measured)
+        place = rows.place(self.measured)
         code = -1 if answer is None or answer.index is None else answer.index
         rows.add_answer(Cell(cell.item, place, cell.rater, cell.sample, cell.order), answer, status, code)
 
@@ -332,9 +332,9 @@ def is_no_answer(label: Any) -> bool:
 
 def abstention(label: Any) -> Answer:
     """Return an abstention with the rater's label: CANNOT_ASSESS if it is that or None, otherwise NA."""
-    said = None if label is None else str(label)
-    cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
-    return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
+    text = None if label is None else str(label)
+    cannot = text is None or text.strip().upper() == "CANNOT_ASSESS"
+    return Answer(code=text, label=text, na=not cannot, cannot_assess=cannot)
 
 
 def _measured_criterion(name: str, scale: Scale) -> MeasuredCriterion:
@@ -362,9 +362,9 @@ def criteria_of_dataset(
         submission = Submission.parse(dataset.items[i].submission)
         for criterion in dataset.get_item_rubric(i):
             criteria[item_id, criterion.name or ""] = _OnCriterion(criterion.facing(submission))
-        said = [(TRUTH, dataset.item_truth(i) or {})]
-        said += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
-        for rater, labels in said:
+        by_rater = [(TRUTH, dataset.item_truth(i) or {})]
+        by_rater += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
+        for rater, labels in by_rater:
             rows += [LabelRow(item_id, n, rater, None, None, raw, None, None) for n, raw in labels.items()]
     return criteria, rows
 

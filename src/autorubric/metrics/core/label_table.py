@@ -117,10 +117,10 @@ def _check_known(
             )
 
 
-_Labelled: TypeAlias = "tuple[Answer | None, str]"
+_Vote: TypeAlias = "tuple[Answer | None, str]"
 """An answer and its status."""
 
-_RaterLabels: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
+_RaterVotes: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
 """One rater's labels on a criterion of an item: rows with their parsed answers and statuses."""
 
 
@@ -133,18 +133,18 @@ def _assemble(
 ) -> VotesTable:
     built = TableRows()
     reader = _LabelReader(built, truth)
-    said: dict[tuple[str, str], dict[Rater, _RaterLabels]] = {}
+    by_cell: dict[tuple[str, str], dict[Rater, _RaterVotes]] = {}
     for row in rows:
         at = row[:2]
         criterion = criteria.get(at)
         if criterion is None or (row.label is None and row.number is None and row.status is None):
             continue
-        by_rater = said.get(at)
+        by_rater = by_cell.get(at)
         if by_rater is None:
-            by_rater = said[at] = {}
+            by_rater = by_cell[at] = {}
         by_rater.setdefault(row.rater, []).append((row, *reader.read(criterion, row)))
     places = {item_id: i for i, item_id in enumerate(ids)}
-    for (item_id, name), by_rater in said.items():
+    for (item_id, name), by_rater in by_cell.items():
         _add_cell(reader, criteria[item_id, name], places[item_id], by_rater)
     return built.table(tuple(ids), scores={}, notes=notes)
 
@@ -158,10 +158,10 @@ class _LabelReader:
 
     built: TableRows
     rule: TruthRule | None
-    labels: dict[Any, _Labelled] = field(default_factory=dict)
-    decisions: dict[Any, tuple[Any, _Labelled]] = field(default_factory=dict)
+    labels: dict[Any, _Vote] = field(default_factory=dict)
+    decisions: dict[Any, tuple[Any, _Vote]] = field(default_factory=dict)
 
-    def read(self, criterion: LabelledCriterion, row: LabelRow) -> _Labelled:
+    def read(self, criterion: LabelledCriterion, row: LabelRow) -> _Vote:
         """Return the answer of a row and its status."""
         if row.label.__class__ not in _LOOKED_UP:
             return _read(criterion, self.built, row)
@@ -171,33 +171,33 @@ class _LabelReader:
             found = self.labels[key] = _read(criterion, self.built, row)
         return found
 
-    def decide(self, criterion: LabelledCriterion, said: Sequence[_Labelled]) -> _Labelled:
+    def decide(self, criterion: LabelledCriterion, votes: Sequence[_Vote]) -> _Vote:
         """Return the decision over a judge's samples or over several judges; `undecided` in a tie."""
-        return self._look_up(criterion, said, None, lambda: _decision(criterion, said))
+        return self._look_up(criterion, votes, None, lambda: _decision(criterion, votes))
 
-    def truth(self, criterion: LabelledCriterion, said: Sequence[_Labelled], name: str) -> _Labelled:
+    def truth(self, criterion: LabelledCriterion, votes: Sequence[_Vote], name: str) -> _Vote:
         """Return the combined label of several people; `undecided` in a tie."""
-        return self._look_up(criterion, said, name, lambda: _truth(criterion, said, self.rule, name))
+        return self._look_up(criterion, votes, name, lambda: _truth(criterion, votes, self.rule, name))
 
     def _look_up(
         self,
         criterion: LabelledCriterion,
-        said: Sequence[_Labelled],
+        votes: Sequence[_Vote],
         name: str | None,
-        decide: Callable[[], _Labelled],
-    ) -> _Labelled:
-        if len(said) == 1:
-            return said[0]
+        decide: Callable[[], _Vote],
+    ) -> _Vote:
+        if len(votes) == 1:
+            return votes[0]
         if criterion.level == "interval":
             return decide()
-        key = (id(criterion), name, *((id(answer), status) for answer, status in said))
+        key = (id(criterion), name, *((id(answer), status) for answer, status in votes))
         if key not in self.decisions:
             # Answers are kept next to their decision, or new objects could reuse their ids.
-            self.decisions[key] = (tuple(said), decide())
+            self.decisions[key] = (tuple(votes), decide())
         return self.decisions[key][1]
 
 
-def _read(criterion: LabelledCriterion, built: TableRows, row: LabelRow) -> _Labelled:
+def _read(criterion: LabelledCriterion, built: TableRows, row: LabelRow) -> _Vote:
     if row.status is not None and row.status not in ("answered", "abstained"):
         return None, row.status
     option = declared_answer(criterion, row.label)
@@ -211,20 +211,20 @@ def _read(criterion: LabelledCriterion, built: TableRows, row: LabelRow) -> _Lab
 
 
 def _add_cell(
-    reader: _LabelReader, criterion: LabelledCriterion, item: int, by_rater: Mapping[Rater, _RaterLabels]
+    reader: _LabelReader, criterion: LabelledCriterion, item: int, by_rater: Mapping[Rater, _RaterVotes]
 ) -> None:
     """Add all raters' labels on a criterion of an item, and the decisions that follow from them."""
     built = reader.built
-    decided: dict[Rater, _Labelled] = {}
-    for rater, said in by_rater.items():
-        if len(said) > 1:
-            _refuse_repeats(rater, said)
-        decisions = [entry for entry in said if entry[0].sample is None]
+    decided: dict[Rater, _Vote] = {}
+    for rater, votes in by_rater.items():
+        if len(votes) > 1:
+            _check_repeats(rater, votes)
+        decisions = [entry for entry in votes if entry[0].sample is None]
         if rater[0] == "judge":
-            for row, answer, status in said:
-                if row.sample is not None or len(decisions) == len(said):
+            for row, answer, status in votes:
+                if row.sample is not None or len(decisions) == len(votes):
                     criterion.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
-        chosen = decisions or said
+        chosen = decisions or votes
         decided[rater] = reader.decide(criterion, [(a, s) for _, a, s in chosen])
     people = [found for (kind, _), found in decided.items() if kind == "human"]
     judges = [found for (kind, _), found in decided.items() if kind == "judge"]
@@ -238,53 +238,51 @@ def _add_cell(
             criterion.add(built, At(item, rater, DECIDED), answer, status)
 
 
-def _refuse_repeats(rater: Rater, said: _RaterLabels) -> None:
-    times = Counter((row.sample, row.order) for row, _, _ in said)
+def _check_repeats(rater: Rater, votes: _RaterVotes) -> None:
+    times = Counter((row.sample, row.order) for row, _, _ in votes)
     repeated = next((at for at, count in times.items() if count > 1), None)
     if repeated is not None:
-        row = said[0][0]
+        row = votes[0][0]
         raise ArgumentError(
             f"rater {rater[1]!r} has several labels for criterion {row.criterion!r} of item {row.item_id!r} "
             f"in sample {repeated[0]!r}; number repeated passes in a 'sample' column"
         )
 
 
-def _truth(
-    criterion: LabelledCriterion, said: Sequence[_Labelled], rule: TruthRule | None, name: str
-) -> _Labelled:
+def _truth(criterion: LabelledCriterion, votes: Sequence[_Vote], rule: TruthRule | None, name: str) -> _Vote:
     """Return the combined label of several people; `undecided` in a tie."""
-    votes = [answer for answer, _ in said if answer is not None and not answer.cannot_assess]
-    if not votes:
-        return _decision(criterion, said)
+    answers = [answer for answer, _ in votes if answer is not None and not answer.cannot_assess]
+    if not answers:
+        return _decision(criterion, votes)
     numbers = [
-        one.code for one in votes if isinstance(one.code, int | float) and not isinstance(one.code, bool)
+        one.code for one in answers if isinstance(one.code, int | float) and not isinstance(one.code, bool)
     ]
-    if criterion.level == "interval" and len(numbers) == len(votes):
+    if criterion.level == "interval" and len(numbers) == len(answers):
         number = truth_number(numbers, rule)
-        values = [answer.value for answer in votes if answer.value is not None]
+        values = [answer.value for answer in answers if answer.value is not None]
         if number is None:
             return None, "undecided"
-        value = truth_number(values, rule) if len(values) == len(votes) else None
+        value = truth_number(values, rule) if len(values) == len(answers) else None
         return Answer(code=number, value=value, label=str(number)), "answered"
     level: Level = "nominal" if criterion.level == "interval" else criterion.level
-    chosen = truth_answer(votes, level, criterion.declared(), rule, name)
+    chosen = truth_answer(answers, level, criterion.declared(), rule, name)
     if chosen is None:
         return None, "undecided"
     return chosen, "abstained" if chosen.abstains else "answered"
 
 
-def _decision(criterion: LabelledCriterion, said: Sequence[_Labelled]) -> _Labelled:
+def _decision(criterion: LabelledCriterion, votes: Sequence[_Vote]) -> _Vote:
     """Return the decision over several answers; `undecided` in a tie."""
-    answers = [answer for answer, status in said if status == "answered" and answer is not None]
+    answers = [answer for answer, status in votes if status == "answered" and answer is not None]
     if not answers:
-        statuses = [status for _, status in said]
+        statuses = [status for _, status in votes]
         lead = "abstained" if "abstained" in statuses else statuses[0]
-        return next(entry for entry in said if entry[1] == lead)
-    chosen = _together(criterion, answers)
+        return next(entry for entry in votes if entry[1] == lead)
+    chosen = _combine(criterion, answers)
     return (None, "undecided") if chosen is None else (chosen, "answered")
 
 
-def _together(criterion: LabelledCriterion, answers: Sequence[Answer]) -> Answer | None:
+def _combine(criterion: LabelledCriterion, answers: Sequence[Answer]) -> Answer | None:
     if criterion.level == "interval" and all(isinstance(answer.code, int | float) for answer in answers):
         values = [answer.value for answer in answers if answer.value is not None]
         mean = statistics.fmean(answer.code for answer in answers)

@@ -239,7 +239,7 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
     """Return the decisions and labels of a votes table by cell, with abstentions treated as in `modes`."""
     keys = table.criterion * table.n_items + table.item
     rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
-    seen, places = _number([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
+    seen, places = distinct_keys([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
     where = dict(zip(rows, places, strict=True))
     criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
     ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
@@ -288,7 +288,7 @@ def _positions(table: VotesTable) -> dict[Rater, Codes]:
 _MARKED_UP_TO = 50_000_000
 
 
-def _number(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
+def distinct_keys(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
     """Return the sorted distinct keys below `size`, and the index of each key among them.
 
     If the keys are dense, marking them is cheaper than sorting.

@@ -72,10 +72,12 @@ def replicates(
         smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
             from `Units.prior`. With clusters, it has as many observations as the average cluster.
     """
-    values = [
-        compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
-        for rows in _chunks(n_resamples, max(len(units.counts), _width(units)))
-    ]
+    values = []
+    for rows in _chunks(n_resamples, max(len(units.counts), _width(units))):
+        if smooth:
+            values.append(compute(_draw_smoothed(units, rows, rng)))
+        else:
+            values.append(compute(units.aggregate(draw_weights(units.counts, units.size, rows, rng))))
     return np.concatenate(values)
 
 
@@ -102,10 +104,6 @@ def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generato
         drawn += np.arange(rows)[:, None] * u
         return np.bincount(drawn.reshape(-1), minlength=rows * u).reshape(rows, u).astype(float)
     return rng.multinomial(n_drawn, counts / total, size=rows).astype(float)
-
-
-def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
-    return units.aggregate(draw_weights(units.counts, units.size, rows, rng))
 
 
 def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:

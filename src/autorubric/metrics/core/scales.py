@@ -357,6 +357,9 @@ def _check_weights(weights: Any, size: int) -> Array:
     return matrix
 
 
-def describe(weights: Weights) -> str:
-    """Describe the weights in words, for the `method` of an estimate."""
-    return "" if weights is None else f"{weights} weights" if isinstance(weights, str) else "given weights"
+def describe(weights: Weights, *, declared: bool = True) -> str:
+    """Describe the weights, and categories that are not declared, for the `method` of an estimate."""
+    words = [] if declared else ["categories seen"]
+    if weights is not None:
+        words.insert(0, f"{weights} weights" if isinstance(weights, str) else "given weights")
+    return ", ".join(words)

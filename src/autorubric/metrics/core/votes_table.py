@@ -35,7 +35,7 @@ Outcome: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCriterion:
-    """A criterion as used by metrics; criteria of different items with the same name and scale are equal."""
+    """A criterion as used by the metrics; those of different items with the same name and scale are equal."""
 
     name: str
     level: Level
@@ -174,34 +174,24 @@ class TableRows:
     """A builder that collects the rows of a votes table."""
 
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
-    known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
+    known: dict[int, tuple[BaseCriterion | MeasuredCriterion, int]] = field(default_factory=dict)
     raters: dict[Rater, int] = field(default_factory=dict)
-    measured: dict[int, tuple[MeasuredCriterion, int]] = field(default_factory=dict)
-    said: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(default_factory=dict)
+    answer_columns: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(
+        default_factory=dict
+    )
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
 
-    def place(self, criterion: BaseCriterion) -> int:
+    def place(self, criterion: BaseCriterion | MeasuredCriterion) -> int:
         """Return the position of the criterion in the table, adding it if necessary."""
         found = self.known.get(id(criterion))
         if found is None:
-            # Comparisons of different candidates are one criterion: outcomes do not name candidates.
-            declared = () if criterion.level == "ranking" else criterion.answers()
-            plain = tuple(_scale_answer(answer) for answer in declared)
-            measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
+            measured = criterion if isinstance(criterion, MeasuredCriterion) else _measured(criterion)
             # The criterion is stored, because another object could reuse its id if it were deleted.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
             self.known[id(criterion)] = found
-        return found[1]
-
-    def place_of(self, measured: MeasuredCriterion) -> int:
-        """Return the position of a criterion that does not come from a rubric, adding it if necessary."""
-        found = self.measured.get(id(measured))
-        if found is None:
-            found = (measured, self.criteria.setdefault(measured, len(self.criteria)))
-            self.measured[id(measured)] = found
         return found[1]
 
     def number(self, rater: Rater) -> int:
@@ -257,9 +247,11 @@ class TableRows:
         sample: int = DECIDED,
     ) -> None:
         """Add an answer's values on the parts of its criterion, if the criterion has parts."""
-        for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
-            if said is not None or answer is None:
-                self._add_row(item, part, rater, said, status, sample)
+        for part, part_answer in zip(
+            criterion.part_fields.values(), _on_parts(criterion, answer), strict=False
+        ):
+            if part_answer is not None or answer is None:
+                self._add_row(item, part, rater, part_answer, status, sample)
 
     def _add_row(
         self,
@@ -282,11 +274,11 @@ class TableRows:
             self.rows.append((*at, *_answer_columns(answer, status, code)))
             return
         key = (id(answer), status, code)
-        said = self.said.get(key)
-        if said is None:
+        columns = self.answer_columns.get(key)
+        if columns is None:
             # The answer is stored, because another object could reuse its id if it were deleted.
-            said = self.said[key] = (answer, _answer_columns(answer, status, code))
-        self.rows.append((*at, *said[1]))
+            columns = self.answer_columns[key] = (answer, _answer_columns(answer, status, code))
+        self.rows.append((*at, *columns[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
         """Add a single vote and its answers to the parts of the criterion."""
@@ -357,6 +349,14 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
     if answer is None or answer.abstains:
         return (answer,) * len(criterion.part_fields)
     return criterion.part_answers(answer)
+
+
+def _measured(criterion: BaseCriterion) -> MeasuredCriterion:
+    # Comparisons of different candidates are one criterion: outcomes do not name candidates.
+    declared = () if criterion.level == "ranking" else criterion.answers()
+    return MeasuredCriterion(
+        criterion.name or "", criterion.level, tuple(_scale_answer(answer) for answer in declared)
+    )
 
 
 def _scale_answer(answer: Answer) -> Answer:

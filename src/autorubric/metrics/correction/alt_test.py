@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 from scipy.special import stdtr
@@ -18,17 +18,11 @@ from autorubric.metrics.core.intervals import mean_ends
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.rater_tables import no_analytic, row_units
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import AuditFindings, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.correction.arguments import (
-    answer_or_none,
-    ends_text,
-    figure_text,
-    finite_number,
-    labels_of,
-    read_annotators,
-)
+from autorubric.metrics.correction.arguments import answer_or_none, finite_number, labels_of, read_annotators
 from autorubric.metrics.correction.strata import share_estimate
-from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock, p_cell, render_text
+from autorubric.support.blocks import Block, Cell, TableBlock, p_cell
 
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
 
@@ -72,7 +66,7 @@ class AnnotatorTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AltTestResult:
+class AltTestResult(AuditFindings):
     """The result of an alternative annotator test.
 
     Attributes:
@@ -96,29 +90,7 @@ class AltTestResult:
     n_items: int
     abstain: AltAbstain = "exclude"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        return asdict(self)
-
-    def blocks(self) -> list[Block]:
-        """Return content blocks: a sentence with the outcome and a table of the tests by annotator."""
-        rows: list[tuple[Cell, ...]] = [
-            (
-                one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
-                one.human_advantage.value, p_cell(one.adjusted_p), one.wins, one.reason or "",
-            )
-            for one in self.per_annotator.values()
-        ]  # fmt: skip
-        columns = (
-            "annotator", "n", "judge at least as close", "interval", "annotator at least as close", "p (BY)",
-            "judge wins", "reason",
-        )  # fmt: skip
-        table = TableBlock(title="Against each annotator", columns=columns, rows=tuple(rows))
-        return [TextBlock(title="Alternative annotator test", text=self._sentence()), table]
-
-    def summary(self) -> str:
-        """Return the outcome and the tests as plain text."""
-        return render_text(self.blocks())
+    _heading: ClassVar[str] = "Alternative annotator test"
 
     def _sentence(self) -> str:
         if self.passed is None:
@@ -128,8 +100,24 @@ class AltTestResult:
         outcome = "may" if self.passed else "cannot"
         return (
             f"The judge {outcome} replace an annotator: it wins against {won} of {len(tested)} "
-            f"(at least half are needed; epsilon {self.epsilon:g}), advantage {figure_text(self.advantage)}."
+            f"(at least half are needed; epsilon {self.epsilon:g}), advantage "
+            f"{describe_estimate(self.advantage)}."
         )
+
+    def _tables(self) -> list[Block]:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                one.name, one.n, one.advantage.value,
+                format_interval(one.advantage.low, one.advantage.high), one.human_advantage.value,
+                p_cell(one.adjusted_p), one.wins, one.reason or "",
+            )
+            for one in self.per_annotator.values()
+        ]  # fmt: skip
+        columns = (
+            "annotator", "n", "judge at least as close", "interval", "annotator at least as close", "p (BY)",
+            "judge wins", "reason",
+        )  # fmt: skip
+        return [TableBlock(title="Against each annotator", columns=columns, rows=tuple(rows))]
 
 
 def alt_test(
@@ -194,20 +182,20 @@ def alt_test(
         )
     read = answer_or_none if abstain == "exclude" else _answer_or_abstention
     columns = [[read(label) for label in column] for column in (judged, *people.columns)]
-    table = _numbers(columns, score)
+    table = _annotation_table(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
-    wins = [_compare(table, j, score) for j in range(1, len(table))]
-    tests = [_test(name, one, cluster, epsilon) for name, one in zip(people.names, wins, strict=True)]
-    tests = _adjusted(tests)
+    wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
+    named = zip(people.names, wins, strict=True)
+    tests = _adjust_tests([_test_annotator(name, one, cluster, epsilon) for name, one in named])
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
-    won = sum(bool(tests[j].wins) for j in tested)
-    name = f"winning rate (alt-test, epsilon {epsilon:g})"
-    rate = Estimate.undefined("too_few_units", method=name)
+    method = f"winning rate (alt-test, epsilon {epsilon:g})"
+    rate = Estimate.undefined("too_few_units", method=method)
     if tested:
-        rate = Estimate(won / len(tested), n=len(tested), method=name)
+        won = sum(bool(tests[j].wins) for j in tested)
+        rate = Estimate(won / len(tested), n=len(tested), method=method)
     return AltTestResult(
         winning_rate=rate,
-        advantage=_advantage([wins[j] for j in tested], cluster, options),
+        advantage=_estimate_advantage([wins[j] for j in tested], cluster, options),
         passed=rate.value >= PASS_AT if rate.value is not None else None,
         per_annotator={one.name: one for one in tests},
         epsilon=epsilon,
@@ -219,12 +207,12 @@ def alt_test(
 
 def _answer_or_abstention(label: Any) -> Any:
     """Return the label, one common label for all abstentions, or None for missing answers and failures."""
-    said = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
-    return ABSTENTION if said == "abstained" else answer_or_none(label)
+    status = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
+    return ABSTENTION if status == "abstained" else answer_or_none(label)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wins:
+class _PairedWins:
     """W_f and W_h of each item, shape `(n_items,)`; 0 for items that are not in `there`."""
 
     judge: Array
@@ -232,7 +220,7 @@ class _Wins:
     there: Array
 
 
-def _numbers(columns: list[list[Any]], score: AltScore) -> Array:
+def _annotation_table(columns: list[list[Any]], score: AltScore) -> Array:
     """Return annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing."""
     if score == "rmse":
         return np.array([numeric_column(column, "an annotator's column") for column in columns])
@@ -240,23 +228,23 @@ def _numbers(columns: list[list[Any]], score: AltScore) -> Array:
     return np.where(codes < 0, np.nan, codes)
 
 
-def _compare(table: Array, j: int, score: AltScore) -> _Wins:
+def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
     others = np.delete(table, [0, j], axis=0)
     n_others = np.count_nonzero(~np.isnan(others), axis=0)
     there = (n_others > 0) & ~np.isnan(table[0]) & ~np.isnan(table[j])
-    far = [_distance(row, others, score) for row in (table[0], table[j])]
+
+    def distance(row: Array) -> Array:
+        apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
+        return np.asarray(np.nansum(apart.astype(float), axis=0))
+
+    far = [distance(table[0]), distance(table[j])]
     # Both distances are sums over the same annotators, so tied ones differ by rounding only.
     room = 1e-9 * np.maximum(1.0, np.maximum(*far))
     judge, human = far[0] <= far[1] + room, far[1] <= far[0] + room
-    return _Wins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
+    return _PairedWins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
 
 
-def _distance(row: Array, others: Array, score: AltScore) -> Array:
-    apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
-    return np.asarray(np.nansum(apart.astype(float), axis=0))
-
-
-def _test(name: str, wins: _Wins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
+def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
     n = int(np.count_nonzero(wins.there))
     judge, human = wins.judge[wins.there], wins.human[wins.there]
     members = None if cluster is None else cluster[wins.there]
@@ -287,19 +275,18 @@ def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[
     return p, TestStatistic(name="t", value=t, df=df, p_value=p)
 
 
-def _adjusted(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
+def _adjust_tests(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
     p_values = [one.p_value for one in tests if one.p_value is not None]
     adjusted = iter(false_discovery_control(p_values, method="by").tolist() if p_values else [])
     found = []
     for one in tests:
         p = None if one.p_value is None else float(next(adjusted))
         wins = None if p is None else p <= FALSE_DISCOVERY_RATE
-        fields = {name: getattr(one, name) for name in one.__dataclass_fields__}
-        found.append(AnnotatorTest(**fields | {"adjusted_p": p, "wins": wins}))
+        found.append(replace(one, adjusted_p=p, wins=wins))
     return found
 
 
-def _advantage(wins: list[_Wins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
+def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
     name = "advantage (alt-test)"
     if not wins:
         return Estimate.undefined("too_few_units", method=name)

@@ -1,9 +1,9 @@
-"""Arguments and formats that corrected metrics share."""
+"""Arguments that corrected metrics share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
@@ -12,11 +12,9 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import read_rows
-from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.label_rows import NO_ANSWER
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.scales import Binary, Codes, as_sequence
-from autorubric.support.blocks import Cell, TableBlock
 from autorubric.support.frames import is_frame
 
 CorrectionCi: TypeAlias = Literal["auto", "analytic", "percentile", "bootstrap-t"]
@@ -64,11 +62,7 @@ class CorrectionOptions(Resampling):
 
 
 def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
-    """Check the method and the kind of sampling, and that they can be combined.
-
-    Raises:
-        ArgumentError: If either is unknown, or they cannot be combined.
-    """
+    """Check the method and the kind of sampling, and that they can be combined."""
     if method not in get_args(CorrectionMethod):
         raise ArgumentError(f"method must be one of {list(get_args(CorrectionMethod))}; got {method!r}")
     if sampled not in get_args(Sampled):
@@ -87,33 +81,21 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
 
 
 def finite_number(given: object, what: str, meaning: str) -> float:
-    """Return the argument as a float.
-
-    Raises:
-        ArgumentError: If the argument is not a finite number.
-    """
+    """Return the argument as a float."""
     if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
         raise ArgumentError(f"{what} must be a finite number, {meaning}; got {given!r}")
     return float(given)
 
 
 def labels_of(given: Iterable[Any], what: str) -> Any:
-    """Return the labels as a 1-D sequence.
-
-    Raises:
-        ArgumentError: If the argument is not a sequence of labels.
-    """
+    """Return the labels as a 1-D sequence."""
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
     return as_sequence(given, what)
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
-    """Encode binary verdicts as 0 and 1, and NA, CANNOT_ASSESS, INVALID and missing ones as -1; shape `(n,)`.
-
-    Raises:
-        ArgumentError: If a verdict is not binary.
-    """
+    """Encode binary verdicts as 0 and 1, and missing ones, including NA and CANNOT_ASSESS, as -1."""
     labels = labels_of(column, what)
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         levels, where = np.unique(labels, return_inverse=True)
@@ -127,49 +109,16 @@ def answer_or_none(label: Any) -> Any:
     return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label
 
 
-def ends_text(low: float | None, high: float | None) -> str:
-    """Format an interval; return an empty string if there is none."""
-    return "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
-
-
-def figure_text(found: Estimate) -> str:
-    """Format an estimate with its interval, or the reason why it is undefined."""
-    if found.value is None:
-        return f"undefined ({found.reason})"
-    return f"{found.value:.3f} {ends_text(found.low, found.high)}".rstrip()
-
-
-def figures_table(figures: Mapping[str, Estimate], title: str = "") -> TableBlock:
-    """Return a table of named estimates with interval, n, and the reason if something is missing."""
-    rows: list[tuple[Cell, ...]] = [
-        (name, one.value, ends_text(one.low, one.high), one.n, one.reason or "")
-        for name, one in figures.items()
-    ]
-    return TableBlock(
-        title=title, columns=("figure", "estimate", "interval", "n", "reason"), rows=tuple(rows)
-    )
-
-
 class Annotators(NamedTuple):
-    """The annotators and their annotations.
+    """The annotators and their annotations."""
 
-    Attributes:
-        names: Column names of a DataFrame, otherwise `"0"`, `"1"`, …
-        columns: One list of `n_items` annotations per annotator.
-        n_items: Number of rows.
-    """
-
-    names: tuple[str, ...]
-    columns: tuple[list[Any], ...]
+    names: tuple[str, ...]  # column names of a DataFrame, otherwise `"0"`, `"1"`, …
+    columns: tuple[list[Any], ...]  # one list of `n_items` annotations per annotator
     n_items: int
 
 
 def read_annotators(humans: Any) -> Annotators:
-    """Read the columns of an items × annotators table; None and NaN are missing.
-
-    Raises:
-        ArgumentError: If `humans` is not a table or has fewer than two annotators.
-    """
+    """Read the columns of an items × annotators table; None and NaN are missing."""
     rows = read_rows(humans, "humans", "(n_items, n_annotators)")
     listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]
     n_annotators = len(listed[0]) if listed else 0

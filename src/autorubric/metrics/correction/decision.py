@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -12,23 +12,23 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, Ends, Resampling, interval_of
+from autorubric.metrics.core.result import AuditFindings, format_interval
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.arguments import ends_text, finite_number
-from autorubric.metrics.correction.judge_error import (
-    LabelledScores,
+from autorubric.metrics.correction.arguments import finite_number
+from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
+from autorubric.metrics.correction.vote_resampling import (
     OpenCriteria,
-    Revoted,
-    Scorer,
-    labelled_scores,
+    ScoringRules,
+    VoteResampler,
+    group_votes,
     open_criteria,
-    revoted,
 )
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, RubricGroup
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.scoring.score import penalised
 from autorubric.scoring.votes import Decision
-from autorubric.support.blocks import Block, Cell, ScalarBlock, TextBlock, render_text
+from autorubric.support.blocks import Block, Cell, ScalarBlock
 
 Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
 Source: TypeAlias = Literal["samples", "judges", "judge_error"]
@@ -40,7 +40,7 @@ _WORDS = {"samples": "repeated samples", "judges": "several judges", "judge_erro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionResult:
+class DecisionResult(AuditFindings):
     """A verdict on whether a score reaches a threshold.
 
     Attributes:
@@ -78,26 +78,24 @@ class DecisionResult:
     confidence_level: float
     reason: Reason | None
 
+    _heading: ClassVar[str] = "Decision"
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable data without NaN."""
-        return {**asdict(self), "score": self.score.to_dict(), "sources": list(self.sources)}
+        return AuditFindings.to_dict(self) | {"score": self.score.to_dict()}
 
-    def blocks(self) -> list[Block]:
-        """Return content blocks: a sentence with the verdict, and its figures."""
+    def _tables(self) -> list[Block]:
         figures: tuple[tuple[str, Cell], ...] = (
             ("score", self.score.value),
-            (f"interval, {self.confidence_level:.0%}", ends_text(self.low, self.high) or "none"),
+            (f"interval, {self.confidence_level:.0%}", format_interval(self.low, self.high) or "none"),
             ("score of the report", self.raw.value),
             ("sources of spread", ", ".join(_WORDS[one] for one in self.sources) or "none"),
             ("open criteria", self.n_open),
         )
         if self.n_open:
-            figures += (("bounds (open criteria worst/best)", ends_text(self.hard_low, self.hard_high)),)
-        return [TextBlock(title="Decision", text=self._sentence()), ScalarBlock(figures=figures)]
-
-    def summary(self) -> str:
-        """Return the verdict and its figures as plain text."""
-        return render_text(self.blocks())
+            bounds = format_interval(self.hard_low, self.hard_high)
+            figures += (("bounds (open criteria worst/best)", bounds),)
+        return [ScalarBlock(figures=figures)]
 
     def _sentence(self) -> str:
         level, threshold = f"{self.confidence_level:.0%}", f"{self.threshold:g}"
@@ -114,12 +112,12 @@ class DecisionResult:
             return f"UNDECIDED: {self.score.n} labelled items are too few for an interval at {level}."
         if self.reason is not None:
             return f"UNDECIDED: the score has no interval ({self.reason})."
-        if self.n_open and decided(self.threshold, self.low, self.high) != "UNDECIDED":
+        if self.n_open and verdict_of(self.threshold, self.low, self.high) != "UNDECIDED":
             return f"UNDECIDED: the open criteria could still move the score across {threshold}."
         return f"UNDECIDED: at {level} confidence, the score may be on either side of {threshold}."
 
 
-def decided(threshold: float, low: float | None, high: float | None) -> Verdict:
+def verdict_of(threshold: float, low: float | None, high: float | None) -> Verdict:
     """Return the verdict for an interval with these bounds."""
     if low is None or high is None:
         return "UNDECIDED"
@@ -173,11 +171,8 @@ class _Options:
                 raise ArgumentError(f"{name} must be an instance of {allowed[0].__name__}; got {given!r}")
 
 
-class _Range(NamedTuple):
-    """Bounds of an interval; None if there is no interval."""
-
-    low: float | None
-    high: float | None
+_Range: TypeAlias = tuple[float | None, float | None]
+"""Bounds of an interval; None if there is no interval."""
 
 
 def decision(
@@ -224,29 +219,29 @@ def decision(
     threshold = finite_number(threshold, "threshold", "the lowest score that passes")
     given = _Options(**options)
     resampling = Resampling(confidence_level=confidence_level, n_resamples=given.n_resamples, rng=given.rng)
-    _demand_report(report)
-    scorer = _scorer(report, given)
-    votes = {one.name: revoted(one, given.aggregation) for one in report.report}
+    _check_report(report)
+    rules = _scoring_rules(report, given)
+    votes = {one.name: group_votes(one, given.aggregation) for one in report.report}
     base = {name: one.decided for name, one in votes.items()}
-    _demand_same(report, scorer.score(base))
-    open_ = open_criteria(scorer, base)
+    _check_score(report, rules.score(base))
+    open_ = open_criteria(rules, base)
     if judge_error is not None:
         if not given.normalize:
             raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
         labelled = labelled_scores(judge_error, given.dataset, report)
-        found = _calibrated(report, scorer, base, open_, labelled, confidence_level)
+        found = _from_judge_error(report, rules, base, open_, labelled, confidence_level)
     else:
-        found = _redrawn(report, _Draws(scorer, open_, votes), base, resampling)
+        found = _from_resamples(report, VoteResampler(rules, open_, votes), base, resampling)
     score, hard, sources = found
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
         threshold=threshold,
         score=score,
-        raw=_raw(report),
+        raw=_report_score(report),
         low=score.low,
         high=score.high,
-        hard_low=hard.low,
-        hard_high=hard.high,
+        hard_low=hard[0],
+        hard_high=hard[1],
         sources=sources,
         n_open=open_.n,
         confidence_level=confidence_level,
@@ -262,65 +257,70 @@ class _DecisionBasis(NamedTuple):
     sources: tuple[Source, ...]
 
 
-def _redrawn(
-    report: EnsembleEvaluationReport, draws: _Draws, base: Mapping[str, Decision], resampling: Resampling
+def _from_resamples(
+    report: EnsembleEvaluationReport,
+    resampler: VoteResampler,
+    base: Mapping[str, Decision],
+    resampling: Resampling,
 ) -> _DecisionBasis:
-    sources = _sources(draws.votes.values())
-    drawn = draws.made(resampling) if sources else np.array([draws.scored(base)], dtype=float)
+    votes = list(resampler.votes.values())
+    found: dict[Source, bool] = {
+        "samples": any(one.n_samples > 1 for one in votes),
+        "judges": any(len(one.judges) > 1 for one in votes),
+    }
+    sources = tuple(name for name, varies in found.items() if varies)
+    drawn = np.array([resampler.score_range(base)], dtype=float)
+    if sources:
+        drawn = resampler.draw_scores(resampling.n_resamples, resampling.generator())
     method = f"{' and '.join(sources) or 'no source of spread'}, {resampling.confidence_level:.0%}"
     method += f", {resampling.n_resamples} resamples" if sources else ""
-    score = _score(report, drawn[:, 0], sources, resampling, method)
-    hard = _Range(score.low, score.high)
-    if draws.open.n or not sources:
+    score = _interval_score(report, drawn[:, 0], sources, resampling, method)
+    hard = (score.low, score.high)
+    if resampler.open.n or not sources:
         worst, best = (_interval(column, resampling) for column in (drawn[:, 1], drawn[:, 2]))
-        hard = _Range(worst.low, best.high)
+        hard = (worst.low, best.high)
     return _DecisionBasis(score, hard, sources)
 
 
-def _calibrated(
+def _from_judge_error(
     report: EnsembleEvaluationReport,
-    scorer: Scorer,
+    rules: ScoringRules,
     base: Mapping[str, Decision],
     open_: OpenCriteria,
     labelled: LabelledScores,
     confidence_level: float,
 ) -> _DecisionBasis:
     """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
-    plain = replace(scorer, penalty=0.0)
+    plain = replace(rules, penalty=0.0)
     judged = plain.score(base)
     worst, best = open_.ends(plain, base) if open_.n else (judged, judged)
     sources: tuple[Source, ...] = ("judge_error",)
     method = f"true score predicted from {labelled.n} labelled items; full conformal, {confidence_level:.0%}"
-    raw = _raw(report)
-    below, above = (
-        _Range(None, None) if one is None else _penalised(labelled, one, scorer, confidence_level)
-        for one in (worst, best)
-    )
-    hard = _Range(below.low, above.high)
+    raw = _report_score(report)
+
+    def interval(judged: float | None) -> _Range:
+        low, high, _ = (None,) * 3 if judged is None else labelled.interval(judged, confidence_level)
+        if low is None or high is None:
+            return None, None
+        return penalise(low), penalise(high)
+
+    def penalise(score: float) -> float:
+        found = penalised(score, rules.penalty, normalize=True)
+        assert found is not None
+        return found
+
+    hard = (interval(worst)[0], interval(best)[1])
     if judged is None or raw.value is None:
         return _DecisionBasis(Estimate.undefined("no_values", n=labelled.n, method=method), hard, sources)
-    low, high = _penalised(labelled, judged, scorer, confidence_level)
+    low, high = interval(judged)
     if low is None or high is None:
         score = Estimate(raw.value, n=labelled.n, method=method, reason="too_few_labels")
-        return _DecisionBasis(score, _Range(_off(0.0, scorer), _off(1.0, scorer)), sources)
-    value = min(max(_off(labelled.predict(judged), scorer), low), high)
+        return _DecisionBasis(score, (penalise(0.0), penalise(1.0)), sources)
+    value = min(max(penalise(labelled.predict(judged)), low), high)
     return _DecisionBasis(Estimate(value, low, high, None, labelled.n, method), hard, sources)
 
 
-def _penalised(labelled: LabelledScores, judged: float, scorer: Scorer, confidence_level: float) -> _Range:
-    ends = labelled.interval(judged, confidence_level)
-    if ends.low is None or ends.high is None:
-        return _Range(None, None)
-    return _Range(_off(ends.low, scorer), _off(ends.high, scorer))
-
-
-def _off(score: float, scorer: Scorer) -> float:
-    found = penalised(score, scorer.penalty, normalize=True)
-    assert found is not None
-    return found
-
-
-def _demand_report(report: object) -> None:
+def _check_report(report: object) -> None:
     if not isinstance(report, EnsembleEvaluationReport):
         raise ArgumentError(
             "report must be the report of one item, as returned by a grader or as item_results[i].report of "
@@ -330,7 +330,7 @@ def _demand_report(report: object) -> None:
         raise ArgumentError("the report has no criteria; pass a report returned by a grader")
 
 
-def _scorer(report: EnsembleEvaluationReport, options: _Options) -> Scorer:
+def _scoring_rules(report: EnsembleEvaluationReport, options: _Options) -> ScoringRules:
     rubric = options.rubric
     root = rubric.root if rubric is not None else RubricGroup("", [one.criterion for one in report.report])
     if rubric is None and any(report.node_scores):
@@ -338,10 +338,10 @@ def _scorer(report: EnsembleEvaluationReport, options: _Options) -> Scorer:
         raise ArgumentError(
             f"the rubric has the groups {groups!r}, which a report does not store; pass rubric"
         )
-    return Scorer(root, options.cannot_assess, options.normalize, report.length_penalty)
+    return ScoringRules(root, options.cannot_assess, options.normalize, report.length_penalty)
 
 
-def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None:
+def _check_score(report: EnsembleEvaluationReport, scored: float | None) -> None:
     if report.score is None or (scored is not None and abs(scored - report.score) <= 1e-9):
         return
     raise ArgumentError(
@@ -350,54 +350,14 @@ def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None
     )
 
 
-def _sources(votes: Iterable[Revoted]) -> tuple[Source, ...]:
-    found: list[Source] = []
-    listed = list(votes)
-    if any(one.n_samples > 1 for one in listed):
-        found.append("samples")
-    if any(len(one.judges) > 1 for one in listed):
-        found.append("judges")
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Draws:
-    """Votes to resample, with their decided, worst and best scores."""
-
-    scorer: Scorer
-    open: OpenCriteria
-    votes: Mapping[str, Revoted]
-
-    def scored(self, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None, float | None]:
-        """Return the score of these decisions, and its worst and best value given the open criteria."""
-        score = self.scorer.score(decisions)
-        return (score, *self.open.ends(self.scorer, decisions)) if self.open.n else (score, score, score)
-
-    def made(self, resampling: Resampling) -> Array:
-        """Return score, worst and best score of each resample, shape `(n_resamples, 3)`; NaN if undefined."""
-        most = max(len(one.judges) for one in self.votes.values()) or 1
-        known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
-        rng, rows = resampling.generator(), []
-        for _ in range(resampling.n_resamples):
-            places = rng.random(most)
-            decisions = {name: one.draw(places, rng) for name, one in self.votes.items()}
-            key = tuple(
-                (one.status, repr(one.answer.code) if one.answer else None) for one in decisions.values()
-            )
-            if key not in known:
-                known[key] = self.scored(decisions)
-            rows.append(known[key])
-        return np.array(rows, dtype=float)
-
-
-def _raw(report: EnsembleEvaluationReport) -> Estimate:
+def _report_score(report: EnsembleEvaluationReport) -> Estimate:
     n = sum(len(one.votes) for one in report.report)
     if report.score is None:
         return Estimate.undefined("no_values", n=n, method="score of the report")
     return Estimate(report.score, n=n, method="score of the report")
 
 
-def _score(
+def _interval_score(
     report: EnsembleEvaluationReport,
     drawn: Array,
     sources: tuple[Source, ...],
@@ -405,7 +365,7 @@ def _score(
     method: str,
 ) -> Estimate:
     """Return the report's score with quantiles of the draws as bounds, extended to include the score."""
-    raw = _raw(report)
+    raw = _report_score(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
     low, high, se = _interval(drawn, resampling)
@@ -422,8 +382,9 @@ def _interval(drawn: Array, resampling: Resampling) -> Ends:
 
 def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:
     """Combine interval and hard bounds into a verdict, using only the hard bounds if there is no interval."""
-    if hard.low is None or hard.high is None:
+    low, high = hard
+    if low is None or high is None:
         return "UNDECIDED"
-    low = hard.low if score.low is None else min(score.low, hard.low)
-    high = hard.high if score.high is None else max(score.high, hard.high)
-    return decided(threshold, low, high)
+    low = low if score.low is None else min(score.low, low)
+    high = high if score.high is None else max(score.high, high)
+    return verdict_of(threshold, low, high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, Unpack
+from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, nu
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import MetricSpec
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
+from autorubric.metrics.core.result import AuditFindings, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
-from autorubric.metrics.correction.arguments import Annotators, figure_text, figures_table, read_annotators
+from autorubric.metrics.correction.arguments import Annotators, read_annotators
 from autorubric.metrics.figures.specs import SPECS, spec
-from autorubric.support.blocks import Block, TextBlock, render_text
+from autorubric.support.blocks import Block
 
 Statistic: TypeAlias = str | Callable[..., Any]
 """Name of a two-rater metric, or a function of (rest, person) that returns a number or an `Estimate`."""
@@ -25,7 +26,7 @@ _SHORT = {"kappa": "cohen_kappa"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HumanCeiling(Estimate):
+class HumanCeiling(AuditFindings, Estimate):
     """The agreement between each annotator and the others.
 
     As an `Estimate`, it is the mean metric over annotators, with an interval from resampled items.
@@ -40,25 +41,21 @@ class HumanCeiling(Estimate):
     stat: str
     n_tied: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        plain: dict[str, Any] = dict(Estimate.to_dict(self))
-        return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
+    _heading: ClassVar[str] = "Human ceiling"
+    _omits_empty_tests: ClassVar[bool] = True
 
-    def blocks(self) -> list[Block]:
-        """Return content blocks: a sentence with the mean, and a table of each annotator's metric."""
-        text = f"Each annotator against the others: mean {self.stat} {figure_text(self)}."
+    def _sentence(self) -> str:
+        text = f"Each annotator against the others: mean {self.stat} {describe_estimate(self)}."
         if self.n_tied:
             text += f" Labels excluded because the other annotators were tied: {self.n_tied}."
-        return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Annotators")]
+        return text
 
-    def summary(self) -> str:
-        """Return the mean and each annotator's metric as plain text."""
-        return render_text(self.blocks())
+    def _tables(self) -> list[Block]:
+        return [interval_table("Annotators", self.per_human)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Against:
+class _HeldOut:
     """One person's annotations and those of the rest, as labels or numbers."""
 
     rest: Array
@@ -103,40 +100,40 @@ def human_ceiling(
     cluster = cluster_codes(options.cluster, people.n_items)
     known = spec(_SHORT.get(stat, stat)) if isinstance(stat, str) else None
     if known is not None and known.needs not in ("labels", "numbers"):
-        pairs = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
-        raise ArgumentError(f"stat must be a two-rater metric, one of {pairs}, or a function; got {stat!r}")
+        usable = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
+        raise ArgumentError(f"stat must be a two-rater metric, one of {usable}, or a function; got {stat!r}")
     of_numbers = known.needs == "numbers" if known is not None else isinstance(scale, Interval)
     name = known.name if known is not None else getattr(stat, "__name__", "statistic")
     if of_numbers:
-        pairs_of, figure = _number_pairs(people), _figure_of_numbers(known, stat)
+        pairs, metric = _number_pairs(people), _metric_of(known, stat, None)
     else:
         coded = encode(people.columns, scale, None)
-        pairs_of, figure = _label_pairs(people, coded), _figure_of_labels(known, stat, coded)
+        pairs, metric = _label_pairs(people, coded), _metric_of(known, stat, coded)
     single = {
-        who: _single(one, figure, options, cluster, name)
-        for who, one in zip(people.names, pairs_of, strict=True)
+        who: _estimate_annotator(one, metric, options, cluster, name)
+        for who, one in zip(people.names, pairs, strict=True)
     }
-    mean = _mean(list(single.values()), pairs_of, figure, cluster, options, name)
+    mean = _estimate_mean(list(single.values()), pairs, metric, cluster, options, name)
     figures: dict[str, Any] = dict(Estimate.to_dict(mean))
-    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs_of))
+    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
 
 
-_Figure: TypeAlias = Callable[..., Estimate]
+_Metric: TypeAlias = Callable[..., Estimate]
 """A function of (rest, person, interval arguments) that returns an estimate."""
 
 
-def _number_pairs(people: Annotators) -> list[_Against]:
+def _number_pairs(people: Annotators) -> list[_HeldOut]:
     table = np.array([numeric_column(column, "a person's column") for column in people.columns])
     found = []
     for j in range(len(table)):
         others = np.delete(table, j, axis=0)
         n_others = np.count_nonzero(~np.isnan(others), axis=0)
         rest = np.nansum(others, axis=0) / np.maximum(n_others, 1)
-        found.append(_Against(rest, table[j], (n_others > 0) & ~np.isnan(table[j]), 0))
+        found.append(_HeldOut(rest, table[j], (n_others > 0) & ~np.isnan(table[j]), 0))
     return found
 
 
-def _label_pairs(people: Annotators, coded: Coded) -> list[_Against]:
+def _label_pairs(people: Annotators, coded: Coded) -> list[_HeldOut]:
     codes = np.array(coded.codes).reshape(len(people.columns), people.n_items)
     counts = (codes[:, :, None] == np.arange(coded.size)).astype(np.int64)
     total = counts.sum(axis=0)
@@ -144,40 +141,36 @@ def _label_pairs(people: Annotators, coded: Coded) -> list[_Against]:
     for j in range(len(codes)):
         others = total - counts[j]
         if not coded.size:
-            found.append(_Against(codes[j], codes[j], np.zeros(people.n_items, dtype=bool), 0))
+            found.append(_HeldOut(codes[j], codes[j], np.zeros(people.n_items, dtype=bool), 0))
             continue
         most = others.max(axis=1, keepdims=True)
         both = (most[:, 0] > 0) & (codes[j] >= 0)
         tied = both & (np.count_nonzero(others == most, axis=1) > 1)
-        found.append(_Against(others.argmax(axis=1), codes[j], both & ~tied, int(tied.sum())))
+        found.append(_HeldOut(others.argmax(axis=1), codes[j], both & ~tied, int(tied.sum())))
     return found
 
 
-def _figure_of_numbers(known: MetricSpec | None, stat: Statistic) -> _Figure:
-    def figure(rest: Array, person: Array, **interval: Any) -> Estimate:
-        if known is not None:
-            return known.function(rest, person, **interval)
-        return _as_estimate(stat, rest, person)
+def _metric_of(known: MetricSpec | None, stat: Statistic, coded: Coded | None) -> _Metric:
+    """Return the metric as a function of numbers or, if `coded` is passed, of codes."""
+    scale = None if coded is None else coded.scale
+    labels = np.array(scale.labels if scale is not None else [], dtype=object)
 
-    return figure
-
-
-def _figure_of_labels(known: MetricSpec | None, stat: Statistic, coded: Coded) -> _Figure:
-    labels = np.array(coded.scale.labels if coded.scale is not None else [], dtype=object)
-
-    def figure(rest: Codes, person: Codes, **interval: Any) -> Estimate:
+    def metric(rest: Array, person: Array, **interval: Any) -> Estimate:
         if known is None:
-            return _as_estimate(stat, labels[rest], labels[person])
+            pair = (rest, person) if coded is None else (labels[rest], labels[person])
+            return _call_statistic(stat, *pair)
+        if coded is None:
+            return known.function(rest, person, **interval)
         if interval.get("cluster") is not None or known.name == "adjacent_accuracy":
-            return known.function(labels[rest], labels[person], scale=coded.scale, **interval)
+            return known.function(labels[rest], labels[person], scale=scale, **interval)
         interval.pop("cluster", None)
         flat = np.bincount(rest * coded.size + person, minlength=coded.size**2)
-        return known.function(table=flat.reshape(coded.size, coded.size), scale=coded.scale, **interval)
+        return known.function(table=flat.reshape(coded.size, coded.size), scale=scale, **interval)
 
-    return figure
+    return metric
 
 
-def _as_estimate(stat: Statistic, rest: Array, person: Array) -> Estimate:
+def _call_statistic(stat: Statistic, rest: Array, person: Array) -> Estimate:
     assert callable(stat)
     found = stat(rest, person)
     if isinstance(found, Estimate):
@@ -188,12 +181,12 @@ def _as_estimate(stat: Statistic, rest: Array, person: Array) -> Estimate:
     return Estimate(float(found), n=len(rest), method=method)
 
 
-def _single(
-    one: _Against, figure: _Figure, options: IntervalOptions, cluster: Codes | None, name: str
+def _estimate_annotator(
+    one: _HeldOut, metric: _Metric, options: IntervalOptions, cluster: Codes | None, name: str
 ) -> Estimate:
     if not one.there.any():
         return Estimate.undefined("no_pairs", method=f"{name} against the others")
-    return figure(
+    return metric(
         one.rest[one.there],
         one.person[one.there],
         cluster=None if cluster is None else cluster[one.there],
@@ -204,10 +197,10 @@ def _single(
     )
 
 
-def _mean(
+def _estimate_mean(
     single: list[Estimate],
-    pairs: list[_Against],
-    figure: _Figure,
+    pairs: list[_HeldOut],
+    metric: _Metric,
     cluster: Codes | None,
     options: IntervalOptions,
     name: str,
@@ -221,27 +214,23 @@ def _mean(
     value = float(np.mean(defined))
     if options.ci is None:
         return Estimate(value, n=n, method=method)
-    members = _members(pairs, cluster)
+    # Items without a pair are in no unit.
+    used = np.flatnonzero(np.any([one.there for one in pairs], axis=0))
+    members = list(used[:, None])
+    if cluster is not None:
+        members = [used[cluster[used] == c] for c in np.unique(cluster[used])]
     n_units = len(members)
     about = f"{options.confidence_level:.0%}, {n_units} {'items' if cluster is None else 'clusters'}"
     method += f"; percentile bootstrap, {about}, {options.n_resamples} resamples"
     if n_units < 2:
         return Estimate(value, n=n, method=method, reason="too_few_units")
-    drawn = np.array(list(_resampled(pairs, figure, members, options)))
+    drawn = np.array(list(_resample_means(pairs, metric, members, options)))
     ends = interval_of(drawn, options)[0]
     return Estimate(value, *ends, n, method, "degenerate_resamples" if ends.low is None else None)
 
 
-def _members(pairs: list[_Against], cluster: Codes | None) -> list[Array]:
-    """Return the items of each unit to resample; items without a pair are in no unit."""
-    used = np.flatnonzero(np.any([one.there for one in pairs], axis=0))
-    if cluster is None:
-        return list(used[:, None])
-    return [used[cluster[used] == c] for c in np.unique(cluster[used])]
-
-
-def _resampled(
-    pairs: list[_Against], figure: _Figure, members: list[Array], options: IntervalOptions
+def _resample_means(
+    pairs: list[_HeldOut], metric: _Metric, members: list[Array], options: IntervalOptions
 ) -> Iterable[float]:
     rng = options.generator()
     plain = np.concatenate(members) if all(len(m) == 1 for m in members) else None
@@ -251,7 +240,7 @@ def _resampled(
         values = []
         for one in pairs:
             kept = index[one.there[index]]
-            value = figure(one.rest[kept], one.person[kept], ci=None).value if len(kept) else None
+            value = metric(one.rest[kept], one.person[kept], ci=None).value if len(kept) else None
             if value is not None:
                 values.append(value)
         yield float(np.mean(values)) if values else float("nan")

@@ -1,19 +1,17 @@
-"""Prediction of an item's true score from its judged score, and votes that can be resampled."""
+"""Labelled runs of the same judges: checks that they were judged alike, and prediction of true scores."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Answer
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import (
+    FingerprintedRun,
     LabelledDataset,
     OwnedRun,
     SupportsGradedItem,
@@ -23,12 +21,115 @@ from autorubric.metrics.core.label_table import dataset_of
 from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
-from autorubric.scoring.decisions import decide_by_judge, decide_panel
-from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, RubricGroup
-from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.score import apply_conditions, entry_of, penalised, score_tree
-from autorubric.scoring.votes import Decision, JudgeVote
+from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.objects import IdentityCache
+
+_BY_NAME = {"judges": "judge", "checks": "check"}
+
+
+def check_same_judging(result: SupportsGradedRun, calibration: object) -> FingerprintedRun:
+    """Check that both runs were judged in the same way, and return the calibration run."""
+    for name, run in (("result", result), ("calibration", calibration)):
+        if not isinstance(run, FingerprintedRun):
+            raise ArgumentError(
+                f"{name} must be an EvalResult, as returned by evaluate or EvalResult.from_experiment; "
+                f"got {type(run).__name__}"
+            )
+    assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
+    differences = [*_compare_fingerprints(result.fingerprint, calibration.fingerprint)]
+    own, other = _list_rubrics(result), _list_rubrics(calibration)
+    # Guidelines are in every prompt.
+    if {rubric.guidelines for rubric in own} != {rubric.guidelines for rubric in other}:
+        differences.append("the rubrics have different guidelines")
+    differences += _compare_entries("criterion", _criteria_by_name(own), _criteria_by_name(other))
+    if differences:
+        raise ArgumentError(
+            f"calibration was not judged in the same way as result: {'; '.join(differences)}. Pass a "
+            "labelled run with the same judges, prompts and criteria; otherwise, judges' errors may differ"
+        )
+    return calibration
+
+
+def _compare_fingerprints(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for part in dict.fromkeys([*own, *other]):
+        ours, theirs = own.get(part), other.get(part)
+        if part == "sampling":
+            # The seed only decides the order in which options are shown.
+            ours, theirs = ({**(side or {}), "seed": None} for side in (ours, theirs))
+        if ours == theirs:
+            continue
+        if part in _BY_NAME and isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            yield from _compare_entries(_BY_NAME[part], ours, theirs)
+        else:
+            name = part.replace("_", " ")
+            verb = "differ" if name.endswith("s") else "differs"
+            yield f"{name} {verb}{_format_fields(ours, theirs)}"
+
+
+def _compare_entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*own, *other]):
+        if name not in other:
+            yield f"{kind} {name!r} occurs only in result"
+        elif name not in own:
+            yield f"{kind} {name!r} occurs only in calibration"
+        elif own[name] != other[name]:
+            yield f"{kind} {name!r} differs{_format_fields(own[name], other[name])}"
+
+
+def _format_fields(own: object, other: object) -> str:
+    """Format the fields that differ, with both values."""
+    if not isinstance(own, Mapping) or not isinstance(other, Mapping):
+        return ""
+
+    def value(fields: Mapping[str, Any], name: str) -> str:
+        # Fingerprints omit values equal to the default.
+        return repr(fields[name]) if name in fields else "the default"
+
+    names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
+    return f" ({', '.join(f'{name}: {value(own, name)} and {value(other, name)}' for name in names[:3])})"
+
+
+def _list_rubrics(run: FingerprintedRun) -> list[Rubric]:
+    rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
+    return list({id(rubric): rubric for rubric in rubrics}.values())
+
+
+def _criteria_by_name(rubrics: Sequence[Rubric]) -> dict[str, set[str]]:
+    """Return what was asked and counted under each name."""
+    found: dict[str, set[str]] = {}
+    for one in (one for rubric in rubrics for one in rubric):
+        found.setdefault(one.name or "", set()).add(repr((one.asked(), criterion_facts(one))))
+    return found
+
+
+def check_same_rubric(
+    own: Mapping[str, tuple[object, ...]], others: Iterable[Mapping[str, tuple[object, ...]]]
+) -> None:
+    for facts in others:
+        names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
+        if names:
+            raise ArgumentError(
+                f"the judge_error run and the report have different criteria: {names!r} differ in name, "
+                "weight or answers; pass a run with the same rubric"
+            )
+
+
+def report_facts(report: EnsembleEvaluationReport) -> Mapping[str, tuple[object, ...]]:
+    return {one.name: criterion_facts(one.criterion) for one in report.report}
+
+
+def check_same_judges(own: set[str], known: frozenset[str]) -> None:
+    if own != known and own:
+        raise ArgumentError(
+            f"the judge_error run has the judges {sorted(known)!r} but the report has {sorted(own)!r}; pass "
+            "a run of the same judges, because different judges make different errors"
+        )
+
+
+def judges_of(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
+    return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
+
 
 _CHUNK_CELLS = 2_000_000
 _SLACK = 1e-9
@@ -85,7 +186,7 @@ class LabelledScores:
                 ]
             )
         points = np.concatenate([[0.0, 1.0, self.predict(judged)], points[(points >= 0) & (points <= 1)]])
-        kept = points[self._accepted(constant, slope, points, confidence_level)]
+        kept = points[self._is_conforming(constant, slope, points, confidence_level)]
         return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else NO_ENDS
 
     def _residuals(self, judged: float) -> tuple[Array, Array]:
@@ -100,7 +201,7 @@ class LabelledScores:
         slope[-1] += 1.0
         return constant, slope
 
-    def _accepted(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
+    def _is_conforming(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
         """Return whether each of these true scores conforms, shape `(p,)`."""
         found = []
         step = max(1, _CHUNK_CELLS // len(constant))
@@ -130,11 +231,7 @@ class _ReadRun:
 def labelled_scores(
     run: object, dataset: LabelledDataset | None, report: EnsembleEvaluationReport
 ) -> LabelledScores:
-    """Return the scores of a run's labelled items.
-
-    Raises:
-        ArgumentError: If `run` is not a run, or its criteria or judges differ from those of the report.
-    """
+    """Return the scores of a run's labelled items."""
     if not isinstance(run, SupportsGradedRun):
         raise ArgumentError(
             "judge_error must be a labelled run of the same judges, as returned by evaluate, because error "
@@ -142,13 +239,15 @@ def labelled_scores(
         )
     # Plain lists cannot be weakly referenced.
     known = dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple)
-    found = _CALIBRATIONS.of(run.item_results)(run) if known else _calibration(run, dataset_of(run, dataset))
-    _demand_same_rubric(_facts(report), found.criteria)
-    _demand_same_judges(_judges([report]), found.judges)
+    found = (
+        _CALIBRATIONS.of(run.item_results)(run) if known else _read_calibration(run, dataset_of(run, dataset))
+    )
+    check_same_rubric(report_facts(report), found.criteria)
+    check_same_judges(judges_of([report]), found.judges)
     return found.scores
 
 
-class _Once:
+class _CachedCalibration:
     """A calibration of a run that is computed on the first call and then reused."""
 
     def __init__(self, results: object) -> None:
@@ -156,222 +255,24 @@ class _Once:
 
     def __call__(self, run: SupportsGradedRun) -> _Calibration:
         if self._found is None:
-            self._found = _calibration(run, dataset_of(run))
+            self._found = _read_calibration(run, dataset_of(run))
         return self._found
 
 
-_CALIBRATIONS: IdentityCache[Any, _Once] = IdentityCache(_Once)
+_CALIBRATIONS: IdentityCache[Any, _CachedCalibration] = IdentityCache(_CachedCalibration)
 
 
-def _calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
+def _read_calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
     read = _ReadRun(list(run.item_results))
     reports = [one.report for one in read.item_results if one.report is not None]
     scores = read_item_scores(read, dataset)
     usable = ~np.isnan(scores.judged_score + scores.true_score)
     criteria: list[Mapping[str, tuple[object, ...]]] = []
     for one in reports:
-        if (facts := _facts(one)) not in criteria:
+        if (facts := report_facts(one)) not in criteria:
             criteria.append(facts)
     return _Calibration(
         LabelledScores(scores.judged_score[usable], scores.true_score[usable]),
         tuple(criteria),
-        frozenset(_judges(reports)),
+        frozenset(judges_of(reports)),
     )
-
-
-def _demand_same_rubric(
-    own: Mapping[str, tuple[object, ...]], others: Iterable[Mapping[str, tuple[object, ...]]]
-) -> None:
-    for facts in others:
-        names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
-        if names:
-            raise ArgumentError(
-                f"the judge_error run and the report have different criteria: {names!r} differ in name, "
-                "weight or answers; pass a run with the same rubric"
-            )
-
-
-def _facts(report: EnsembleEvaluationReport) -> Mapping[str, tuple[object, ...]]:
-    return {one.name: criterion_facts(one.criterion) for one in report.report}
-
-
-def _demand_same_judges(own: set[str], known: frozenset[str]) -> None:
-    if own != known and own:
-        raise ArgumentError(
-            f"the judge_error run has the judges {sorted(known)!r} but the report has {sorted(own)!r}; pass "
-            "a run of the same judges, because different judges make different errors"
-        )
-
-
-def _judges(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
-    return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
-
-
-_Sample: TypeAlias = tuple[JudgeVote, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Revoted:
-    """The votes on a criterion by judge and sample, and their decision.
-
-    Attributes:
-        criterion: The criterion as it was applied to the submission.
-        policy: Policy that combines the votes.
-        judges: Each judge's samples; a sample may have two votes, one per order.
-        decided: The decision from all votes, ignoring conditions.
-        known: Cache of decisions by drawn votes.
-    """
-
-    criterion: BaseCriterion
-    policy: AggregationPolicy
-    judges: tuple[tuple[_Sample, ...], ...]
-    decided: Decision
-    known: dict[tuple[tuple[int, ...], ...], Decision] = field(default_factory=dict)
-
-    @property
-    def n_samples(self) -> int:
-        """Maximum number of samples of any judge."""
-        return max((len(samples) for samples in self.judges), default=0)
-
-    def draw(self, places: Array, rng: np.random.Generator) -> Decision:
-        """Decide on a resample of judges, drawn by `places` in [0, 1), and of samples within each judge."""
-        if self.n_samples <= 1 and len(self.judges) <= 1:
-            return self.decided
-        n = len(self.judges)
-        drawn = []
-        for place in places[:n]:
-            judge = int(place * n)
-            size = len(self.judges[judge])
-            picked = rng.integers(0, size, size=size) if size > 1 else [0]
-            drawn.append((judge, *sorted(int(one) for one in picked)))
-        key = tuple(sorted(drawn))
-        if key not in self.known:
-            self.known[key] = self._decide(key)
-        return self.known[key]
-
-    def _decide(self, drawn: Sequence[tuple[int, ...]]) -> Decision:
-        votes = [
-            replace(vote, judge_id=f"{vote.judge_id}#{turn}", sample=at)
-            for turn, (judge, *samples) in enumerate(drawn)
-            for at, place in enumerate(samples)
-            for vote in self.judges[judge][place]
-        ]
-        return _decision_of(self.criterion, votes, self.policy)
-
-
-def revoted(report: EnsembleCriterionReport, policy: AggregationPolicy) -> Revoted:
-    """Return the votes of a report for resampling; a criterion without votes keeps its decision."""
-    by_judge: dict[str, dict[int, list[JudgeVote]]] = {}
-    for vote in report.votes:
-        by_judge.setdefault(vote.judge_id, {}).setdefault(vote.sample, []).append(vote)
-    judges = tuple(tuple(tuple(cast) for cast in samples.values()) for samples in by_judge.values())
-    decided = report.decision
-    if report.votes and decided.status != "not_asked":
-        decided = _decision_of(report.criterion, report.votes, policy)
-    return Revoted(report.criterion, policy, judges if report.votes else (), decided)
-
-
-def _decision_of(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy) -> Decision:
-    return decide_panel(criterion, votes, decide_by_judge(criterion, votes, policy), policy)
-
-
-_MOST_CORNERS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Scorer:
-    """The scoring rules of a grader.
-
-    Attributes:
-        root: The rubric's tree.
-        policy: Policy for missing judgments.
-        normalize: Whether the score was normalised to [0, 1].
-        penalty: The length penalty that was subtracted.
-    """
-
-    root: RubricGroup
-    policy: CannotAssessConfig
-    normalize: bool
-    penalty: float
-
-    def score(self, decisions: Mapping[str, Decision]) -> float | None:
-        """Return the score of these decisions, computed as by the grader."""
-        applied = apply_conditions(self.root.leaves, decisions, self.policy)
-        entries = {
-            one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
-            for one in self.root.leaves
-        }
-        made = score_tree(self.root, entries, normalize=self.normalize)
-        return penalised(made.score, self.penalty, normalize=self.normalize)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCriteria:
-    """Criteria that were left open, failed or were not asked, with possible decisions on them.
-
-    Attributes:
-        n: Number of these criteria.
-        corners: Sets of decisions on these criteria, including those with the worst and the best score.
-    """
-
-    n: int
-    corners: tuple[Mapping[str, Decision], ...]
-
-    def ends(self, scorer: Scorer, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None]:
-        """Return the lowest and the highest possible score, given the other decisions."""
-        scores = [scorer.score({**decisions, **corner}) for corner in self.corners]
-        found = [score for score in scores if score is not None]
-        return (min(found), max(found)) if found else (None, None)
-
-
-def open_criteria(scorer: Scorer, decisions: Mapping[str, Decision]) -> OpenCriteria:
-    """Return the criteria that these decisions leave open.
-
-    Usually the sign of its weight determines whether a criterion raises or lowers the score. A criterion that
-    others depend on, or a penalty that is a gate, can do either, so each of its values is tried. If there are
-    too many combinations, the sign of its weight is used instead.
-    """
-    leaves = [
-        one
-        for one in scorer.root.leaves
-        if one.measures and ((made := decisions.get(one.name or "")) is None or _is_open(made))
-    ]
-    asked = {one.when.criterion: one.when.at_least for one in scorer.root.leaves if one.when is not None}
-    either = [one for one in leaves if one.name in asked or (one.gate is not None and one.weight <= 0)]
-    choices = [_values(one, asked.get(one.name or "")) for one in either]
-    n_corners = 1
-    for values in choices:
-        n_corners *= len(values)
-    if n_corners > _MOST_CORNERS:
-        either, choices = [], []
-    sided = [one for one in leaves if one not in either]
-    corners = [
-        _made(either, corner) | _made(sided, [_end(one, best=best) for one in sided])
-        for corner in itertools.product(*choices)
-        for best in (False, True)
-    ]
-    return OpenCriteria(len(leaves), tuple(corners))
-
-
-def _made(criteria: Sequence[BaseCriterion], values: Sequence[float]) -> dict[str, Decision]:
-    return {
-        one.name or "": Decision(status="answered", answer=Answer(code=None, value=value))
-        for one, value in zip(criteria, values, strict=True)
-    }
-
-
-def _values(criterion: BaseCriterion, also: float | None = None) -> list[float]:
-    """Return the values of a criterion's answers, or for numbers the bounds and a condition's value."""
-    listed = {answer.value for answer in criterion.answers() if answer.value is not None}
-    return sorted(listed or {0.0, 1.0} | ({also} if also is not None else set()))
-
-
-def _end(criterion: BaseCriterion, *, best: bool) -> float:
-    values = _values(criterion)
-    return values[-1] if best == (criterion.weight >= 0) else values[0]
-
-
-def _is_open(made: Decision) -> bool:
-    if made.status in ("failed", "not_asked") or made.assumed:
-        return True
-    return made.status == "abstained" and not (made.answer is not None and made.answer.na)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import normal_quantile, t_quantile
 from autorubric.metrics.core.resampling import NO_ENDS, Ends
+from autorubric.metrics.core.result import AuditFindings, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import (
@@ -23,8 +24,6 @@ from autorubric.metrics.correction.arguments import (
     Sampled,
     binary_codes,
     check_method,
-    figure_text,
-    figures_table,
 )
 from autorubric.metrics.correction.ppi import ppi_estimate
 from autorubric.metrics.correction.strata import (
@@ -34,7 +33,7 @@ from autorubric.metrics.correction.strata import (
     share_estimate,
     strata_of,
 )
-from autorubric.support.blocks import Block, ScalarBlock, TextBlock, render_text
+from autorubric.support.blocks import Block, ScalarBlock
 
 _ADDED = 2.0
 
@@ -49,10 +48,7 @@ def units_of(
 
 
 def rate_of(sums: Array) -> Array:
-    """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1].
-
-    The result is NaN if one class has no label, or if se + sp <= 1.
-    """
+    """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1]."""
     passed, hits, failed, rejections, n, positive = (sums[..., j] for j in range(6))
     p, se, sp = divide(positive, n), divide(hits, passed), divide(rejections, failed)
     room = se + sp - 1
@@ -62,17 +58,12 @@ def rate_of(sums: Array) -> Array:
 
 
 def analytic_ends(units: Strata, confidence_level: float) -> Ends:
-    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025).
-
-    With one cluster, there is no interval. With several, each proportion uses its effective number of items,
-    the covariances of the proportions are added to the variance, and a t quantile replaces the normal one,
-    with the smaller number of clusters minus 1 as degrees of freedom.
-    """
+    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025)."""
     df = units.df
     if df is not None and df < 1:
         return NO_ENDS
     q = normal_quantile(confidence_level) if df is None else t_quantile(confidence_level, df)
-    sizes, shares, between = _shares(units)
+    sizes, shares, between = _effective_shares(units)
     (n_p, n_se, n_sp), (p, se, sp) = sizes, shares
     # Agresti–Coull for the test items; one success and one failure more for each calibration share.
     n_p, p = n_p + q * q, (n_p * p + q * q / 2) / (n_p + q * q)
@@ -91,11 +82,8 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
     return Ends(max(0.0, centre - q * se_rate), min(1.0, centre + q * se_rate), se_rate)
 
 
-def _shares(units: Strata) -> tuple[list[float], list[float], Array]:
-    """Return sizes, values and covariances of the raw pass rate, sensitivity and specificity.
-
-    The sizes are effective numbers of items.
-    """
+def _effective_shares(units: Strata) -> tuple[list[float], list[float], Array]:
+    """Return sizes, values and covariances of the raw pass rate, sensitivity and specificity."""
     total, square = units.total(), units.square()
     places = ((4, 5), (0, 1), (2, 3))
     shares = [float(total[hit] / total[of]) for of, hit in places]
@@ -125,7 +113,7 @@ def _factor(n_units: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CorrectedRate(Estimate):
+class CorrectedRate(AuditFindings, Estimate):
     """A pass rate corrected for the judge's errors, with the rates used for the correction.
 
     As an `Estimate`, it is the corrected rate. If the rate cannot be corrected, `value` is None and `reason`
@@ -153,31 +141,27 @@ class CorrectedRate(Estimate):
     sampled: Sampled
     n_calibration: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        plain: dict[str, Any] = dict(Estimate.to_dict(self))
-        return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
+    _heading: ClassVar[str] = "Corrected rate"
+    _omits_empty_tests: ClassVar[bool] = True
 
-    def blocks(self) -> list[Block]:
-        """Return content blocks: a sentence with the rate, and the figures behind it."""
-        raw = figure_text(self.raw)
-        text = f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
-        if self.value is not None:
-            without = "" if self.low is not None or not self.reason else f" ({self.reason})"
-            text = f"Corrected with {self.correction}, the pass rate is {figure_text(self)}{without}; "
-            text += f"the judge's own rate is {raw}."
+    def _sentence(self) -> str:
+        raw = describe_estimate(self.raw)
+        if self.value is None:
+            return f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
+        without = "" if self.low is not None or not self.reason else f" ({self.reason})"
+        return (
+            f"Corrected with {self.correction}, the pass rate is {describe_estimate(self)}{without}; "
+            f"the judge's own rate is {raw}."
+        )
+
+    def _tables(self) -> list[Block]:
         figures = {"corrected": self, "judged": self.raw, "labels only": self.labelled_only}
         figures |= {"sensitivity": self.sensitivity, "specificity": self.specificity}
         counts = (("labelled items", self.n_calibration), ("excluded", self.n_missing), ("lambda", self.lam))
         return [
-            TextBlock(title="Corrected rate", text=text),
-            figures_table(figures),
+            interval_table("", figures),
             ScalarBlock(figures=counts if self.lam is not None else counts[:2]),
         ]
-
-    def summary(self) -> str:
-        """Return the rate and the figures as plain text."""
-        return render_text(self.blocks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +234,7 @@ def corrected_rate(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    seen = _read(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    seen = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
     if method == "ppi++":
         units = ppi.units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
         rate, lam = ppi_estimate(units, options, share=True, name="corrected rate")
@@ -272,8 +256,8 @@ def corrected_rate(
         reason=rate.reason,
         n_missing=seen.n_missing,
         raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
-        sensitivity=_given("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
-        specificity=_given("specificity", right, seen.truth == 0, seen.label_cluster, level),
+        sensitivity=_conditional_rate("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
+        specificity=_conditional_rate("specificity", right, seen.truth == 0, seen.label_cluster, level),
         labelled_only=alone,
         lam=lam,
         correction=method,
@@ -282,13 +266,13 @@ def corrected_rate(
     )
 
 
-def _given(name: str, right: Array, which: Array, cluster: Codes | None, level: float) -> Estimate:
+def _conditional_rate(name: str, right: Array, which: Array, cluster: Codes | None, level: float) -> Estimate:
     members = None if cluster is None else cluster[which]
     absent: Reason = "no_positive_in_truth" if name == "sensitivity" else "no_negative_in_truth"
     return share_estimate(name, right[which].astype(float), members, level, absent)
 
 
-def _read(
+def _read_verdicts(
     judge: Iterable[Any],
     calib_truth: Iterable[Any],
     calib_judge: Iterable[Any],

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
-from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import expanded_tail
-from autorubric.metrics.core.item_scores import FingerprintedRun, LabelledDataset, SupportsGradedRun
+from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.label_table import dataset_of
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, interval_of
+from autorubric.metrics.core.result import (
+    AuditFindings,
+    describe_estimate,
+    format_interval,
+    interval_table,
+    titled_figures,
+)
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import (
@@ -23,25 +29,22 @@ from autorubric.metrics.correction.arguments import (
     CorrectionOptions,
     Sampled,
     check_method,
-    ends_text,
-    figure_text,
-    figures_table,
 )
+from autorubric.metrics.correction.judge_error import check_same_judging
 from autorubric.metrics.correction.ppi import ppi_estimate
 from autorubric.metrics.correction.score_columns import (
-    Measured,
+    CorrectionSums,
+    CriterionColumns,
     ScoredRun,
-    ScorePart,
-    criterion_facts,
-    draws,
-    joined,
-    part_of,
+    correction_sums,
+    distribution_of,
+    join_calibration,
     read_item_scores,
     read_scores,
-    refusal,
+    resample_corrections,
+    why_undefined,
 )
-from autorubric.rubric.rubric import Rubric
-from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, render_text
+from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock
 
 CorrectedOn: TypeAlias = Literal["criteria", "items"]
 
@@ -70,7 +73,7 @@ class CorrectedCriterion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectedScore:
+class CorrectedScore(AuditFindings):
     """The corrected mean score of a run.
 
     Attributes:
@@ -95,9 +98,9 @@ class CorrectedScore:
         reason: Reason why there is no corrected score; None if there is one.
     """
 
-    score: Estimate
-    raw: Estimate
-    labelled_only: Estimate
+    score: Estimate = field(metadata={"title": "corrected"})
+    raw: Estimate = field(metadata={"title": "judged"})
+    labelled_only: Estimate = field(metadata={"title": "labels only"})
     per_criterion: Mapping[str, CorrectedCriterion]
     method: CorrectionMethod
     on: CorrectedOn
@@ -110,12 +113,22 @@ class CorrectedScore:
     bends: tuple[str, ...] = ()
     reason: Reason | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        return {**asdict(self), "bends": list(self.bends)}
+    _heading: ClassVar[str] = "Corrected score"
 
-    def blocks(self) -> list[Block]:
-        """Return content blocks: a sentence with the score, its figures and a table of the criteria."""
+    def _sentence(self) -> str:
+        judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
+        if self.score.value is None:
+            text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
+            if self.reason != "too_few_labels":
+                return text
+            return f"{text} Label more items, or pass a labelled run of the same judges as calibration."
+        without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
+        return (
+            f"Corrected with {self.method}, the mean score is {describe_estimate(self.score)}{without}; the "
+            f"judges' own mean is {judged}."
+        )
+
+    def _tables(self) -> list[Block]:
         counts: tuple[tuple[str, Cell], ...] = (
             ("items", self.n_items),
             ("labelled items", self.n_labelled),
@@ -128,145 +141,20 @@ class CorrectedScore:
                 ("items with abstentions", self.n_incomplete),
                 ("nonlinear parts", ", ".join(self.bends) or "none"),
             )
-        figures = {"corrected": self.score, "judged": self.raw, "labels only": self.labelled_only}
-        blocks: list[Block] = [
-            TextBlock(title="Corrected score", text=self._sentence()),
-            figures_table(figures, "Mean score" + (" before clamping" if self.on == "criteria" else "")),
-            ScalarBlock(figures=counts),
-        ]
-        return [*blocks, self._criteria()] if self.per_criterion else blocks
+        title = "Mean score" + (" before clamping" if self.on == "criteria" else "")
+        blocks: list[Block] = [interval_table(title, titled_figures(self)), ScalarBlock(figures=counts)]
+        return [*blocks, self._criteria_table()] if self.per_criterion else blocks
 
-    def summary(self) -> str:
-        """Return the score and the criteria as plain text."""
-        return render_text(self.blocks())
-
-    def _sentence(self) -> str:
-        judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
-        if self.score.value is None:
-            text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
-            if self.reason != "too_few_labels":
-                return text
-            return f"{text} Label more items, or pass a labelled run of the same judges as calibration."
-        without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
-        return (
-            f"Corrected with {self.method}, the mean score is {figure_text(self.score)}{without}; the "
-            f"judges' own mean is {judged}."
-        )
-
-    def _criteria(self) -> TableBlock:
+    def _criteria_table(self) -> TableBlock:
         rows: list[tuple[Cell, ...]] = [
             (
-                name, one.raw.value, one.value.value, ends_text(one.value.low, one.value.high), one.n,
+                name, one.raw.value, one.value.value, format_interval(one.value.low, one.value.high), one.n,
                 one.n_calibration, one.value.reason or "",
             )
             for name, one in self.per_criterion.items()
         ]  # fmt: skip
         columns = ("criterion", "judged", "corrected", "interval", "n", "labelled", "reason")
         return TableBlock(title="Mean value of each criterion", columns=columns, rows=tuple(rows))
-
-
-_BY_NAME = {"judges": "judge", "checks": "check"}
-
-
-def demand_same_judges(result: SupportsGradedRun, calibration: object) -> FingerprintedRun:
-    """Check that both runs were judged in the same way, and return the calibration run.
-
-    Raises:
-        ArgumentError: If either is not a run with a fingerprint, or they differ in judges, prompts, sampling,
-            vote combination or criteria. The message names every difference.
-    """
-    for name, run in (("result", result), ("calibration", calibration)):
-        if not isinstance(run, FingerprintedRun):
-            raise ArgumentError(
-                f"{name} must be an EvalResult, as returned by evaluate or EvalResult.from_experiment; "
-                f"got {type(run).__name__}"
-            )
-    assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
-    differences = [
-        *_judging(result.fingerprint, calibration.fingerprint),
-        *_guidelines(_rubrics_of(result), _rubrics_of(calibration)),
-        *_criteria(_criteria_of(result), _criteria_of(calibration)),
-    ]
-    if differences:
-        raise ArgumentError(
-            f"calibration was not judged in the same way as result: {'; '.join(differences)}. Pass a "
-            "labelled run with the same judges, prompts and criteria; otherwise, judges' errors may differ"
-        )
-    return calibration
-
-
-def _judging(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    for part in dict.fromkeys([*own, *other]):
-        ours, theirs = own.get(part), other.get(part)
-        if part == "sampling":
-            # The seed only decides the order in which options are shown.
-            ours, theirs = ({**(side or {}), "seed": None} for side in (ours, theirs))
-        if ours == theirs:
-            continue
-        if part in _BY_NAME and isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            yield from _entries(_BY_NAME[part], ours, theirs)
-        else:
-            name = part.replace("_", " ")
-            verb = "differ" if name.endswith("s") else "differs"
-            yield f"{name} {verb}{_fields(ours, theirs)}"
-
-
-def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    for name in dict.fromkeys([*own, *other]):
-        if name not in other:
-            yield f"{kind} {name!r} occurs only in result"
-        elif name not in own:
-            yield f"{kind} {name!r} occurs only in calibration"
-        elif own[name] != other[name]:
-            yield f"{kind} {name!r} differs{_fields(own[name], other[name])}"
-
-
-def _fields(own: object, other: object) -> str:
-    """Format the fields that differ, with both values."""
-    if not isinstance(own, Mapping) or not isinstance(other, Mapping):
-        return ""
-    names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
-    return f" ({', '.join(f'{name}: {_shown(own, name)} and {_shown(other, name)}' for name in names[:3])})"
-
-
-def _shown(fields: Mapping[str, Any], name: str) -> str:
-    """Format a value; fingerprints omit values equal to the default."""
-    return repr(fields[name]) if name in fields else "the default"
-
-
-def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
-    rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
-    return list({id(rubric): rubric for rubric in rubrics}.values())
-
-
-def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]:
-    """Yield a message if the rubrics' guidelines, which are in every prompt, differ."""
-    if {rubric.guidelines for rubric in own} != {rubric.guidelines for rubric in other}:
-        yield "the rubrics have different guidelines"
-
-
-def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
-    found: dict[str, list[BaseCriterion]] = {}
-    for rubric in _rubrics_of(run):
-        for one in rubric:
-            found.setdefault(one.name or "", []).append(one)
-    return found
-
-
-def _criteria(
-    own: Mapping[str, list[BaseCriterion]], other: Mapping[str, list[BaseCriterion]]
-) -> Iterator[str]:
-    for name in dict.fromkeys([*own, *other]):
-        if name not in other:
-            yield f"criterion {name!r} occurs only in result"
-        elif name not in own:
-            yield f"criterion {name!r} occurs only in calibration"
-        else:
-            ours, theirs = (
-                {repr((one.asked(), criterion_facts(one))) for one in side[name]} for side in (own, other)
-            )
-            if ours != theirs:
-                yield f"criterion {name!r} differs"
 
 
 def corrected_score(
@@ -342,9 +230,9 @@ def corrected_score(
     read = read_item_scores if on == "items" else read_scores
     run = read(result, labelled)
     if calibration is not None:
-        other = demand_same_judges(result, calibration)
-        run = joined(run, read(other, other.dataset))
-    return _on_items(run, options) if on == "items" else _on_criteria(run, method, sampled, options)
+        other = check_same_judging(result, calibration)
+        run = join_calibration(run, read(other, other.dataset))
+    return _correct_items(run, options) if on == "items" else correct_criteria(run, method, sampled, options)
 
 
 def _mean(values: Array, name: str) -> Estimate:
@@ -354,7 +242,7 @@ def _mean(values: Array, name: str) -> Estimate:
     return Estimate(float(kept.mean()), n=len(kept), method=name)
 
 
-def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
+def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
     judged = ~np.isnan(run.judged_score)
     labelled = judged & ~np.isnan(run.true_score)
     units = ppi.units_of(
@@ -364,7 +252,7 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
         None,
         None,
     )
-    score = _on_unit(ppi_estimate(units, options, share=False, name="corrected mean item score").mean)
+    score = _clip_to_unit(ppi_estimate(units, options, share=False, name="corrected mean item score").mean)
     return CorrectedScore(
         score=score,
         raw=_mean(run.judged_score[run.tested], "judged mean item score"),
@@ -380,7 +268,7 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
     )
 
 
-def _on_unit(score: Estimate) -> Estimate:
+def _clip_to_unit(score: Estimate) -> Estimate:
     """Clip the value and interval of a mean score to [0, 1], since the correction may exceed that range."""
     value, low, high = (
         None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
@@ -388,16 +276,16 @@ def _on_unit(score: Estimate) -> Estimate:
     return replace(score, value=value, low=low, high=high)
 
 
-def _on_criteria(
+def correct_criteria(
     run: ScoredRun, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
 ) -> CorrectedScore:
-    parts = [part_of(one, run.tested, method, options.lam) for one in run.criteria]
-    refused = [refusal(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
+    parts = [correction_sums(one, run.tested, method, options.lam) for one in run.criteria]
+    refused = [why_undefined(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
     drawn = np.zeros((0, len(parts)))
     if options.ci is not None:
-        drawn = np.concatenate(list(draws(run, parts, refused, options)))
+        drawn = resample_corrections(run, parts, refused, options)
     criteria = {
-        one.name: _criterion(one, run.tested, part, reason, drawn[:, place], method, options)
+        one.name: _correct_criterion(one, run.tested, part, reason, drawn[:, place], method, options)
         for place, (one, part, reason) in enumerate(zip(run.criteria, parts, refused, strict=True))
     }
     shares = np.array([one.share for one in run.criteria])
@@ -411,10 +299,10 @@ def _on_criteria(
     else:
         total = run.start + float(shares @ np.array(values, dtype=float))
         df = min((part.df for part in parts if part.df is not None), default=None)
-        score = _with_ends(total, run.start + drawn @ shares, n, name, options, df)
+        score = _with_interval(total, run.start + drawn @ shares, n, name, options, df)
     return CorrectedScore(
         score=score,
-        raw=_folded(run, judged, "judged mean score before clamping"),
+        raw=_weighted_mean(run, judged, "judged mean score before clamping"),
         labelled_only=_labelled_only(run, sampled),
         per_criterion=criteria,
         method=method,
@@ -434,10 +322,10 @@ def _labelled_only(run: ScoredRun, sampled: Sampled) -> Estimate:
     name = "labelled mean score before clamping"
     if sampled == "chosen":
         return Estimate.undefined("not_comparable", method=name)
-    return _folded(run, [one.true_value for one in run.criteria], name)
+    return _weighted_mean(run, [one.true_value for one in run.criteria], name)
 
 
-def _folded(run: ScoredRun, columns: list[Array], name: str) -> Estimate:
+def _weighted_mean(run: ScoredRun, columns: list[Array], name: str) -> Estimate:
     means = [_mean(column, name).value for column in columns]
     if not means or run.bends or any(mean is None for mean in means):
         return Estimate.undefined("nonlinear_score" if run.bends else "no_values", method=name)
@@ -446,10 +334,10 @@ def _folded(run: ScoredRun, columns: list[Array], name: str) -> Estimate:
     return Estimate(run.start + float(np.dot(shares, np.array(means, dtype=float))), n=n, method=name)
 
 
-def _criterion(
-    one: Measured,
+def _correct_criterion(
+    one: CriterionColumns,
     tested: Array,
-    part: ScorePart,
+    part: CorrectionSums,
     refused: Reason | None,
     drawn: Array,
     method: CorrectionMethod,
@@ -463,12 +351,12 @@ def _criterion(
     if refused is not None:
         value = Estimate.undefined(refused, n=n, method=name)
     else:
-        value = _with_ends(float(part.correct(total)[0]), drawn, n, name, options, part.df)
+        value = _with_interval(float(part.correct(total)[0]), drawn, n, name, options, part.df)
         if part.size:
-            shares = part.distribution(total)[0].tolist()
+            shares = distribution_of(*part.tables(total))[0].tolist()
             distribution = dict(zip(one.labels, shares, strict=True))
         else:
-            lam = float(part.tuned(total).lam[0])
+            lam = float(part.ppi_means(total).lam[0])
     return CorrectedCriterion(
         value=value,
         raw=_mean(judged, "judged mean value"),
@@ -480,7 +368,7 @@ def _criterion(
     )
 
 
-def _with_ends(
+def _with_interval(
     value: float, drawn: Array, n: int, name: str, options: CorrectionOptions, df: int | None
 ) -> Estimate:
     if options.ci is None:

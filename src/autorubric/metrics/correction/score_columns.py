@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,63 +11,41 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, SupportsGradedRun
-from autorubric.metrics.core.read_votes import Modes, cells_of, read_votes
-from autorubric.metrics.core.resampling import draw_weights
-from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, MeasuredCriterion
+from autorubric.metrics.core.read_votes import Column, Modes, cells_of, read_votes
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionMethod, CorrectionOptions
+from autorubric.metrics.correction.strata import Strata, Stratum
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.score import Term, score_terms
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The labels and decisions on one criterion; each column has shape `(n_items,)`.
-
-    Attributes:
-        name: Name of the criterion.
-        labels: Names of the categories; empty for numbers.
-        values: Values of the categories in [0, 1], shape `(K,)`; None if a category has no value.
-        share: The criterion's share of the score: its weight divided by the denominator.
-        truth: Labels as category codes, -1 if missing.
-        judged: The panel's decisions as category codes, -1 if missing.
-        true_value: Labels in [0, 1], NaN if missing.
-        judged_value: Decisions in [0, 1], NaN if missing.
-    """
+class CriterionColumns:
+    """The labels and decisions on one criterion, in columns of shape `(n_items,)`."""
 
     name: str
-    labels: tuple[str, ...]
-    values: Array | None
-    share: float
-    truth: Array
-    judged: Array
-    true_value: Array
-    judged_value: Array
+    labels: tuple[str, ...]  # names of the categories; empty for numbers
+    values: Array | None  # of the categories in [0, 1], shape `(K,)`; None if one has no value
+    share: float  # of the score: the criterion's weight divided by the denominator
+    truth: Array  # labels as category codes, -1 if missing
+    judged: Array  # the panel's decisions as category codes, -1 if missing
+    true_value: Array  # labels in [0, 1], NaN if missing
+    judged_value: Array  # decisions in [0, 1], NaN if missing
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """The criteria and item scores of a run.
+    """The criteria and item scores of a run."""
 
-    Attributes:
-        criteria: The criteria that enter the score; empty if only item scores were read.
-        start: The score with every value at 0.
-        true_score: Item scores of complete labels, shape `(n_items,)`; NaN if a label is missing.
-        judged_score: Item scores of the panel without length penalty; NaN if missing.
-        bends: Features that make item scores differ from a weighted sum over criteria.
-        clamped: Number of items whose weighted sum, of labels or of the panel, is outside [0, 1].
-        tested: Whether each item counts towards the mean, shape `(n_items,)`; False for labelled items of
-            another run, which only serve to estimate the errors.
-    """
-
-    criteria: tuple[Measured, ...]
-    start: float
-    true_score: Array
-    judged_score: Array
-    bends: tuple[str, ...]
-    clamped: int
-    tested: Array
+    criteria: tuple[CriterionColumns, ...]  # that enter the score; empty if only item scores were read
+    start: float  # score with every value at 0
+    true_score: Array  # of complete labels, shape `(n_items,)`; NaN if a label is missing
+    judged_score: Array  # of the panel without length penalty; NaN if missing
+    bends: tuple[str, ...]  # features that make item scores differ from a weighted sum over criteria
+    clamped: int  # items whose weighted sum, of labels or of the panel, is outside [0, 1]
+    tested: Array  # whether each item counts towards the mean; False for labelled items of another run
     unread_labels: int = 0
 
     @property
@@ -115,11 +93,7 @@ class ScoredRun:
 
 
 def read_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRun:
-    """Read the criteria and item scores of a run with one rubric.
-
-    Raises:
-        ArgumentError: If items have different rubrics, or no item was graded.
-    """
+    """Read the criteria and item scores of a run with one rubric."""
     root, graded = _one_rubric(result, dataset)
     cells = cells_of(read_votes(result, dataset), Modes())
     start, shares = _shares(list(graded.values()))
@@ -129,31 +103,34 @@ def read_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRu
     for measured, span in zip(cells.criteria, cells.spans, strict=True):
         if measured.name not in shares:
             continue
-        values = _values(measured)
-        columns = []
         status = np.zeros(n, dtype=np.int64)
         status[cells.item[span]] = cells.truth.status[span]
         complete &= np.isin(status, (ANSWERED, ABSTAINED))
-        for rater in (cells.truth, cells.raters[PANEL]):
-            codes, numbers = np.full(n, -1, dtype=np.int64), np.full(n, np.nan)
-            column = rater.take(span)
-            there = column.status == ANSWERED
-            codes[cells.item[span][there]] = column.code[there]
-            numbers[cells.item[span][there]] = column.value[there]
-            if values is not None:
-                numbers = np.where(codes >= 0, values[codes], np.nan)
-            columns.append((codes, numbers))
-        labels = tuple(str(answer.label) for answer in measured.categories)
-        (truth, true_value), (judged, judged_value) = columns
+        numbers = [answer.value for answer in measured.categories]
+        values = np.array(numbers, dtype=float) if numbers and None not in numbers else None
+        (truth, true_value), (judged, judged_value) = (
+            _expand_column(rater.take(span), cells.item[span], n, values)
+            for rater in (cells.truth, cells.raters[PANEL])
+        )
+        labels, share = tuple(str(answer.label) for answer in measured.categories), shares[measured.name]
         found.append(
-            Measured(
-                measured.name, labels, values, shares[measured.name], truth, judged, true_value, judged_value
-            )
+            CriterionColumns(measured.name, labels, values, share, truth, judged, true_value, judged_value)
         )
     true_score = np.where(complete, cells.scores[TRUTH], np.nan)
     judged_score = _panel_scores(result, dataset, n)
-    clamped = _clamped(found, start)
-    return ScoredRun(tuple(found), start, true_score, judged_score, _bends(root), clamped, np.ones(n, bool))
+    clamped = _count_clamped(found, start)
+    return ScoredRun(
+        tuple(found), start, true_score, judged_score, _nonlinear_features(root), clamped, np.ones(n, bool)
+    )
+
+
+def _expand_column(column: Column, item: Codes, n: int, values: Array | None) -> tuple[Codes, Array]:
+    """Return the codes and values of a column's answers for all items, `(n,)`."""
+    codes, numbers = np.full(n, -1, dtype=np.int64), np.full(n, np.nan)
+    there = column.status == ANSWERED
+    codes[item[there]] = column.code[there]
+    numbers[item[there]] = column.value[there]
+    return codes, numbers if values is None else np.where(codes >= 0, values[codes], np.nan)
 
 
 def read_item_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRun:
@@ -166,7 +143,7 @@ def read_item_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> Sco
     return ScoredRun((), 0.0, true_score, _panel_scores(result, dataset, n), (), 0, np.ones(n, dtype=bool))
 
 
-def joined(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
+def join_calibration(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
     """Combine the items of a run, without their labels, with the labelled items of its calibration run."""
     labelled = calibration.labelled if calibration.criteria else ~np.isnan(calibration.true_score)
     others = {one.name: one for one in calibration.criteria}
@@ -203,18 +180,14 @@ def _one_rubric(
     ]
     if not rubrics:
         raise ArgumentError("no item of the run has a report; grade a dataset first")
-    first = rubrics[0]
-    facts = {name: criterion_facts(criterion) for name, criterion in first.items()}
-    for other in rubrics[1:]:
-        if (
-            other is not first
-            and {name: criterion_facts(criterion) for name, criterion in other.items()} != facts
-        ):
-            raise ArgumentError(
-                "the items of the run have different rubrics, so their criteria cannot be pooled; pass a "
-                "run with one rubric, or use method='ppi++' with on='items'"
-            )
-    return dataset.get_item_rubric(0).root, first
+    facts = ({name: criterion_facts(criterion) for name, criterion in one.items()} for one in rubrics)
+    first = next(facts)
+    if any(one != first for one in facts):
+        raise ArgumentError(
+            "the items of the run have different rubrics, so their criteria cannot be pooled; pass a run "
+            "with one rubric, or use method='ppi++' with on='items'"
+        )
+    return dataset.get_item_rubric(0).root, rubrics[0]
 
 
 def criterion_facts(criterion: BaseCriterion) -> tuple[object, ...]:
@@ -241,13 +214,6 @@ def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]
     return start, {one.name or "": one.weight / scale for one in measuring}
 
 
-def _values(measured: MeasuredCriterion) -> Array | None:
-    values = [answer.value for answer in measured.categories]
-    if not values or any(value is None for value in values):
-        return None
-    return np.array(values, dtype=float)
-
-
 def _panel_scores(result: SupportsGradedRun, dataset: LabelledDataset, n: int) -> Array:
     places = {dataset.item_id(i): i for i in range(n)}
     scores = np.full(n, np.nan)
@@ -258,17 +224,16 @@ def _panel_scores(result: SupportsGradedRun, dataset: LabelledDataset, n: int) -
     return scores
 
 
-def _bends(root: RubricGroup) -> tuple[str, ...]:
-    leaves = root.leaves
+def _nonlinear_features(root: RubricGroup) -> tuple[str, ...]:
     found = {
         "groups": len(root.groups) > 1,
-        "gates": any(leaf.gate is not None for leaf in leaves),
-        "conditions": any(leaf.when is not None for leaf in leaves),
+        "gates": any(leaf.gate is not None for leaf in root.leaves),
+        "conditions": any(leaf.when is not None for leaf in root.leaves),
     }
     return tuple(name for name, there in found.items() if there)
 
 
-def _clamped(criteria: Sequence[Measured], start: float) -> int:
+def _count_clamped(criteria: Sequence[CriterionColumns], start: float) -> int:
     outside = np.zeros(len(criteria[0].truth) if criteria else 0, dtype=bool)
     for values in ([one.true_value for one in criteria], [one.judged_value for one in criteria]):
         if values:
@@ -284,12 +249,9 @@ _SINGULAR = 1e-9
 def distribution_of(tables: Array, answers: Array) -> Array:
     """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions.
 
-    An answer that is never true and never given is ignored. The result is NaN if an answer is given but never
-    true, or if det M <= 0.
-
-    Args:
-        tables: Counts of labelled items with true answers as rows, shape `(r, K, K)`.
-        answers: Counts of the judge's answers, shape `(r, K)`.
+    `tables`, `(r, K, K)`, counts labelled items with true answers as rows; `answers`, `(r, K)`, counts the
+    judge's answers. An answer that is never true and never given is ignored. The result is NaN if an answer
+    is given but never true, or if det M <= 0.
     """
     support, n = tables.sum(-1), answers.sum(-1)
     size = tables.shape[-1]
@@ -305,10 +267,10 @@ def distribution_of(tables: Array, answers: Array) -> Array:
     undefined |= np.linalg.det(given) <= _SINGULAR
     given = np.where(undefined[..., None, None], np.eye(size), given)
     shares = np.linalg.solve(np.swapaxes(given, -1, -2), np.nan_to_num(q)[..., None])[..., 0]
-    return np.where(undefined[..., None], np.nan, onto_shares(shares))
+    return np.where(undefined[..., None], np.nan, project_to_simplex(shares))
 
 
-def onto_shares(points: Array) -> Array:
+def project_to_simplex(points: Array) -> Array:
     """Project points, shape `(..., K)`, onto the nearest proportions (>= 0, sum 1) [1].
 
     For two answers, this amounts to clipping to [0, 1].
@@ -323,59 +285,49 @@ def onto_shares(points: Array) -> Array:
     return np.maximum(points - moved, 0.0)
 
 
-_CHUNK_CELLS = 4_000_000
-
-
 @dataclass(frozen=True, slots=True)
-class ScorePart:
-    """The per-item sums of a criterion and their correction.
+class CorrectionSums:
+    """The per-item sums of a criterion and their correction."""
 
-    Attributes:
-        sums: Sums of each item, shape `(n_items, d)`.
-        size: Number of answers K of the tables; 0 for ppi++.
-        n_tested: Number of unlabelled items, for ppi++.
-        n_labelled: Number of labelled items.
-        values: Values of the answers; for numbers, the smallest and the largest.
-        lam: λ of ppi++ if it is fixed; None if it is tuned.
-    """
-
-    sums: Array
-    size: int
+    sums: Array  # shape `(n_items, d)`
+    size: int  # answers K of the tables; 0 for ppi++
     n_labelled: int
-    n_tested: int
-    values: Array
-    lam: float | None = None
+    n_tested: int  # unlabelled items, for ppi++
+    values: Array  # of the answers; for numbers, the smallest and the largest
+    lam: float | None = None  # λ of ppi++; None if it is tuned
 
     def correct(self, sums: Array) -> Array:
         """Compute corrected mean values from sums `(r, d)`, shape `(r,)`; NaN if undefined."""
         if self.size:
-            return np.asarray(distribution_of(*self._tables(sums)) @ self.values)
-        return np.clip(self.tuned(sums).value, self.values.min(), self.values.max())
+            return np.asarray(distribution_of(*self.tables(sums)) @ self.values)
+        return np.clip(self.ppi_means(sums).value, self.values.min(), self.values.max())
 
-    def distribution(self, sums: Array) -> Array:
-        """Compute corrected proportions of the answers, shape `(r, K)`."""
-        return distribution_of(*self._tables(sums))
-
-    def tuned(self, sums: Array) -> ppi.Tuned:
+    def ppi_means(self, sums: Array) -> ppi.PPIMeans:
         """Compute prediction-powered means."""
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
-        return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
+        return ppi.ppi_means(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
 
     @property
     def df(self) -> int | None:
         """Number of labelled items of the rarest answer minus one; None for ppi++."""
         if not self.size:
             return None
-        support = self.sums.sum(axis=0)[: self.size**2].reshape(self.size, self.size).sum(axis=1)
-        rarest = support[support > 0].min(initial=np.inf)
+        rarest = self.support[self.support > 0].min(initial=np.inf)
         return max(1, int(rarest) - 1) if np.isfinite(rarest) else 1
 
-    def _tables(self, sums: Array) -> tuple[Array, Array]:
+    @property
+    def support(self) -> Array:
+        """Number of labelled items of each answer, shape `(K,)`."""
+        return np.asarray(self.tables(self.sums.sum(axis=0)[None, :])[0][0].sum(axis=1))
+
+    def tables(self, sums: Array) -> tuple[Array, Array]:
         cells = self.size * self.size
         return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
 
 
-def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float | None) -> ScorePart:
+def correction_sums(
+    one: CriterionColumns, tested: Array, method: CorrectionMethod, lam: float | None
+) -> CorrectionSums:
     judged, labelled = ~np.isnan(one.judged_value), ~np.isnan(one.true_value)
     both = judged & labelled
     if method == "rogan-gladen" and one.values is not None:
@@ -385,7 +337,7 @@ def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float |
         table[np.flatnonzero(both), one.truth[both] * size + one.judged[both]] = 1
         counted = judged & tested
         answers[np.flatnonzero(counted), one.judged[counted]] = 1
-        return ScorePart(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
+        return CorrectionSums(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
     alone = judged & ~labelled & tested
     reached = np.array([0.0, 1.0]) if one.values is None else one.values
     rows = np.column_stack(
@@ -399,19 +351,18 @@ def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float |
     )
     squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
     sums = np.concatenate([rows, squares], axis=1)
-    return ScorePart(sums, 0, int(both.sum()), int(alone.sum()), reached, lam)
+    return CorrectionSums(sums, 0, int(both.sum()), int(alone.sum()), reached, lam)
 
 
-def refusal(one: Measured, part: ScorePart, method: CorrectionMethod) -> Reason | None:
-    total = part.sums.sum(axis=0)[None, :]
+def why_undefined(one: CriterionColumns, part: CorrectionSums, method: CorrectionMethod) -> Reason | None:
     if method == "ppi++":
         if not part.n_tested:
             return "no_values"
         return "too_few_labels" if part.n_labelled < PPI_LABELS else None
     if not part.size:
         return "not_comparable"
-    cells = part.size * part.size
-    table, answers = total[0, :cells].reshape(part.size, part.size), total[0, cells:]
+    total = part.sums.sum(axis=0)[None, :]
+    (table,), (answers,) = part.tables(total)
     if not answers.sum():
         return "no_values"
     if np.any((table.sum(axis=1) == 0) & (answers > 0)) or not table.sum():
@@ -419,39 +370,37 @@ def refusal(one: Measured, part: ScorePart, method: CorrectionMethod) -> Reason 
     return "uninformative_judge" if np.isnan(part.correct(total)[0]) else None
 
 
-def draws(
-    run: ScoredRun, parts: list[ScorePart], refused: list[Reason | None], options: CorrectionOptions
-) -> Iterator[Array]:
-    """Yield corrected values in resamples of items, shape `(r, n_criteria)`; NaN if undefined or refused."""
+def resample_corrections(
+    run: ScoredRun, parts: list[CorrectionSums], refused: list[Reason | None], options: CorrectionOptions
+) -> Array:
+    """Return corrected values in resamples, `(n_resamples, n_criteria)`; NaN if undefined or refused."""
+    corrected = np.full((options.n_resamples, len(parts)), np.nan)
     defined = [place for place, reason in enumerate(refused) if reason is None]
+    if not defined:
+        return corrected
     ends = np.cumsum([0, *(parts[place].sums.shape[1] for place in defined)])
-    sums = np.concatenate([np.zeros((run.n_items, 0)), *(parts[place].sums for place in defined)], axis=1)
-    strata = [
+    sums = np.concatenate([parts[place].sums for place in defined], axis=1)
+    strata = tuple(
         # Identical items are drawn as one kind with a count.
-        np.unique(sums[chosen], axis=0, return_counts=True)
-        for chosen in (run.judged & run.labelled, run.judged & ~run.labelled)
+        Stratum(*np.unique(sums[chosen], axis=0, return_counts=True), labelled, not labelled)
+        for labelled, chosen in ((True, run.judged & run.labelled), (False, run.judged & ~run.labelled))
         if chosen.any()
-    ]
-    rng = options.generator()
-    step = max(1, _CHUNK_CELLS // max(run.n_items, 1))
-    for start in range(0, options.n_resamples, step):
-        rows = min(step, options.n_resamples - start)
-        found = np.full((rows, len(parts)), np.nan)
-        drawn = np.zeros((rows, sums.shape[1]))
-        for kinds, counts in strata:
-            drawn += draw_weights(counts, int(counts.sum()), rows, rng) @ kinds
+    )
+    rng, done = options.generator(), 0
+    for drawn in Strata(strata, False, False).draws(options.n_resamples, rng, width=run.n_items):
+        rows = slice(done, done + len(drawn))
         for place, first, last in zip(defined, ends, ends[1:], strict=False):
-            part = parts[place]
-            found[:, place] = part.correct(drawn[:, first:last] + _smoothing(part, rows, rng))
-        yield found
+            extra = _smoothing(parts[place], len(drawn), rng)
+            corrected[rows, place] = parts[place].correct(drawn[:, first:last] + extra)
+        done += len(drawn)
+    return corrected
 
 
-def _smoothing(part: ScorePart, rows: int, rng: np.random.Generator) -> Array | float:
+def _smoothing(part: CorrectionSums, rows: int, rng: np.random.Generator) -> Array | float:
     """Draw one additional labelled item on average, in any cell, so that rare confusions remain possible."""
     if not part.size:
         return 0.0
-    used = part.sums.sum(axis=0)[: part.size**2].reshape(part.size, part.size).sum(axis=1) > 0
-    cells = np.outer(used, used).reshape(-1).astype(float)
+    cells = np.outer(part.support > 0, part.support > 0).reshape(-1).astype(float)
     n = part.n_labelled
     times = rng.binomial(n + 1, 1 / (n + 1), size=rows)
     extra = rng.multinomial(times, cells / cells.sum())

@@ -29,19 +29,12 @@ _CHUNK_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Units of one kind: test items, labelled items, or clusters with both.
+    """Units of one kind: test items, labelled items, or clusters with both."""
 
-    Attributes:
-        rows: Contribution of each distinct unit, labelled columns first, shape `(u, d)`.
-        counts: Number of identical units, shape `(u,)`; fractional if a table is smoothed.
-        labelled: Whether the units have labels.
-        tested: Whether the units have items under test.
-    """
-
-    rows: Array
-    counts: Array
-    labelled: bool
-    tested: bool
+    rows: Array  # contribution of each distinct unit, labelled columns first, shape `(u, d)`
+    counts: Array  # of identical units, shape `(u,)`; fractional if a table is smoothed
+    labelled: bool  # whether the units have labels
+    tested: bool  # whether the units have items under test
 
     @property
     def size(self) -> int:
@@ -51,13 +44,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """All sampling units, by stratum.
-
-    Attributes:
-        parts: The non-empty strata.
-        clustered_tests: Whether the items under test are in clusters.
-        clustered_labels: Whether the labelled items are in clusters.
-    """
+    """All sampling units, in non-empty strata."""
 
     parts: tuple[Stratum, ...]
     clustered_tests: bool
@@ -101,10 +88,12 @@ class Strata:
         tests = f"{self.n_tested} {'clusters' if self.clustered_tests else 'items'}"
         return f"{tests}, {self.n_labelled} labelled {'clusters' if self.clustered_labels else 'items'}"
 
-    def draws(self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False) -> Iterator[Array]:
+    def draws(
+        self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False, width: int | None = None
+    ) -> Iterator[Array]:
         """Yield sums of resamples, shape `(r, d)`; with `squares`, also outer products, `(r, d + d * d)`."""
         features = [_with_squares(part.rows) if squares else part.rows for part in self.parts]
-        widest = max((len(part.counts) for part in self.parts), default=1)
+        widest = max((len(part.counts) for part in self.parts), default=1) if width is None else width
         step = max(1, _CHUNK_CELLS // max(widest, 1))
         for start in range(0, n_resamples, step):
             rows = min(step, n_resamples - start)
@@ -123,10 +112,7 @@ def _with_squares(rows: Array) -> Array:
 def strata_of(
     labelled: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b.
-
-    Both kinds of items share cluster ids, so a cluster with labelled and tested items is one unit.
-    """
+    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b."""
     a, b = labelled.shape[1], tested.shape[1]
     padded_labels = np.concatenate([labelled, np.zeros((len(labelled), b))], axis=1)
     padded_tests = np.concatenate([np.zeros((len(tested), a)), tested], axis=1)
@@ -154,11 +140,7 @@ def strata_of(
 def joint_clusters(
     label_cluster: Iterable[Any] | None, test_cluster: Iterable[Any] | None, n: int, n_tests: int
 ) -> tuple[Codes | None, Codes | None]:
-    """Return cluster codes of labelled and of tested items, with equal codes for equal ids.
-
-    Raises:
-        ArgumentError: If the number of ids differs from that of items, or an id is missing.
-    """
+    """Return cluster codes of labelled and of tested items, with equal codes for equal ids."""
     if label_cluster is None or test_cluster is None:
         return cluster_codes(label_cluster, n), cluster_codes(test_cluster, n_tests)
     labels, tests = as_sequence(label_cluster, "calib_cluster"), as_sequence(test_cluster, "cluster")
@@ -198,10 +180,7 @@ def _distinct(rows: Array) -> tuple[Array, Codes]:
 def share_estimate(
     name: str, hits: Array, cluster: Codes | None, level: float, absent: Reason = "no_values"
 ) -> Estimate:
-    """Estimate the proportion of ones with Wilson's interval, or with a logit-t interval over clusters.
-
-    Without values, the estimate is undefined with the reason `absent`.
-    """
+    """Estimate the proportion of ones with Wilson's interval, or with a logit-t interval over clusters."""
     n = len(hits)
     if not n:
         return Estimate.undefined(absent, method=name)

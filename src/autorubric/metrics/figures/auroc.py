@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
-from autorubric.metrics.core.estimate import Estimate, Reason, Result
+from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import (
@@ -23,6 +23,7 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
 )
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -68,7 +69,7 @@ class _Ranking:
         return found
 
 
-def _rank_by(prob: Array, positive: Array) -> _Ranking:
+def rank_by(prob: Array, positive: Array) -> _Ranking:
     order = np.argsort(prob, kind="stable")
     _, first, where, counts = np.unique(
         prob[order], return_index=True, return_inverse=True, return_counts=True
@@ -126,7 +127,7 @@ def auroc(
         name = f"AUROC, mean of {len(sides)} of {given.n_classes} classes against the rest, midranks"
     if given.n and (not sides or len(np.unique(given.truth)) < 2):
         return Estimate.undefined("single_class", n=given.n, method=name, n_missing=given.n_missing)
-    rankings = [_rank_by(chances, positive) for chances, positive in sides]
+    rankings = [rank_by(chances, positive) for chances, positive in sides]
 
     def compute(weights: Array) -> Array:
         return np.asarray(sum(one.area(weights) for one in rankings) / max(len(rankings), 1))
@@ -209,7 +210,7 @@ _NAME = "area under the risk-coverage curve, with equal confidences as one step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoveragePoint(Result):
+class CoveragePoint(Record):
     """Accuracy of the most confident answers at one coverage level.
 
     Attributes:
@@ -226,7 +227,7 @@ class CoveragePoint(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageCurve(Result):
+class CoverageCurve(Record):
     """Accuracy as a function of coverage, the fraction of answers kept.
 
     Attributes:

@@ -12,9 +12,10 @@ from scipy.special import ndtr, stdtr
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
-from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, Result, TestStatistic, is_rounding
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, as_sequence
 
 PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
@@ -149,7 +150,7 @@ _LIMIT = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfidenceInterval(Result):
+class ConfidenceInterval(Record):
     """A confidence interval.
 
     Attributes:
@@ -166,7 +167,7 @@ class ConfidenceInterval(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiasResult(Result):
+class BiasResult(Record):
     """Mean difference pred - truth, with tests, effect sizes and limits of agreement.
 
     Attributes:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate, Result
+from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.result import Record
 from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
 
 Comparison: TypeAlias = tuple[str, str, str | None]
@@ -35,7 +36,7 @@ _ELO = "Elo (legacy method; depends on the order of the comparisons)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EloResult(Result):
+class EloResult(Record):
     """Elo ratings after the last comparison.
 
     Attributes:
@@ -98,7 +99,7 @@ def _expected(apart: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BradleyTerryResult(Result):
+class BradleyTerryResult(Record):
     """Strengths estimated by the Bradley–Terry model.
 
     Attributes:
@@ -177,7 +178,12 @@ def bradley_terry(
         [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
     """
     _check_options(ties, prior, confidence_level)
-    names, contests = _contests(comparisons)
+    return _fit(*_contests(comparisons), ties, prior, confidence_level)
+
+
+def _fit(
+    names: list[str], contests: list[Contest], ties: TieModel, prior: float | None, confidence_level: float
+) -> BradleyTerryResult:
     n = sum(int(one.won + one.lost + one.tied) for one in contests)
     if len(names) < 2:
         raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")
@@ -186,12 +192,10 @@ def bradley_terry(
     games = _games(len(names), contests)
     if fit.strengths is None or fit.covariance is None:
         apart = tuple(names[place] for place in fit.apart)
+        undefined = [Estimate.undefined("not_connected", n=own, method=method) for own in games]
         return BradleyTerryResult(
             strengths=None,
-            estimates={
-                name: Estimate.undefined("not_connected", n=own, method=method)
-                for name, own in zip(names, games, strict=True)
-            },
+            estimates=dict(zip(names, undefined, strict=True)),
             n=n,
             unconnected=apart,
             reason=f"no chain of wins and losses connects these players to all others: {', '.join(apart)}",
@@ -200,12 +204,13 @@ def bradley_terry(
         )
     method += f"; Wald, {confidence_level:.0%}"
     variances = [row[place] for place, row in enumerate(fit.covariance)]
+    found = [
+        _wald(value, variance, own, method, confidence_level)
+        for value, variance, own in zip(fit.strengths, variances, games, strict=True)
+    ]
     return BradleyTerryResult(
         strengths=dict(zip(names, fit.strengths, strict=True)),
-        estimates={
-            name: _wald(value, variance, own, method, confidence_level)
-            for name, value, variance, own in zip(names, fit.strengths, variances, games, strict=True)
-        },
+        estimates=dict(zip(names, found, strict=True)),
         covariance=fit.covariance,
         tie_strength=fit.tie_strength,
         n=n,

@@ -10,9 +10,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate, Result
+from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
 from autorubric.metrics.figures.forecasts import (
@@ -35,7 +36,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrierParts(Result):
+class BrierParts(Record):
     """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:

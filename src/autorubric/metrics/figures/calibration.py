@@ -11,9 +11,10 @@ import numpy as np
 from scipy.special import erf
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.estimate import Estimate, Reason, Result
+from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
@@ -205,7 +206,7 @@ def ece(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin(Result):
+class ReliabilityBin(Record):
     """One bin of a reliability curve.
 
     Attributes:
@@ -224,7 +225,7 @@ class ReliabilityBin(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityCurve(Result):
+class ReliabilityCurve(Record):
     """Observed rates and mean forecasts by bin.
 
     Attributes:

@@ -17,6 +17,27 @@ from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Nominal, Scale, as_sequence, infer_scale
 
+TableFigure: TypeAlias = Callable[[int], Figure]
+"""Function that returns the figure for a K × K table."""
+
+
+def _smooth_on_table(
+    name: str, of: Callable[[Array], Array], reason: Reason, low: float = 0.0
+) -> TableFigure:
+    return lambda size: smooth_figure(name, size, of, reason, low)
+
+
+def accuracy_figure(size: int) -> Figure:
+    """Return the `Figure` of `accuracy` for a K × K table."""
+    return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
+
+
+balanced_accuracy_figure = _smooth_on_table("balanced accuracy", shares.balanced_accuracy_of, "single_class")
+macro_f1_figure = _smooth_on_table("macro F1", shares.macro_f1_of, "no_pairs")
+macro_precision_figure = _smooth_on_table("macro precision", shares.macro_precision_of, "no_pairs")
+macro_recall_figure = _smooth_on_table("macro recall", shares.macro_recall_of, "no_pairs")
+mcc_figure = _smooth_on_table("Matthews correlation", shares.mcc_of, "no_variance", low=-1.0)
+
 
 @metric(inputs="labels", levels=CATEGORICAL, reference="share of agreement")
 def accuracy(
@@ -45,7 +66,7 @@ def accuracy(
 
 
 def _estimate(
-    figure: Callable[[int], Figure],
+    figure: TableFigure,
     truth: Iterable[Any] | None,
     pred: Iterable[Any] | None,
     scale: Scale | None,
@@ -54,11 +75,6 @@ def _estimate(
 ) -> Estimate:
     pair = read_pair(truth, pred, table, scale, options)
     return estimate(figure(pair.size), pair.units, options, n_missing=pair.n_missing)
-
-
-def accuracy_figure(size: int) -> Figure:
-    """Return the `Figure` of `accuracy` for a K × K table."""
-    return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
 
 
 @metric(inputs="labels", levels=CATEGORICAL, reference="Brodersen et al. 2010", symmetric=False)
@@ -81,11 +97,6 @@ def balanced_accuracy(
     return _estimate(balanced_accuracy_figure, truth, pred, scale, table, CodedOptions(**interval))
 
 
-def balanced_accuracy_figure(size: int) -> Figure:
-    """Return the `Figure` of `balanced_accuracy` for a K × K table."""
-    return smooth_figure("balanced accuracy", size, shares.balanced_accuracy_of, "single_class")
-
-
 @metric(inputs="labels", levels=CATEGORICAL, reference="mean one-against-rest F1")
 def macro_f1(
     truth: Iterable[Any] | None = None,
@@ -104,21 +115,6 @@ def macro_f1(
     pair = read_pair(truth, pred, table, scale, options)
     figure, note = macro_f1_figure(pair.size), classes_note(pair.table)
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
-
-
-def macro_f1_figure(size: int) -> Figure:
-    """Return the `Figure` of `macro_f1` for a K × K table."""
-    return smooth_figure("macro F1", size, shares.macro_f1_of, "no_pairs")
-
-
-def macro_precision_figure(size: int) -> Figure:
-    """Return the `Figure` of the mean precision over the classes of a K × K table that occur in pred."""
-    return smooth_figure("macro precision", size, shares.macro_precision_of, "no_pairs")
-
-
-def macro_recall_figure(size: int) -> Figure:
-    """Return the `Figure` of the mean recall over the classes of a K × K table that occur in truth."""
-    return smooth_figure("macro recall", size, shares.macro_recall_of, "no_pairs")
 
 
 def classes_note(table: Array) -> str:
@@ -147,11 +143,6 @@ def mcc(
             Computational Biology and Chemistry 28, 367-374.
     """
     return _estimate(mcc_figure, truth, pred, scale, table, CodedOptions(**interval))
-
-
-def mcc_figure(size: int) -> Figure:
-    """Return the `Figure` of `mcc` for a K × K table."""
-    return smooth_figure("Matthews correlation", size, shares.mcc_of, "no_variance", low=-1.0)
 
 
 @metric(inputs="labels", levels=("ordinal",), reference="share within k places")

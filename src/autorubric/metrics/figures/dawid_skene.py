@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.scales import Array, Codes, Scale, as_sequence
 from autorubric.metrics.figures.majority import CodedVotes, Patterns, collapse, read_votes
 
@@ -56,19 +57,13 @@ class DawidSkeneResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values; confusion rows that have no support are None."""
-        plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        plain: dict[str, Any] = to_plain(self)
         if self.confusion is not None and self.support is not None:
             plain["confusion"] = [
                 [row if votes > 0 else None for row, votes in zip(table, supports, strict=True)]
                 for table, supports in zip(self.confusion.tolist(), self.support.tolist(), strict=True)
             ]
         return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
 
 
 _EQUAL = 1e-9
@@ -220,7 +215,8 @@ def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: fl
     """Fit the model to patterns that each have a vote."""
     size, n_raters = patterns.size, patterns.n_raters
     backward = patterns.votes.T.tocsr()
-    posterior = _soft_majority(patterns)
+    votes = patterns.votes @ np.tile(np.eye(size), (n_raters, 1))
+    posterior = np.asarray(votes / votes.sum(1, keepdims=True))
     iterations, moved = 0, np.inf
     while moved > tolerance and iterations < max_iterations:
         weighted = posterior * patterns.counts[:, None]
@@ -241,11 +237,6 @@ def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: fl
         iterations=iterations,
         converged=moved <= tolerance,
     )
-
-
-def _soft_majority(patterns: Patterns) -> Array:
-    votes = patterns.votes @ np.tile(np.eye(patterns.size), (patterns.n_raters, 1))
-    return np.asarray(votes / votes.sum(1, keepdims=True))
 
 
 def _rows(votes: Array, support: Array, smoothing: float) -> Array:

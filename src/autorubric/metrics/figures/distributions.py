@@ -83,7 +83,11 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> t
             )
         codes = scale.encode(as_sequence(values, what))
         sides.append(np.where(codes >= 0, scale.positions[codes], np.nan))
-    span = None if scale is None else _span(scale)
+    span: float | None = None
+    if isinstance(scale, Interval):
+        span = scale.span
+    elif scale is not None and scale.positions is not None:
+        span = float(np.ptp(scale.positions))
     if span:
         divisor, unit = span, "units of the declared range"
     present = [~np.isnan(side) for side in sides]
@@ -91,12 +95,6 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> t
     codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
     codes_a[present[0]], codes_b[present[1]] = places
     return _Samples(codes_a, codes_b, len(grid)), grid / divisor, unit
-
-
-def _span(scale: Scale) -> float | None:
-    if isinstance(scale, Interval):
-        return scale.span
-    return None if scale.positions is None else float(np.ptp(scale.positions))
 
 
 @metric(

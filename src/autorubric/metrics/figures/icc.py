@@ -142,13 +142,20 @@ def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> E
 
 def _f_test(squares: _Squares, k: int, model: _Model) -> TestStatistic | None:
     """Return the F test of no variance between units; None under perfect agreement, where F is infinite."""
-    n = float(squares.n)
-    rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
+    n, rest, df = _error(squares, k, model)
     if rest == 0:
         return None
     f = float(squares.units / rest)
     p = float(fdtrc(n - 1, df, f))
     return TestStatistic(name="F", value=f, df=n - 1, df_denominator=df, p_value=p)
+
+
+def _error(squares: _Squares, k: int, model: _Model) -> tuple[float, Array, float]:
+    """Return the number of units, and the mean square of the error with its degrees of freedom."""
+    n = float(squares.n)
+    if model == "one-way":
+        return n, squares.within, n * (k - 1)
+    return n, squares.error, (n - 1) * (k - 1)
 
 
 def _squares(totals: Array, k: int) -> _Squares:
@@ -217,8 +224,7 @@ def _step_up(single: float, k: int) -> float:
 
 def _ratio_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tuple[float, float]:
     """Compute the limits of ICC(1,1) and ICC(3,1) from the ratio of two mean squares."""
-    n = float(squares.n)
-    rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
+    n, rest, df = _error(squares, k, model)
     if rest == 0:
         return 1.0, 1.0
     ratio = float(squares.units / rest)

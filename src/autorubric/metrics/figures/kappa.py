@@ -18,7 +18,13 @@ from autorubric.metrics.core.estimation import Figure, delta, estimate, square
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale, Weights, describe, weight_matrix
-from autorubric.metrics.figures.many_raters import CountCoefficient, ac_chance, bp_chance, ratings_estimate
+from autorubric.metrics.figures.many_raters import (
+    CountCoefficient,
+    ac_chance,
+    bp_chance,
+    ratings_estimate,
+    require_declared,
+)
 
 Chance: TypeAlias = Callable[[Array, Array, Array], Array]
 """A function from (row margins, column margins, weights) to expected agreement times n²."""
@@ -106,8 +112,7 @@ def _pair_estimate(
     name: str, pair: TableInput, weights: Weights, chance: Chance, options: IntervalOptions
 ) -> Estimate:
     matrix = weight_matrix(weights, pair.scale, pair.size)
-    words = [describe(weights), "" if pair.declared else "categories seen"]
-    note = ", ".join(word for word in words if word)
+    note = describe(weights, declared=pair.declared)
     if chance in (_gwet, _brennan_prediger) and pair.size == 1:
         return Estimate.undefined(
             "single_category_scale", n=pair.units.n, method=name, n_missing=pair.n_missing
@@ -214,7 +219,8 @@ def gwet_ac(
         _require_alone(truth, pred, table)
         coefficient = CountCoefficient(name, ac_chance, needs_declared=True)
         return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = _require_declared(read_pair(truth, pred, table, scale, options), name)
+    pair = read_pair(truth, pred, table, scale, options)
+    require_declared(name, pair)
     return _pair_estimate(name, pair, weights, _gwet, options)
 
 
@@ -248,20 +254,11 @@ def brennan_prediger(
         _require_alone(truth, pred, table)
         coefficient = CountCoefficient(name, bp_chance, needs_declared=True)
         return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = _require_declared(read_pair(truth, pred, table, scale, options), name)
+    pair = read_pair(truth, pred, table, scale, options)
+    require_declared(name, pair)
     return _pair_estimate(name, pair, weights, _brennan_prediger, options)
 
 
 def _require_alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
         raise ArgumentError("pass only one of: ratings, table, or truth and pred")
-
-
-def _require_declared(pair: TableInput, name: str) -> TableInput:
-    from_binary = pair.scale is not None and pair.size == 2 and pair.scale.labels == ("UNMET", "MET")
-    if not (pair.declared or from_binary or pair.size == 0):
-        raise ArgumentError(
-            f"{name} depends on the number of categories, including unused ones; pass scale=Nominal(labels) "
-            "or scale=Ordinal(labels)"
-        )
-    return pair

@@ -285,12 +285,16 @@ def _nominal(table: _Pairable) -> tuple[Units, Compute]:
     codes = table.codes if table.prior is None else np.concatenate([table.codes, table.prior.rows])
     if len(codes) * table.size <= _DENSE_CELLS:
 
+        def sums_of(rows: Codes) -> Array:
+            counts = _counts(rows, table.size)
+            return np.column_stack([_unequal_pairs(counts), counts.toarray()])
+
         def compute(sums: Array) -> Array:
             margins = sums[..., 1:]
             n = margins.sum(-1)
             return _alpha(sums[..., 0], n * n - (margins * margins).sum(-1), n)
 
-        return _units_of_sums(table, lambda rows: _with_counts(rows, table.size)), compute
+        return _units_of_sums(table, sums_of), compute
     counts = _counts(codes, table.size)
     observed = _unequal_pairs(counts)
 
@@ -302,11 +306,6 @@ def _nominal(table: _Pairable) -> tuple[Units, Compute]:
     units = weighted_units(len(table.codes), table.cluster, table.counts)
     smoothed = units if table.prior is None else with_prior_weights(units, table.prior.chances)
     return smoothed, compute_of_weights
-
-
-def _with_counts(codes: Codes, size: int) -> Array:
-    counts = _counts(codes, size)
-    return np.column_stack([_unequal_pairs(counts), counts.toarray()])
 
 
 def _unequal_pairs(counts: csr_array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, dense, encode, read_rows
+from autorubric.metrics.core.contingency import Coded, TableInput, cluster_codes, dense, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
@@ -131,16 +131,20 @@ def ratings_estimate(
 ) -> Estimate:
     """Compute the coefficient from labels of shape `(n_units, n_raters)`."""
     coded, codes = code_ratings(ratings, scale, options.labels)
-    if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
-        raise ArgumentError(
-            f"{coefficient.name} depends on the number of categories, including unused ones; pass "
-            "scale=Nominal(labels) or scale=Ordinal(labels)"
-        )
+    if coefficient.needs_declared:
+        require_declared(coefficient.name, coded)
     counts = units_by_category(codes, coded.size)
-    note = "" if coded.declared else "categories seen"
     matrix = weight_matrix(weights, coded.scale, coded.size)
-    note = ", ".join(word for word in (describe(weights), note) if word)
-    return counts_estimate(coefficient, counts, matrix, options, note)
+    return counts_estimate(coefficient, counts, matrix, options, describe(weights, declared=coded.declared))
+
+
+def require_declared(name: str, given: Coded | TableInput) -> None:
+    """Raise an error if categories that the metric depends on are neither declared nor binary."""
+    if given.size and not (given.declared or isinstance(given.scale, Binary)):
+        raise ArgumentError(
+            f"{name} depends on the number of categories, including unused ones; pass scale=Nominal(labels) "
+            "or scale=Ordinal(labels)"
+        )
 
 
 def units_by_category(codes: Codes, size: int) -> Array:
@@ -313,9 +317,7 @@ def conger_kappa(
     options = CodedOptions(**interval)
     coded, codes = code_ratings(ratings, scale, options.labels)
     matrix = weight_matrix(weights, coded.scale, coded.size)
-    note = ", ".join(
-        word for word in (describe(weights), "" if coded.declared else "categories seen") if word
-    )
+    note = describe(weights, declared=coded.declared)
     rated = (codes >= 0).any(axis=1) if codes.size else np.zeros(len(codes), dtype=bool)
     n_missing = int(rated.size - np.count_nonzero(rated))
     if not rated.any():
@@ -421,23 +423,17 @@ def fleiss_kappa_by_category(
     options = CodedOptions(**interval)
     if (ratings is None) == (counts is None):
         raise ArgumentError("pass either ratings or counts, not both")
-    names, table = _from_labels(ratings, scale, options) if counts is None else _from_counts(counts, scale)
+    names: Sequence[Any]
+    if counts is None:
+        coded, codes = code_ratings(ratings, scale, options.labels)
+        names = coded.scale.labels if coded.scale is not None else range(coded.size)
+        table = units_by_category(codes, coded.size)
+    else:
+        table, _ = read_counts(counts, scale, None)
+        names = range(table.shape[1]) if scale is None or isinstance(scale, Interval) else scale.labels
     found = {}
     for place, name in enumerate(names):
         of_one = np.column_stack([table[:, place], table.sum(1) - table[:, place]])
         coefficient = CountCoefficient(f"Fleiss' kappa of {name!r}", fleiss_chance)
         found[name] = counts_estimate(coefficient, of_one, np.eye(2), options)
     return found
-
-
-def _from_labels(ratings: Any, scale: Scale | None, options: CodedOptions) -> tuple[Sequence[Any], Array]:
-    coded, codes = code_ratings(ratings, scale, options.labels)
-    names = coded.scale.labels if coded.scale is not None else range(coded.size)
-    return names, units_by_category(codes, coded.size)
-
-
-def _from_counts(counts: Any, scale: Scale | None) -> tuple[Sequence[Any], Array]:
-    table, _ = read_counts(counts, scale, None)
-    if scale is None or isinstance(scale, Interval):
-        return range(table.shape[1]), table
-    return scale.labels, table

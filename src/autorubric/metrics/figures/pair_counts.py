@@ -52,7 +52,7 @@ def scored_items(
     both = ~(np.isnan(left) | np.isnan(right))
     group, clusters = _group_codes(groups, len(left)), cluster_codes(cluster, len(left))
     if group is not None and clusters is not None:
-        _refuse_split(group, clusters)
+        _check_groups(group, clusters)
     return ScoredItems(
         gold=left[both],
         pred=right[both],
@@ -73,7 +73,7 @@ def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
     return cluster_codes(ids, n)
 
 
-def _refuse_split(group: Codes, cluster: Codes) -> None:
+def _check_groups(group: Codes, cluster: Codes) -> None:
     if len(np.unique(np.stack([group, cluster]), axis=1).T) > len(np.unique(group)):
         raise ArgumentError(
             "cluster must not split a group, because its items are compared; use one cluster id per group"

@@ -97,6 +97,33 @@ def tie_calibrated_pairwise_accuracy(
         [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with
             pairwise accuracy and tie calibration, EMNLP, 12914-12929, section 6.
     """
+    _check_arguments(ties, epsilon, folds)
+    options = IntervalOptions(**interval)
+    return _calibrate(scored_items(gold, pred, groups, options.cluster), folds, options)
+
+
+def _calibrate(items: ScoredItems, folds: int, options: IntervalOptions) -> TieCalibratedAccuracy:
+    rng = options.generator()
+    gains = _gains(items, rng)
+    fold = _deal(items, folds, rng)
+    chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
+    note = "in-sample optimum (optimistic; report cross_validated instead)"
+    every = [_part(items, np.arange(items.n), chosen)]
+    best = right_share(items, every, _NAME, f"{note}; epsilon {chosen:g}", IntervalOptions(ci=None))
+    held_out, epsilons = _cross_validated(items, gains, fold, options)
+    return TieCalibratedAccuracy(
+        best.value,
+        n=best.n,
+        method=best.method,
+        reason=best.reason if best.value is None else None if options.ci is None else "in_sample",
+        n_missing=best.n_missing,
+        epsilon=None if best.value is None else chosen,
+        cross_validated=held_out,
+        fold_epsilons=epsilons,
+    )
+
+
+def _check_arguments(ties: str, epsilon: float | None, folds: int) -> None:
     if ties != "credit":
         raise ArgumentError(
             f"ties must be 'credit'; got {ties!r}. No threshold helps if pairs tied in gold are skipped; use "
@@ -109,29 +136,11 @@ def tie_calibrated_pairwise_accuracy(
         )
     if isinstance(folds, bool) or folds < 2:
         raise ArgumentError(f"folds must be an integer of at least 2; got {folds!r}")
-    options = IntervalOptions(**interval)
-    rng = options.generator()
-    items = scored_items(gold, pred, groups, options.cluster)
-    gains = _gains(items, rng)
-    fold = _deal(items, folds, rng)
-    chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
-    note = "in-sample optimum (optimistic; report cross_validated instead)"
-    every = PairPart(
-        items=np.arange(items.n),
-        counts=count_pairs(items.gold, items.pred, items.groups, ties="credit", epsilon=chosen),
-    )
-    best = right_share(items, [every], _NAME, f"{note}; epsilon {chosen:g}", IntervalOptions(ci=None))
-    held_out, epsilons = _cross_validated(items, gains, fold, options)
-    return TieCalibratedAccuracy(
-        best.value,
-        n=best.n,
-        method=best.method,
-        reason=best.reason if best.value is None else None if options.ci is None else "in_sample",
-        n_missing=best.n_missing,
-        epsilon=None if best.value is None else chosen,
-        cross_validated=held_out,
-        fold_epsilons=epsilons,
-    )
+
+
+def _part(items: ScoredItems, which: Codes, epsilon: float) -> PairPart:
+    gold, pred, groups = items.gold[which], items.pred[which], items.groups[which]
+    return PairPart(items=which, counts=count_pairs(gold, pred, groups, ties="credit", epsilon=epsilon))
 
 
 class _Gains(NamedTuple):
@@ -193,11 +202,7 @@ def _cross_validated(
     parts, epsilons = [], []
     for one in range(int(fold.max()) + 1):
         epsilon = _best(gains, (fold[gains.pairs.one] != one) & (fold[gains.pairs.other] != one))
-        inside = np.flatnonzero(fold == one)
-        counts = count_pairs(
-            items.gold[inside], items.pred[inside], items.groups[inside], ties="credit", epsilon=epsilon
-        )
-        parts.append(PairPart(items=inside, counts=counts))
+        parts.append(_part(items, np.flatnonzero(fold == one), epsilon))
         epsilons.append(epsilon)
     note = f"cross-validated, {len(parts)} folds"
     return right_share(items, parts, _NAME, note, options), tuple(epsilons)

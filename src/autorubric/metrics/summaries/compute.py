@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.item_scores import PANEL, LabelledDataset, SupportsGradedRun, with_truth_rule
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.summaries.compared_raters import compared_raters
 from autorubric.metrics.summaries.data_warnings import fold_warnings, join_names, metric_warnings

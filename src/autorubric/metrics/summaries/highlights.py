@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from autorubric.metrics.audit.resampled import said
 from autorubric.metrics.core.estimate import Estimate, is_rounding
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.result import format_estimate
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.item_resampling import resample
 from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each, metric_on
@@ -147,8 +147,8 @@ def _headline_sentences(
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
-        f"The panel's mean {name} is {said(headline)} over criteria ({done} of {of} criteria defined, "
-        f"{n_items} items, {_percentage(panel.coverage)} of the labelled cells)"
+        f"The panel's mean {name} is {format_estimate(headline)} over criteria ({done} of {of} criteria "
+        f"defined, {n_items} items, {_percentage(panel.coverage)} of the labelled cells)"
         f"{_mixed_levels_note(panel, name)}{_few_items_note(panel)}."
     ]
     if ceiling is not None:
@@ -166,7 +166,7 @@ def _headline_sentences(
     # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
         weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
-        found.append(f"The weakest criterion is {weakest}: {name} {said(on_each[weakest])}.")
+        found.append(f"The weakest criterion is {weakest}: {name} {format_estimate(on_each[weakest])}.")
     return found
 
 
@@ -209,8 +209,8 @@ def _judges_sentences(raters: Mapping[str, RaterReport], n_items: int) -> list[s
         if name is not None:
             done, of = rater.macro.defined[name]
             found.append(
-                f"{who}: mean {name} {said(getattr(rater.macro, name))} over criteria ({done} of {of} "
-                f"defined, {n_items} items, {_percentage(rater.coverage)} of the labelled cells)"
+                f"{who}: mean {name} {format_estimate(getattr(rater.macro, name))} over criteria "
+                f"({done} of {of} defined, {n_items} items, {_percentage(rater.coverage)} of the labelled cells)"
                 f"{_few_items_note(rater)}."
             )
     return found
@@ -225,8 +225,8 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
     if is_rounding(float(best) - float(second)):
         return []
     return [
-        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of {said(best)} on "
-        f"{_percentage(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
+        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of "
+        f"{format_estimate(best)} on {_percentage(raters[ranked[0]].coverage)} of the labelled cells. Selecting the best of several "
         "overstates its quality."
     ]
 
@@ -277,17 +277,17 @@ def _people_sentences(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or (ceiling.made_the_truth and gap.value is None):
         return []
-    theirs = f"The mean {name} between an annotator and the others is {said(people)}"
+    theirs = f"The mean {name} between an annotator and the others is {format_estimate(people)}"
     if not ceiling.made_the_truth:
         return [f"{theirs}."]
     if gap.low is None or gap.high is None:
         verdict = f"the panel differs from an annotator by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel outperforms an annotator by {said(gap)}"
+        verdict = f"the panel outperforms an annotator by {format_estimate(gap)}"
     elif gap.high < 0:
-        verdict = f"the panel falls short of an annotator by {said(gap)}"
+        verdict = f"the panel falls short of an annotator by {format_estimate(gap)}"
     else:
-        verdict = f"the panel is not distinguishable from an annotator (difference {said(gap)})"
+        verdict = f"the panel is not distinguishable from an annotator (difference {format_estimate(gap)})"
     return [f"{theirs}. Against the same annotators, {verdict}."]
 
 
@@ -295,7 +295,7 @@ def _position_sentences(panel: RaterReport) -> list[str]:
     """Describe how often comparisons have the same outcome in both orders of the candidates."""
     return [
         f"On {name}, the proportion of samples with the same outcome in both orders of the candidates is "
-        f"{said(consistent)} ({consistent.n} samples)."
+        f"{format_estimate(consistent)} ({consistent.n} samples)."
         for name, one in panel.comparisons.items()
         if (consistent := one.position_consistency).value is not None
     ]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.resampled import AuditFindings
 from autorubric.metrics.core.item_scores import LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.read_votes import Modes, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.summaries.judge_report import judge_report
 from autorubric.metrics.summaries.rater_report import HumanCeilings
 from autorubric.metrics.summaries.reliability import Reliability, reliability_by_criterion

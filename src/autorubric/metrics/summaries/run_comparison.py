@@ -13,14 +13,13 @@ import numpy as np
 from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.compare_judges import JudgeComparison, compare_judges
-from autorubric.metrics.audit.contests import adjust_pvalues
-from autorubric.metrics.audit.resampled import AuditFindings
+from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
+from autorubric.metrics.core.result import AuditFindings
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
 from autorubric.metrics.summaries.rendering import column_table

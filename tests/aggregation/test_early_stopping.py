@@ -11,16 +11,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion
-from autorubric.scoring import (
-    AGGREGATORS,
-    AggregationPolicy,
-    Decision,
-    JudgeVote,
-    decide_by_judge,
-    decide_panel,
-    is_settled,
-    votes_wanted,
-)
+from autorubric.scoring import AGGREGATORS, AggregationPolicy, Decision, JudgeVote
+from autorubric.scoring.decisions import decide_by_judge, decide_panel
+from autorubric.scoring.early_stopping import can_stop, votes_needed
 from tests.criteria.kinds import KINDS, NOMINAL
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 
@@ -85,7 +78,7 @@ def test_a_panel_that_stops_early_decides_like_the_whole_one(
     whole = verdict(decide(criterion, votes, policy))
     for asked in range(len(votes) + 1):
         rest = left_out(votes[asked:])
-        if is_settled(criterion, votes[:asked], rest, policy):
+        if can_stop(criterion, votes[:asked], rest, policy):
             stopped = decide(criterion, [*votes[:asked], *rest], policy)
             assert verdict(stopped) == whole
 
@@ -99,7 +92,7 @@ def test_settled_means_whatever_is_still_to_come(
     criterion, votes, policy = drawn
     asked = data.draw(st.integers(max(0, len(votes) - 3), len(votes)))
     there, rest = votes[:asked], votes[asked:]
-    if not is_settled(criterion, there, left_out(rest), policy):
+    if not can_stop(criterion, there, left_out(rest), policy):
         return
     now = verdict(decide(criterion, [*there, *left_out(rest)], policy))
     for ways in itertools.product(*(outcomes(criterion, like) for like in rest)):
@@ -118,9 +111,9 @@ def test_no_fewer_votes_than_wanted_could_settle_it(
         or criterion.aggregation != "unanimous"
         or not any(v.sample for v in votes)
     )
-    wanted = votes_wanted(criterion, [], left_out(votes), policy)
+    wanted = votes_needed(criterion, [], left_out(votes), policy)
     for fewer in range(wanted):
-        assert not is_settled(criterion, votes[:fewer], left_out(votes[fewer:]), policy)
+        assert not can_stop(criterion, votes[:fewer], left_out(votes[fewer:]), policy)
 
 
 @pytest.mark.parametrize(
@@ -141,25 +134,25 @@ def test_by_hand(aggregation: Any, answers: list[str], panel: int, settled: bool
     criterion, policy = binary(), AggregationPolicy(aggregation=aggregation)
     there = [vote(f"j{i}", answer) for i, answer in enumerate(answers)]
     rest = left_out([vote(f"j{i}", None) for i in range(len(answers), panel)])
-    assert is_settled(criterion, there, rest, policy) is settled
+    assert can_stop(criterion, there, rest, policy) is settled
 
 
 def test_weights_that_outweigh_the_rest() -> None:
     """A heavy judge settles a weighted majority alone, and exactly half of the weight does not."""
     criterion, policy = binary(), AggregationPolicy(aggregation="weighted")
     rest = left_out([vote("b", None, weight=0.1), vote("c", None, weight=0.2)])
-    assert is_settled(criterion, [vote("a", "MET", weight=0.4)], rest, policy)
-    assert not is_settled(criterion, [vote("a", "MET", weight=0.1 + 0.2)], rest, policy)
-    assert is_settled(criterion, [vote("a", "UNMET", weight=0.1 + 0.2)], rest, policy)
+    assert can_stop(criterion, [vote("a", "MET", weight=0.4)], rest, policy)
+    assert not can_stop(criterion, [vote("a", "MET", weight=0.1 + 0.2)], rest, policy)
+    assert can_stop(criterion, [vote("a", "UNMET", weight=0.1 + 0.2)], rest, policy)
 
 
 def test_unreadable_replies_keep_it_open() -> None:
     """Whether one sways the verdict is known only in the end."""
     rest = left_out([vote("d", None)])
     there = [vote("a", "UNMET"), vote("b", "UNMET"), lost_vote("c", unreadable=True)]
-    assert not is_settled(binary(), there, rest, AggregationPolicy())
+    assert not can_stop(binary(), there, rest, AggregationPolicy())
     there[2] = lost_vote("c", unreadable=False)
-    assert is_settled(binary(), there, rest, AggregationPolicy())
+    assert can_stop(binary(), there, rest, AggregationPolicy())
 
 
 def test_methods_that_need_every_vote_ask_for_every_vote() -> None:
@@ -169,7 +162,7 @@ def test_methods_that_need_every_vote_ask_for_every_vote() -> None:
         if criterion.level in ("binary", "nominal"):
             continue
         rest = left_out([vote(f"j{i}", None) for i in range(3)])
-        assert votes_wanted(criterion, [], rest, AggregationPolicy()) == 3, name
+        assert votes_needed(criterion, [], rest, AggregationPolicy()) == 3, name
 
 
 def test_disagreement_settles_unanimity() -> None:
@@ -177,4 +170,4 @@ def test_disagreement_settles_unanimity() -> None:
     rest = left_out([vote(f"j{i}", None) for i in range(5)])
     policy = AggregationPolicy(nominal_aggregation="unanimous")
     colours = choice("colour", NOMINAL, scale_type="nominal")
-    assert votes_wanted(colours, [], rest, policy) == 2
+    assert votes_needed(colours, [], rest, policy) == 2

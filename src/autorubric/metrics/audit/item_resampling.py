@@ -1,12 +1,11 @@
-"""Paired estimates from one set of resampled items, and the base class of audit results."""
+"""Estimates paired by one set of resampled items, and means over clusters of items."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,13 +14,12 @@ from autorubric.metrics.core.intervals import t_quantile, wilson_ends
 from autorubric.metrics.core.rater_tables import row_units
 from autorubric.metrics.core.resampling import Resampling, Units, interval_of, is_point, replicates
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.support.blocks import Block, Cell, card, render_latex, render_text
 
 ComputeMany: TypeAlias = Callable[[Array], Array]
 """A function from sums of shape `(r, d)` to statistics of shape `(r, m)`; NaN if undefined."""
 
 
-def resampled(
+def estimate_over_items(
     sums: Array,
     compute: ComputeMany,
     resampling: Resampling,
@@ -30,20 +28,11 @@ def resampled(
     n: int | Sequence[int],
     reason: Reason,
 ) -> list[Estimate]:
-    """Estimate each statistic with its percentile interval over resampled items.
-
-    Args:
-        sums: Contribution of each item, shape `(n_items, d)`.
-        compute: The statistics as a function of the sums.
-        resampling: Options of the intervals.
-        method: Description of the statistics.
-        n: Number of observations for all statistics or for each.
-        reason: Reason for statistics that are undefined.
-    """
+    """Estimate each statistic with its percentile interval over resampled items; `sums` is `(n_items, d)`."""
     m = compute(np.zeros((1, sums.shape[1]))).shape[1]
     sizes = [n] * m if isinstance(n, int) else list(n)
     units = units_of(sums) if len(sums) else None
-    return resampled_units(units, compute, resampling, [method] * m, n=sizes, reasons=[reason] * m)
+    return estimate_over_units(units, compute, resampling, [method] * m, n=sizes, reasons=[reason] * m)
 
 
 _MERGED_UP_TO = 128
@@ -62,7 +51,7 @@ def units_of(sums: Array) -> Units:
     return Units(counts=counts[order].astype(np.int64), n=len(sums), sums=alike[order])
 
 
-def resampled_units(
+def estimate_over_units(
     units: Units | None,
     compute: ComputeMany,
     resampling: Resampling,
@@ -121,37 +110,31 @@ def mean_of_defined(values: Array, axis: int = -1) -> Array:
     return ratio(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 
 
-def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: tuple[int, int]) -> Array:
-    """Sum values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
-    flat = np.bincount(
-        item * shape[1] + criterion,
-        weights=np.where(np.isnan(values), 0.0, values),
-        minlength=shape[0] * shape[1],
-    )
-    return flat.reshape(shape)
-
-
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
-    """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom.
-
-    There is no interval if all values are equal.
-    """
+    """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom."""
     there = ~np.isnan(values)
     kept, members = values[there], np.unique(item[there], return_inverse=True)[1].reshape(-1)
     text = f"{method}; t interval over items, {confidence_level:.0%}"
     if not len(kept):
         return Estimate.undefined("no_pairs", method=text)
-    mean, effects = influences(kept, members)
+    mean, effects = mean_and_influences(kept, members)
     if len(effects) < 2:
         return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
-    se = clustered_error(effects)
-    if is_rounding(se, float(np.abs(kept).max())):
-        return Estimate(mean, n=len(kept), method=text, reason="no_variance")
-    half = t_quantile(confidence_level, len(effects) - 1) * se
-    return Estimate(mean, mean - half, mean + half, se, len(kept), text)
+    se, scale = clustered_error(effects), float(np.abs(kept).max())
+    return t_estimate(mean, se, len(effects) - 1, confidence_level, scale=scale, n=len(kept), method=text)
 
 
-def influences(values: Array, members: Codes) -> tuple[float, Array]:
+def t_estimate(
+    value: float, se: float, df: float, confidence_level: float, *, scale: float, n: int, method: str
+) -> Estimate:
+    """Return an estimate with a t interval, unless its error is only rounding of values of size `scale`."""
+    if is_rounding(se, scale):
+        return Estimate(value, n=n, method=method, reason="no_variance")
+    half = t_quantile(confidence_level, df) * se
+    return Estimate(value, value - half, value + half, se, n, method)
+
+
+def mean_and_influences(values: Array, members: Codes) -> tuple[float, Array]:
     """Return the mean and the contribution of each cluster's deviations to it, shape `(n_clusters,)`."""
     mean = float(values.mean())
     return mean, np.bincount(members, weights=values - mean) / len(values)
@@ -163,7 +146,7 @@ def clustered_error(effects: Array) -> float:
     return math.sqrt(float((effects**2).sum()) * size / (size - 1))
 
 
-def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estimate:
+def widen_at_bound(share: Estimate, n_units: int, confidence_level: float) -> Estimate:
     """Return a share that is 0 or 1 in every resample with the score interval of one observation per unit."""
     if share.value not in (0.0, 1.0) or n_units < 2 or share.reason != "no_variance":
         return share
@@ -171,56 +154,3 @@ def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estim
     return replace(
         share, low=low, high=high, method=f"{share.method}; score interval (value 0 or 1)", reason=None
     )
-
-
-class AuditFindings(ABC):
-    """Base class of frozen results that consist of `Estimate` objects."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def blocks(self) -> list[Block]:
-        """Return the results as blocks for a renderer."""
-
-    def summary(self) -> str:
-        """Return the results as plain text."""
-        return render_text(self.blocks())
-
-    def _repr_html_(self) -> str:
-        return card(self.blocks())
-
-    def to_latex(self) -> str:
-        """Return the tables as LaTeX `tabular` environments, which require the booktabs package."""
-        return render_latex(self.blocks())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable data without NaN."""
-        found: dict[str, Any] = plain(self)
-        return found
-
-
-def plain(value: Any) -> Any:
-    """Convert dataclasses, mappings and sequences to dicts and lists, recursively."""
-    if is_dataclass(value):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-FIGURE_COLUMNS = ("estimate", "low", "high", "n", "reason")
-"""Headings of the columns that `figure_cells` fills."""
-
-
-def figure_cells(figure: Estimate) -> tuple[Cell, ...]:
-    """Return an estimate as table cells: value, low, high, n, and the reason if something is missing."""
-    return figure.value, figure.low, figure.high, figure.n, figure.reason or ""
-
-
-def said(found: Estimate) -> str:
-    """Format an estimate with its interval, if it has one."""
-    if found.low is None or found.high is None:
-        return f"{found:.3f}"
-    return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"

@@ -12,16 +12,8 @@ from typing import Any
 import pytest
 
 from autorubric.errors import ArgumentError
-from autorubric.judges import (
-    ClosableJudge,
-    FunctionJudge,
-    Judge,
-    JudgeReply,
-    JudgeRequest,
-    JudgeSpec,
-    Seat,
-    seat_judges,
-)
+from autorubric.judges import ClosableJudge, FunctionJudge, Judge, JudgeReply, JudgeRequest, JudgeSpec
+from autorubric.judges.panel import Seat, seat_judges
 from autorubric.llm import LLMConfig
 from tests.doubles import TableJudge, binary, model_judge, request_for
 

@@ -1,0 +1,153 @@
+"""The base class of results, and the texts and tables that show estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+
+import numpy as np
+
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock, card, render_latex, render_text
+from autorubric.support.frames import Library, in_library
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Record:
+    """Base class of frozen dataclasses of numbers, texts, estimates and other records."""
+
+    __slots__ = ()
+
+    _omits_empty_tests: ClassVar[bool] = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
+        found: dict[str, Any] = to_plain(self, omit_empty_tests=self._omits_empty_tests)
+        return found
+
+
+class AuditFindings(Record):
+    """Base class of frozen dataclasses that hold a result.
+
+    A subclass defines `_sentence` and, unless one table of its titled fields is enough, `_tables`. A field is
+    titled by `metadata={"title": …}`.
+    """
+
+    __slots__ = ()
+
+    _heading: ClassVar[str] = ""
+    _omits_empty_tests: ClassVar[bool] = False
+
+    def blocks(self) -> list[Block]:
+        """Return the result as content blocks for the text, HTML and LaTeX renderers, main finding first."""
+        return [TextBlock(title=self._heading, text=self._sentence()), *self._tables()]
+
+    def summary(self) -> str:
+        """Return the results as plain text."""
+        return render_text(self.blocks())
+
+    def _repr_html_(self) -> str:
+        return card(self.blocks())
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX `tabular` environments, which require the booktabs package."""
+        return render_latex(self.blocks())
+
+    @overload
+    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
+    @overload
+    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
+    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
+        """Return the first table of the result as a DataFrame; without a table, it is empty."""
+        import pandas as pd  # imported here so that pandas is loaded only when needed
+
+        tables = [block for block in self.blocks() if isinstance(block, TableBlock)]
+        frame = pd.DataFrame(tables[0].rows, columns=list(tables[0].columns)) if tables else pd.DataFrame()
+        return in_library(frame, library)
+
+    def _sentence(self) -> str:
+        return ""
+
+    def _tables(self) -> list[Block]:
+        """Return all blocks but the first sentence."""
+        return [figure_table("", titled_figures(self))]
+
+
+def titles_of(result: Any) -> dict[str, str]:
+    """Return the titles of a dataclass's titled fields by name, in order of declaration."""
+    declared: tuple[Field[Any], ...] = fields(result)
+    return {one.name: one.metadata["title"] for one in declared if "title" in one.metadata}
+
+
+def titled_figures(result: Any) -> dict[str, Estimate]:
+    """Return the titled fields of a dataclass by title."""
+    return {title: getattr(result, name) for name, title in titles_of(result).items()}
+
+
+def to_plain(value: Any, *, omit_empty_tests: bool = False) -> Any:
+    """Convert dataclasses, mappings, sequences and arrays to JSON-serialisable data, recursively.
+
+    `omit_empty_tests` omits the field `test` of estimates if it is None.
+    """
+    if is_dataclass(value):
+        found = {
+            one.name: to_plain(getattr(value, one.name), omit_empty_tests=omit_empty_tests)
+            for one in fields(value)
+        }
+        if omit_empty_tests and isinstance(value, Estimate) and value.test is None:
+            del found["test"]
+        return found
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(entry, omit_empty_tests=omit_empty_tests) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(entry, omit_empty_tests=omit_empty_tests) for entry in value]
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+FIGURE_COLUMNS = ("estimate", "low", "high", "n", "reason")
+"""Headings of the columns that `figure_cells` fills."""
+
+
+def figure_cells(figure: Estimate) -> tuple[Cell, ...]:
+    """Return an estimate as table cells: value, low, high, n, and the reason if something is missing."""
+    return figure.value, figure.low, figure.high, figure.n, figure.reason or ""
+
+
+def figure_table(title: str, figures: Mapping[str, Estimate]) -> TableBlock:
+    """Return a table with one row per named estimate."""
+    rows = tuple((name, *figure_cells(one)) for name, one in figures.items())
+    return TableBlock(title=title, columns=("figure", *FIGURE_COLUMNS), rows=rows)
+
+
+def format_interval(low: float | None, high: float | None) -> str:
+    """Format an interval; return an empty string if there is none."""
+    return "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+
+
+def format_estimate(found: Estimate) -> str:
+    """Format an estimate with its interval, if it has one."""
+    return f"{found:.3f} {format_interval(found.low, found.high)}".rstrip()
+
+
+def describe_estimate(found: Estimate) -> str:
+    """Format an estimate with its interval, or the reason why it is undefined."""
+    return f"undefined ({found.reason})" if found.value is None else format_estimate(found)
+
+
+def interval_table(title: str, figures: Mapping[str, Estimate]) -> TableBlock:
+    """Return a table with one row per named estimate, with its interval in one column."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.value, format_interval(one.low, one.high), one.n, one.reason or "")
+        for name, one in figures.items()
+    ]
+    columns = ("figure", "estimate", "interval", "n", "reason")
+    return TableBlock(title=title, columns=columns, rows=tuple(rows))
+
+
+def format_notes(notes: tuple[str, ...]) -> list[Block]:
+    """Return a block that lists notes, or nothing without notes."""
+    return [TextBlock(title="Notes", text="\n".join(f"- {note}" for note in notes))] if notes else []
