@@ -17,7 +17,7 @@ from autorubric.datasets.lazy import LazyItems
 from autorubric.datasets.ratings import attach_ratings
 from autorubric.datasets.read import DatasetReader
 from autorubric.datasets.split import grouped_positions, sizes_of, split_positions, stratified_positions
-from autorubric.datasets.stream import CopiedItems, EarlierCopy, StreamedItems, line_of, stored_contents
+from autorubric.datasets.stream import CopiedItems, PreviousSnapshot, StreamedItems, line_of, stored_contents
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.extensions import load_extension
@@ -232,7 +232,7 @@ class RubricDataset(BaseDataset):
     def _header(self) -> dict[str, Json]:
         return _store.header_snapshot(self._contents())
 
-    def copy_lines(self, earlier: EarlierCopy | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
+    def copy_lines(self, earlier: PreviousSnapshot | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
         """Yield the lines of a copy for `from_copy`: one line for the shared data, then one line per item.
 
         Each line is paired with the rubric that it introduces, or None. Unregistered checks are written as

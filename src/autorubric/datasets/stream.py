@@ -33,7 +33,7 @@ from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault
 _ID = b'{"id":"'
 
 
-class EarlierCopy:
+class PreviousSnapshot:
     """An earlier copy of a dataset, in which lines of a new copy can be looked up.
 
     While both copies have the same lines, nothing is kept in memory. After the first line that differs,
@@ -97,7 +97,7 @@ class StreamedItems(LazyItems):
         self._alone = alone
         self._find_stored_line = as_stored
 
-    def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
+    def copy_lines(self, earlier: PreviousSnapshot | None) -> Iterator[tuple[bytes, Rubric | None]]:
         """Yield the line of each item in a copy, together with the item's own rubric.
 
         Rows whose line is in an earlier copy with the same shared data are not converted to items again.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric._version import VERSION
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.datasets.stream import EarlierCopy
+from autorubric.datasets.stream import PreviousSnapshot
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.grading.base import GraderDescription
 from autorubric.runs.config import EvalConfig
@@ -222,7 +222,7 @@ class _RunOpener:
             checks = mapping_in(mapping_in(stored, "asking"), "checks")
             return unchanged_copy(self.dataset, entry, checks), old, None
         is_akin = old.damage is None and old.dataset.header_line() == self.dataset.header_line()
-        earlier = EarlierCopy(old.dataset.item_lines(), len(old.dataset), is_akin=is_akin)
+        earlier = PreviousSnapshot(old.dataset.item_lines(), len(old.dataset), is_akin=is_akin)
         copied = copy_dataset(self.dataset, store, earlier)
         if copied.entry["sha256"] == entry.get("sha256"):
             if old.damage is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.criteria.conditions import check_name
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.datasets.stream import EarlierCopy
+from autorubric.datasets.stream import PreviousSnapshot
 from autorubric.errors import ArgumentError, FileError, RunError, RunLockedError, RunWriteError
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.dataset_copy import LineSums
@@ -345,7 +345,7 @@ class Copied:
                 self.checks.setdefault(check_name(criterion.check), criterion.check)
 
 
-def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy | None = None) -> Copied:
+def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: PreviousSnapshot | None = None) -> Copied:
     """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time."""
     copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
 

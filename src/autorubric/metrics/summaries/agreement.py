@@ -16,7 +16,7 @@ from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, estimates, share_figure
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
-from autorubric.metrics.core.result import FIGURE_COLUMNS, ResultBase, figure_cells
+from autorubric.metrics.core.result import ResultBase, figure_table
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -44,7 +44,7 @@ from autorubric.metrics.figures.kappa import gwet_figure, kappa_figure
 from autorubric.metrics.figures.ranks import rank_pairs
 from autorubric.metrics.summaries.sides import AbstainMode, Sides, read_sides
 from autorubric.metrics.summaries.table_metrics import MET
-from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock
+from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ class Agreement(ResultBase):
 
     def blocks(self) -> list[Block]:
         """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
-        rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
+        figures = {name.replace("_", " "): one for name, one in self.figures().items()}
         told: list[tuple[str, Cell]] = [
             ("pairs", self.n),
             ("units excluded", self.n_missing),
@@ -193,10 +193,7 @@ class Agreement(ResultBase):
             ("abstentions of the truth", self.abstentions.truth_rate.value),
             ("abstentions of the judge", self.abstentions.pred_rate.value),
         ]
-        blocks: list[Block] = [
-            ScalarBlock(title="Agreement", figures=tuple(told)),
-            TableBlock(columns=("figure", *FIGURE_COLUMNS), rows=rows),
-        ]
+        blocks: list[Block] = [ScalarBlock(title="Agreement", figures=tuple(told)), figure_table("", figures)]
         if self.table:
             blocks.append(ConfusionBlock(title="Confusion matrix", labels=self.labels, counts=self.table))
         return blocks

@@ -77,7 +77,13 @@ class Reasons(dict[str, Reason]):
 
     def of_table(self, table: Array, *names: str, weights: Array | None = None) -> dict[str, Any]:
         """Compute metrics of a table by name."""
-        return {name: self.number(name, *metric_of_table(name, table, weights)) for name in names}
+        found: dict[str, float | None] = {}
+        for name in names:
+            value = metric_of_table(name, table, weights)
+            if isinstance(value, str):
+                self[name] = value
+            found[name] = None if isinstance(value, str) else value
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,9 +147,8 @@ def _headline_sentences(
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
-        f"The panel's mean {name} is {format_estimate(headline)} over criteria "
-        f"({done} of {of} criteria defined, {n_items} items, {_percentage(panel.coverage)} of "
-        f"the labelled cells)"
+        f"The panel's mean {name} is {format_estimate(headline)} over criteria ({done} of {of} criteria "
+        f"defined, {n_items} items, {_percentage(panel.coverage)} of the labelled cells)"
         f"{_mixed_levels_note(panel, name)}{_few_items_note(panel)}."
     ]
     if ceiling is not None:
@@ -211,8 +210,8 @@ def _judges_sentences(raters: Mapping[str, RaterReport], n_items: int) -> list[s
             done, of = rater.macro.defined[name]
             found.append(
                 f"{who}: mean {name} {format_estimate(getattr(rater.macro, name))} over criteria "
-                f"({done} of {of} defined, {n_items} items, {_percentage(rater.coverage)} of "
-                f"the labelled cells)"
+                f"({done} of {of} defined, {n_items} items, "
+                f"{_percentage(rater.coverage)} of the labelled cells)"
                 f"{_few_items_note(rater)}."
             )
     return found
@@ -228,9 +227,8 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
         return []
     return [
         f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of "
-        f"{format_estimate(best)} on {_percentage(raters[ranked[0]].coverage)} of the labelled "
-        f"cells. Selecting the best of several "
-        "overstates its quality."
+        f"{format_estimate(best)} on {_percentage(raters[ranked[0]].coverage)} of the labelled cells. "
+        "Selecting the best of several overstates its quality."
     ]
 
 

@@ -30,6 +30,8 @@ from autorubric.metrics.summaries.table_metrics import (
     share_counts,
 )
 
+_CELLS_AT_ONCE = 2_000_000
+
 
 class SmoothingPairs:
     """Pseudo-pairs that are added to resampled tables: 1/K² per cell, which is one pair per table.
@@ -173,14 +175,19 @@ def resampled_metrics(
     some = _with_pairs(layout, np.asarray(sums.sum(0), dtype=float)[:end].reshape(n_raters, layout.width))
 
     def of_sums(totals: Array) -> Array:
-        totals = np.array(totals, dtype=float)
-        by_rater = totals[:, :end].reshape(len(totals), n_raters, layout.width)
-        added = np.stack([one.draw(len(totals)) for one in more], axis=1)
-        by_rater[..., : layout.start] += added[:, kind] * some
-        return compute(by_rater, totals[:, end:])
+        by_rater = np.asarray(totals[:, :end], dtype=float).reshape(len(totals), n_raters, layout.width)
+        added = [one.draw(len(totals)) for one in more]
+        for at in range(n_raters):
+            # One rater at a time, because all at once would need as much memory as the sums.
+            by_rater[:, at, : layout.start] += added[kind[at]] * some[at]
+        return compute(by_rater, np.asarray(totals[:, end:], dtype=float))
 
     units = Units(counts=np.ones(sums.shape[0], dtype=np.int64), n=sums.shape[0], sums=sums)
-    return replicates(units, of_sums, resampling.n_resamples, resampling.generator())
+    rng, n = resampling.generator(), resampling.n_resamples
+    # Large sums are sparse, and their resamples need more memory than `replicates` assumes.
+    at_once = n if isinstance(sums, np.ndarray) else max(1, _CELLS_AT_ONCE // max(*sums.shape, 1))
+    steps = [min(at_once, n - start) for start in range(0, n, at_once)]
+    return np.concatenate([replicates(units, of_sums, rows, rng) for rows in steps])
 
 
 def _with_pairs(layout: SumLayout, total: Array) -> Array:

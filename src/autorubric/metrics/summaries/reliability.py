@@ -16,7 +16,7 @@ from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
-from autorubric.metrics.core.result import FIGURE_COLUMNS, ResultBase, figure_cells
+from autorubric.metrics.core.result import ResultBase, figure_table
 from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
@@ -118,14 +118,14 @@ class Reliability(ResultBase):
             ("raters", self.n_raters),
             ("missing ratings", self.n_missing),
         )
-        rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
+        figures = {name.replace("_", " "): one for name, one in self.figures().items()}
         labels = tuple(self.raters[0].shares) if self.raters else ()
         gave: tuple[tuple[Cell, ...], ...] = tuple(
             (one.rater, one.n, one.mean, *one.shares.values()) for one in self.raters
         )
         return [
             ScalarBlock(title="Reliability", figures=counts),
-            TableBlock(columns=("figure", *FIGURE_COLUMNS), rows=rows),
+            figure_table("", figures),
             TableBlock(title="Ratings of each rater", columns=("rater", "n", "mean", *labels), rows=gave),
         ]
 

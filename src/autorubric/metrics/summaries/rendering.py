@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from autorubric.metrics.core.result import format_interval
 from autorubric.metrics.figures.bias import BiasResult, ConfidenceInterval
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
@@ -144,7 +145,7 @@ def _macro_table(panel: RaterMetrics) -> TableBlock:
 
 
 def _ends(interval: ConfidenceInterval | None) -> str:
-    return "" if interval is None else f"[{interval.lower:.3f}, {interval.upper:.3f}]"
+    return "" if interval is None else format_interval(interval.lower, interval.upper)
 
 
 def _pooled_block(panel: RaterMetrics) -> ScalarBlock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.result import ResultBase
+from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.data_warnings import tied_labels_text
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
@@ -48,7 +48,7 @@ def _without_empty(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _ends(found: Estimate) -> str:
-    return "" if found.low is None or found.high is None else f"[{found.low:.3f}, {found.high:.3f}]"
+    return format_interval(found.low, found.high)
 
 
 def _heading(name: str) -> str:

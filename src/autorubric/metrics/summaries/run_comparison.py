@@ -14,12 +14,11 @@ from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
-from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
-from autorubric.metrics.core.result import ResultBase
+from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
 from autorubric.metrics.summaries.rendering import column_table
@@ -101,7 +100,9 @@ class RunComparison(ResultBase):
                 "figure of a": lambda pair: pair.comparison.a.value,
                 "figure of b": lambda pair: pair.comparison.b.value,
                 "a - b": lambda pair: pair.comparison.difference.value,
-                "interval": lambda pair: _ends(pair.comparison.difference),
+                "interval": lambda pair: format_interval(
+                    pair.comparison.difference.low, pair.comparison.difference.high
+                ),
                 "p": lambda pair: p_cell(pair.comparison.p_value),
                 f"p ({self.adjustment})": lambda pair: p_cell(pair.adjusted_p),
                 "n": lambda pair: pair.comparison.n,
@@ -117,10 +118,6 @@ class RunComparison(ResultBase):
         return (
             f" The comparison of the panel excludes {self.n_ties} labelled cells with tied votes{answered}."
         )
-
-
-def _ends(difference: Estimate) -> str:
-    return "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
 
 
 def compare_run(  # noqa: PLR0913 - a public entry point with many options
@@ -436,7 +433,7 @@ def _shares_correct(
 def _differences_table(title: str, found: Sequence[PairedDifference]) -> TableBlock:
     def interval(one: PairedDifference) -> str:
         ci = one.difference.ci
-        return (one.difference.reason or "") if ci is None else f"[{ci.lower:.3f}, {ci.upper:.3f}]"
+        return (one.difference.reason or "") if ci is None else format_interval(ci.lower, ci.upper)
 
     return column_table(
         title,

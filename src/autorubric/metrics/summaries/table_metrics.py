@@ -79,12 +79,13 @@ HEADLINES_AT: Mapping[str, tuple[str, ...]] = {
 """Metrics over several criteria by the level of their scale; comparisons are nominal."""
 
 
-def metric_of_table(name: str, table: Array, weights: Array | None = None) -> tuple[float, Reason]:
-    """Compute a metric of one table, NaN if undefined, and the reason that applies if it is NaN."""
-    if name in ("kappa", "weighted_kappa"):
-        return float(kappa_of(table, weights)), undefined_reason(table)
-    metric = TABLE_METRICS[name]
-    return float(metric.compute(table)), metric.reason if table.sum() else "no_pairs"
+def metric_of_table(name: str, table: Array, weights: Array | None = None) -> float | Reason:
+    """Compute a metric of one table, or return the reason why it is undefined."""
+    of_kappa = name in ("kappa", "weighted_kappa")
+    value = float(kappa_of(table, weights) if of_kappa else TABLE_METRICS[name].compute(table))
+    if not np.isnan(value):
+        return value
+    return undefined_reason(table) if of_kappa else TABLE_METRICS[name].reason if table.sum() else "no_pairs"
 
 
 def one_class_metric(name: str, table: Array, place: int) -> float | None:
