@@ -198,7 +198,9 @@ def _scalar_table(block: ScalarBlock) -> RenderableType:
     return table
 
 
-def _table_parts(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
+def _table_parts(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int
+) -> Iterator[RenderableType]:
     """Yield the table, or several tables that repeat the first column if its columns do not fit.
 
     Continued tables omit rows that are empty in them.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from autorubric.cli.command import Exit, file_error_text, guarded, notice
 from autorubric.cli.options import JsonFlag, argument, flag, option
 from autorubric.cli.output import print_blocks, print_json
-from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.errors import AutorubricError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
     from autorubric.reports.critique import CritiqueGroup
 
 
-_LETTERS: Final = ("A", "B", "C", "D", "F")
-_MOST: Final = {"0-10": 10, "0-100": 100}
-"""Highest score of each numeric scale."""
 _BAR: Final = 10
 """Number of characters of a full bar."""
 
@@ -132,7 +127,7 @@ def critique_text(
         "workspace_root": None if root is None else str(root),
     }
     try:
-        response, least = evaluate_file(file, request, config, timeout, fail_under)
+        response, is_below = evaluate_file(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
             text = file_error_text(error) if isinstance(error, OSError) else str(error)
@@ -144,44 +139,19 @@ def critique_text(
         print_blocks(_blocks(response))
     for name, why in response.fallback_from.items():
         notice(f"Warning: {name} could not evaluate ({why}); {response.provider} was used instead")
-    return _report_exit(response, least)
+    return _report_exit(response, is_below)
 
 
-def required_score(value: str | None, scale: str) -> float | None:
-    """Return the required score, ranked by `_rank`; None if no score is required."""
-    if value is None:
-        return None
-    if scale == "letter" and value.upper() in _LETTERS:
-        return rank(value.upper())
-    if scale == "pass-fail" and value.lower() == "pass":
-        return rank("pass")
-    if scale not in ("letter", "pass-fail"):
-        with contextlib.suppress(ValueError):
-            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
-                return number
-    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
-    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
-    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
-
-
-def rank(score: float | str) -> float:
-    """Return a score as a number; higher is better."""
-    if isinstance(score, str):
-        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
-    return float(score)
-
-
-def _report_exit(response: CritiqueResponse, least: float | None) -> Exit:
+def _report_exit(response: CritiqueResponse, is_below: bool) -> Exit:
     if not response.ok:
         notice(f"Error: {response.error}")
         return Exit.UNJUDGED
     if response.dry_run:
         return Exit.DONE
-    score = response.overall_score
-    if score is None or any(one.score is None for one in response.criteria_scores):
+    if response.overall_score is None or any(one.score is None for one in response.criteria_scores):
         notice("Warning: at least one criterion could not be assessed")
         return Exit.UNJUDGED
-    return Exit.BELOW if least is not None and rank(score) < least else Exit.DONE
+    return Exit.BELOW if is_below else Exit.DONE
 
 
 def _blocks(response: CritiqueResponse) -> list[Block]:
