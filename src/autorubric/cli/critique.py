@@ -23,6 +23,7 @@ from autorubric.cli.options import (
     option,
 )
 from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.runs import report_stop
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock
@@ -173,12 +174,11 @@ def _print_stats(
         print_blocks(blocks(stats))
 
 
-def _report_stop(limit: str) -> Exit:
+def _report_stop(limit: Any) -> Exit:
     if limit == "errors":
         notice(f"Stopped. To resume, run {_RESUME_COMMAND} --retry-errors.")
         return Exit.UNJUDGED
-    notice(f"Stopped at --{limit.replace('_', '-')}. To resume, run {_RESUME_COMMAND}.")
-    return Exit.STOPPED
+    return report_stop(limit, _RESUME_COMMAND)
 
 
 def _report_lost(lost: int, total: int, first_error: str | None) -> float:

@@ -128,7 +128,7 @@ def export(
 
 @labels_app.command("merge")
 @guarded
-def merge(  # noqa: PLR0913 - one parameter an option
+def merge(  # noqa: PLR0913 - one parameter per option
     dataset: LabelledDataset,
     labels: LabelFiles,
     out: MergedOut,

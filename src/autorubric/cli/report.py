@@ -67,9 +67,10 @@ def report(
     # Imported late, since it loads numpy.
     from autorubric.reports.page import DEFAULT_MAX_CHARS, write_report
 
+    result = open_run(run)
     before = autorubric.EvalResult.from_experiment(baseline) if baseline is not None else None
     write_report(
-        open_run(run),
+        result,
         out,
         baseline=before,
         critique=_read_critique(critique) if critique is not None else None,

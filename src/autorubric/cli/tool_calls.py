@@ -23,30 +23,7 @@ from autorubric.integrations.optional import http_address, serve_mcp
 
 _LETTERS: Final = ("A", "B", "C", "D", "F")
 _MOST: Final = {"0-10": 10, "0-100": 100}
-
-
-def required_score(value: str | None, scale: str) -> float | None:
-    """Return the required score, ranked by `_rank`; None if no score is required."""
-    if value is None:
-        return None
-    if scale == "letter" and value.upper() in _LETTERS:
-        return rank(value.upper())
-    if scale == "pass-fail" and value.lower() == "pass":
-        return rank("pass")
-    if scale not in ("letter", "pass-fail"):
-        with contextlib.suppress(ValueError):
-            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
-                return number
-    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
-    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
-    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
-
-
-def rank(score: float | str) -> float:
-    """Return a score as a number; higher is better."""
-    if isinstance(score, str):
-        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
-    return float(score)
+"""Highest score of each numeric scale."""
 
 
 def _demand_timeout(timeout: float) -> None:
@@ -56,15 +33,15 @@ def _demand_timeout(timeout: float) -> None:
 
 def evaluate_file(
     file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
-) -> tuple[CritiqueResponse, float | None]:
-    """Return the response and the score that it must reach.
+) -> tuple[CritiqueResponse, bool]:
+    """Return the response and whether its score is below `fail_under`.
 
     Errors in the command line or its files are reported before any call, with exit code 2.
     """
     table = provider_table(config)
     request = None
     try:
-        least = required_score(fail_under, arguments["scoring_scale"])
+        least = _required_score(fail_under, arguments["scoring_scale"])
         _demand_timeout(timeout)
         request = read_request({**arguments, "content": read_input(file)})
         table.routed(request.provider, "text", ())
@@ -73,7 +50,33 @@ def evaluate_file(
     except (AutorubricError, OSError):
         log_refusal(table, request)
         raise
-    return critique_evaluate_sync(request, providers=table, timeout=timeout), least
+    response = critique_evaluate_sync(request, providers=table, timeout=timeout)
+    score = response.overall_score
+    return response, least is not None and score is not None and _rank(score) < least
+
+
+def _required_score(value: str | None, scale: str) -> float | None:
+    """Return the required score, ranked by `_rank`; None if no score is required."""
+    if value is None:
+        return None
+    if scale == "letter" and value.upper() in _LETTERS:
+        return _rank(value.upper())
+    if scale == "pass-fail" and value.lower() == "pass":
+        return _rank("pass")
+    if scale not in ("letter", "pass-fail"):
+        with contextlib.suppress(ValueError):
+            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
+                return number
+    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
+    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
+    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
+
+
+def _rank(score: float | str) -> float:
+    """Return a score as a number; higher is better."""
+    if isinstance(score, str):
+        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
+    return float(score)
 
 
 def tool_definitions(style: str, name: str) -> list[dict[str, Any]]:

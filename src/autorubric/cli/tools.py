@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from autorubric.reports.critique import CritiqueGroup
 
 
-"""Highest score of each numeric scale."""
 _BAR: Final = 10
 """Number of characters of a full bar."""
 
@@ -128,7 +127,7 @@ def critique_text(
         "workspace_root": None if root is None else str(root),
     }
     try:
-        response, least = evaluate_file(file, request, config, timeout, fail_under)
+        response, is_below = evaluate_file(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
             text = file_error_text(error) if isinstance(error, OSError) else str(error)
@@ -140,22 +139,19 @@ def critique_text(
         print_blocks(_blocks(response))
     for name, why in response.fallback_from.items():
         notice(f"Warning: {name} could not evaluate ({why}); {response.provider} was used instead")
-    return _report_exit(response, least)
+    return _report_exit(response, is_below)
 
 
-def _report_exit(response: CritiqueResponse, least: float | None) -> Exit:
+def _report_exit(response: CritiqueResponse, is_below: bool) -> Exit:
     if not response.ok:
         notice(f"Error: {response.error}")
         return Exit.UNJUDGED
     if response.dry_run:
         return Exit.DONE
-    from autorubric.cli.tool_calls import rank
-
-    score = response.overall_score
-    if score is None or any(one.score is None for one in response.criteria_scores):
+    if response.overall_score is None or any(one.score is None for one in response.criteria_scores):
         notice("Warning: at least one criterion could not be assessed")
         return Exit.UNJUDGED
-    return Exit.BELOW if least is not None and rank(score) < least else Exit.DONE
+    return Exit.BELOW if is_below else Exit.DONE
 
 
 def _blocks(response: CritiqueResponse) -> list[Block]:
