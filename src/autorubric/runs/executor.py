@@ -329,7 +329,7 @@ _ALLOCATED: Final = 50_000
 
 
 @contextmanager
-def collecting_seldom() -> Iterator[None]:
+def fewer_gc_collections() -> Iterator[None]:
     """Make the garbage collector run less often within the block.
 
     Hundreds of calls wait at a time, and their objects are not garbage. Scanning these and all other objects

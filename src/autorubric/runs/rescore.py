@@ -14,7 +14,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import digest, mapping_in
 from autorubric.runs.items import ItemResult
-from autorubric.runs.log import read_manifest
+from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
