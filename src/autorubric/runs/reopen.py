@@ -39,22 +39,13 @@ _UNSEALED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A stored run.
-
-    Attributes:
-        dataset: The judged dataset.
-        item_results: One result for each item with votes or an error, in the dataset's order.
-        timing_stats: Durations of the run and its items.
-        started_at: Start of the run.
-        completed_at: End of the run; equal to the start if the run has not ended.
-        notices: Messages for the user.
-    """
+    """A stored run."""
 
     dataset: RubricDataset
-    item_results: StoredResults
+    item_results: StoredResults  # of items with votes or an error, in the dataset's order
     timing_stats: EvalTimingStats
     started_at: datetime
-    completed_at: datetime
+    completed_at: datetime  # equal to the start if the run has not ended
     notices: tuple[str, ...]
 
 

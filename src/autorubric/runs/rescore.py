@@ -52,12 +52,12 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
     if unknown:
         allowed = ", ".join(Policies.__annotations__)
         raise ArgumentError(f"unknown policy {', '.join(sorted(unknown))}; available: {allowed}")
-    unasked = _criteria_without_votes(path, rubric) if rubric is not None else []
+    new_criteria = _criteria_without_votes(path, rubric) if rubric is not None else []
     found = reopen(path, rubric=rubric, deciding=_policies_entry(path, policies))
-    if not unasked:
+    if not new_criteria:
         return found
-    told = ", ".join(unasked)
-    notice = f"the run has no votes on these criteria, which are new or have changed: {told}"
+    names = ", ".join(new_criteria)
+    notice = f"the run has no votes on these criteria, which are new or have changed: {names}"
     return replace(found, notices=(*found.notices, notice))
 
 

@@ -39,21 +39,13 @@ _OUTCOME = tuple(one.name for one in fields(GradedItem))
 
 
 class _UnderWay(NamedTuple):
-    """An item that is being graded.
+    """An item that is being graded."""
 
-    Attributes:
-        digests: Digests of the dependencies of its votes.
-        fingerprint: Digest of the parts of the item that its figures depend on.
-        before: Its latest line in the folder, whether or not that line is still valid.
-        offsets: Offsets of its stored votes.
-        again: Whether the item was graded earlier in this run and votes on it failed.
-    """
-
-    digests: ItemDigests
-    fingerprint: str
-    before: StoredItem | None
-    offsets: list[int]
-    again: bool = False
+    digests: ItemDigests  # of the dependencies of its votes
+    fingerprint: str  # of the parts of the item that its figures depend on
+    before: StoredItem | None  # its latest line in the folder, valid or not
+    offsets: list[int]  # of its stored votes
+    again: bool = False  # it was graded earlier in this run, and votes on it failed
 
 
 class RunWriter:

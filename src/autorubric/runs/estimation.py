@@ -304,6 +304,4 @@ def estimate(
             item cannot be graded.
         RunError: If a run with that name exists but cannot be read.
     """
-    # Imported late, since reading a run does not need the modules that send requests.
-
     return estimate_run(dataset, grader, experiment_name, Path(experiments_dir))
