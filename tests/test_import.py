@@ -77,7 +77,7 @@ def test_opening_a_run_loads_nothing_that_asks() -> None:
     unwanted = {
         *("yaml", "tqdm", "tomli_w", "autorubric.judges", "autorubric.llm"),
         *(f"autorubric.support.{name}" for name in ("blocks", "concurrency")),
-        *(f"autorubric.runs.{name}" for name in ("runner", "store", "executor", "merge", "planned")),
+        *(f"autorubric.runs.{name}" for name in ("runner", "store", "executor", "merge", "estimation")),
         *(f"autorubric.criteria.{name}" for name in ("ratings", "comparative", "checklist", "levels")),
     }
     assert not unwanted & set(loaded)
@@ -93,7 +93,7 @@ def test_going_on_with_a_run_loads_only_the_kinds_that_it_needs() -> None:
     unwanted = {
         *(f"autorubric.criteria.{name}" for name in ("ratings", "checklist", "narrative", "levels")),
         *(f"autorubric.judges.{name}" for name in ("critic", "evaluators", "critic_prompt")),
-        *("autorubric.support.blocks", "autorubric.runs.merge", "autorubric.runs.planned"),
+        *("autorubric.support.blocks", "autorubric.runs.merge", "autorubric.runs.estimation"),
     }
     assert not unwanted & set(loaded)
 

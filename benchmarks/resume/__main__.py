@@ -32,7 +32,7 @@ import json, statistics, sys, time
 from pathlib import Path
 from autorubric import EvalResult
 from autorubric.runs.dataset_copy import sha256_of
-from autorubric.runs.log import crc_of, is_intact, log_lines
+from autorubric.support.record_log import crc_of, is_intact, log_lines
 
 run = Path(sys.argv[1]) / "run"
 mark = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["mark"]

@@ -94,9 +94,9 @@ from .reports.labelling import (
 )
 from .rubric.rubric import Rubric as Rubric
 from .runs.config import EvalConfig as EvalConfig
+from .runs.estimation import estimate as estimate
 from .runs.items import ItemResult as ItemResult
 from .runs.merge import merge_runs as merge_runs
-from .runs.planned import estimate as estimate
 from .runs.result import EvalResult as EvalResult
 from .runs.review import (
     disputed_items as disputed_items,

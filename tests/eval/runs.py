@@ -13,7 +13,8 @@ from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, JudgeRe
 from autorubric.errors import ProviderTimeoutError
 from autorubric.judges import JudgeRequest
 from autorubric.runs import evaluate_sync
-from autorubric.runs.log import body_of, manifest_text, seal_line
+from autorubric.runs.manifest import manifest_text
+from autorubric.support.record_log import body_of, seal_line
 
 
 @dataclass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.runs import EvalTimingStats
-from autorubric.runs.log import read_manifest
+from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import reopen
 from autorubric.runs.store import RunStore
 from autorubric.support.concurrency import run_bounded

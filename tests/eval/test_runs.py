@@ -45,7 +45,7 @@ from autorubric.errors import (
     RunMismatchError,
 )
 from autorubric.judges import JudgeRequest
-from autorubric.runs.log import manifest_text
+from autorubric.runs.manifest import manifest_text
 from autorubric.runs.open import create_run_folder
 from tests.doubles import until
 from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, edit_lines, run, small_dataset, small_rubric

@@ -5,10 +5,10 @@ from .escalation import (
     calibrate_escalation as calibrate_escalation,
     replay_escalation as replay_escalation,
 )
+from .estimation import JudgeEstimate as JudgeEstimate, RunEstimate as RunEstimate, estimate as estimate
 from .executor import Executor as Executor, ItemWork as ItemWork, grade_item as grade_item
 from .items import EvalTimingStats as EvalTimingStats, GradedItem as GradedItem, ItemResult as ItemResult
 from .merge import merge_runs as merge_runs, run_shard as run_shard
-from .planned import JudgeEstimate as JudgeEstimate, RunEstimate as RunEstimate, estimate as estimate
 from .rescore import HealthBenchScore as HealthBenchScore, healthbench_score as healthbench_score
 from .result import EvalResult as EvalResult
 from .review import (

@@ -1,25 +1,26 @@
-"""Damage in a run folder: finding lost lines and the items that count as not scored because of them."""
+"""Loading the index of a run folder, finding the items that lost lines, and restoring damaged logs."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.errors import RunFormatError
-from autorubric.runs.index import Places, RunIndex, Stand
-from autorubric.runs.items import Damage, affected_by, lines_told
+from autorubric.runs.index import LineValidity, Positions, RunIndex, bytes_lost
 from autorubric.runs.lines import item_id_of, item_of_line
-from autorubric.runs.log import ITEMS, VOTES, LogSurvey, Written, survey_log
+from autorubric.runs.manifest import ITEMS, PROMPTS, VOTES, LogEntries
+from autorubric.runs.notices import Damage, damage_error, describe_lines
+from autorubric.support.record_log import LogSurvey, survey_log
 
 if TYPE_CHECKING:
     from autorubric.datasets.dataset import RubricDataset
     from autorubric.runs.store import RunStore
 
 
-def load_index(path: Path, dataset: RubricDataset, stand: Stand, written: Written) -> RunIndex:
+def load_index(path: Path, dataset: RubricDataset, validity: LineValidity, logs: LogEntries) -> RunIndex:
     """Return the index of a run folder.
 
     Each line of an item is compared with its checksum. The votes before the last such line are verified
@@ -28,124 +29,107 @@ def load_index(path: Path, dataset: RubricDataset, stand: Stand, written: Writte
     """
     try:
         index = RunIndex.empty(path, len(dataset))
-        places = Places(dataset, stand.dataset, written.unsealed.get(ITEMS, 0))
-        if not index.read(stand, places, written):
+        positions = Positions(dataset, validity.dataset, logs.unsealed.get(ITEMS, 0))
+        if not index.read(validity, positions, logs):
             index = RunIndex.empty(path, len(dataset))
-            _survey_folder(index, dataset, places, stand, written)
-        index.compare_sizes(written)
+            _Salvage(index, logs).fill(dataset, positions, validity)
+        if (lost := bytes_lost(path / PROMPTS, logs)) > 0:
+            index.damages.append(Damage(file=PROMPTS, what=f"{lost:,} bytes are missing", n_items=0))
     except OSError as error:
         raise RunFormatError(f"{error.filename or path} cannot be read: {error.strerror}") from error
     return index
 
 
-@dataclass(kw_only=True)
-class _Folder:
-    """The intact lines of a folder.
+@dataclass
+class _Salvage:
+    """Fills an index from the intact lines of a damaged folder, and records the affected items."""
 
-    Attributes:
-        items: Survey of `items.jsonl`.
-        votes: Survey of `votes.jsonl`.
-        by_item: Original offsets of the intact votes on each item, by item id.
-        claims: Offsets of the votes that each item's latest intact line lists, by position.
-    """
+    index: RunIndex
+    logs: LogEntries
+    found: dict[str, list[int]] = field(default_factory=dict)  # original offsets of intact votes by item id
+    # By position, the original offset of the item's latest intact line and the votes that it lists.
+    latest: dict[int, tuple[int, Sequence[int]]] = field(default_factory=dict)
+    votes_size: int = 0  # size of `votes.jsonl` that the lines of items state
 
-    items: LogSurvey
-    votes: LogSurvey
-    by_item: Mapping[str, list[int]]
-    claims: Mapping[int, Sequence[int]]
+    def fill(self, dataset: RubricDataset, positions: Positions, validity: LineValidity) -> None:
+        items = self._survey_items(positions, validity)
+        votes = self._survey_votes()
+        self.index.surveys = {VOTES: votes, ITEMS: items}
+        lost = {at for _, listed in self.latest.values() for at in listed}
+        lost.difference_update(at for offsets in self.found.values() for at in offsets)
+        lost_in_holes = [sum(at in hole for at in lost) for hole in votes.holes]
+        is_unsealed = bool(self.logs.unsealed.get(VOTES))
+        # It is unknown to which items lost votes belong that no line lists.
+        is_unknown = 0 in lost_in_holes
+        n_affected = {VOTES: 0, ITEMS: 0}
+        for position, item_id in enumerate(dataset.item_ids()):
+            found, line = self.found.get(item_id, []), self.latest.get(position)
+            listed = set(line[1]) if line is not None else set()
+            if line is None:
+                is_lost = self.logs.is_complete or (bool(found) and items.is_damaged)
+                file = ITEMS if is_lost else VOTES if found and is_unknown else None
+            elif is_unsealed or not listed <= set(found):
+                file = VOTES
+            else:
+                file = ITEMS if items.is_damaged and not set(found) <= listed else None
+            if file is not None:
+                self.index.set_affected(position, damage_error(file))
+                n_affected[file] += 1
+            if open_votes := sorted(set(found) if file else set(found) - listed):
+                self.index.open_votes[item_id] = array("q", open_votes)
+        n_votes = max(sum(max(count, 1) for count in lost_in_holes), votes.bad)
+        self._note_damage(VOTES, votes, n_votes, n_affected[VOTES], is_unlocated=is_unsealed)
+        n_lines = max(len(items.holes), items.bad) or n_affected[ITEMS]
+        self._note_damage(ITEMS, items, n_lines, n_affected[ITEMS])
 
+    def _survey_items(self, positions: Positions, validity: LineValidity) -> LogSurvey:
+        def read_item(at: int, offset: int, raw: bytes) -> bool:
+            try:
+                item, seal = item_of_line(raw)
+            except ValueError:
+                return False
+            self.index.count += 1
+            self.votes_size = max(self.votes_size, seal.votes_size)
+            position = positions.find(item, at)
+            if position is not None and at >= self.latest.get(position, (0,))[0]:
+                self.latest[position] = at, item["votes"]
+                self.index.add_line(position, offset, item, validity)
+            return True
 
-def _survey_folder(
-    index: RunIndex, dataset: RubricDataset, places: Places, stand: Stand, written: Written
-) -> None:
-    """Fill an index from the intact lines of a damaged folder, and record the affected items."""
-    folder = _surveyed(index, places, stand, written)
-    lost_by_items = {at for claims in folder.claims.values() for at in claims}
-    lost_by_items.difference_update(at for found in folder.by_item.values() for at in found)
-    holes = [(hole, sum(at in hole for at in lost_by_items)) for hole in folder.votes.holes]
-    is_unsealed = bool(written.unsealed.get(VOTES))
-    # It is unknown to which items lost votes belong that no line claims.
-    is_unknown = any(not claimed for _, claimed in holes)
-    counts = {VOTES: 0, ITEMS: 0}
-    for position, item_id in enumerate(dataset.item_ids()):
-        found, claims = folder.by_item.get(item_id, []), folder.claims.get(position)
-        if claims is None:
-            is_lost = written.is_complete or (bool(found) and folder.items.is_damaged)
-            file = ITEMS if is_lost else VOTES if found and is_unknown else None
+        unsealed, size = self.logs.unsealed.get(ITEMS, 0), self.logs.sizes.get(ITEMS, 0)
+        return survey_log(self.index.path / ITEMS, self.logs.mark, unsealed, size, read_item)
+
+    def _survey_votes(self) -> LogSurvey:
+        unsealed = self.logs.unsealed.get(VOTES, 0)
+
+        def read_vote(at: int, offset: int, raw: bytes) -> bool:
+            item_id = item_id_of(raw, is_intact=at >= unsealed)
+            if item_id is None:
+                return False
+            self.found.setdefault(item_id, []).append(at)
+            if at != offset:
+                self.index.moved[at] = offset
+            return True
+
+        size = max(self.votes_size, self.logs.sizes.get(VOTES, 0))
+        return survey_log(self.index.path / VOTES, self.logs.mark, unsealed, size, read_vote)
+
+    def _note_damage(
+        self, file: str, survey: LogSurvey, lost: int, n_items: int, *, is_unlocated: bool = False
+    ) -> None:
+        is_unlocated = is_unlocated and n_items > 0
+        if is_unlocated:
+            what = (
+                "the file does not match its checksum, and it is unknown which lines differ, because an "
+                "older version wrote them without checksums"
+            )
+        elif n_items and not (self.index.path / file).exists():
+            what = "the file is missing"
+        elif survey.is_damaged or n_items:
+            what = describe_lines(lost, survey.repeated, survey.moved)
         else:
-            is_stale = folder.items.is_damaged and not set(found) <= set(claims)
-            file = VOTES if is_unsealed or not set(claims) <= set(found) else ITEMS if is_stale else None
-        if file is not None:
-            index.set_aside(position, affected_by(file))
-            counts[file] += 1
-        unclaimed = found if file or claims is None else sorted(set(found) - set(claims))
-        if unclaimed:
-            index.unclaimed[item_id] = array("q", sorted(unclaimed))
-    index.surveys = {VOTES: folder.votes, ITEMS: folder.items}
-    lost = max(sum(max(claimed, 1) for _, claimed in holes), folder.votes.bad)
-    _note(index, VOTES, folder.votes, lost, counts[VOTES], is_unsealed=is_unsealed)
-    lost = max(len(folder.items.holes), folder.items.bad)
-    _note(index, ITEMS, folder.items, lost, counts[ITEMS], is_unsealed=False)
-
-
-def _surveyed(index: RunIndex, places: Places, stand: Stand, written: Written) -> _Folder:
-    by_item: dict[str, list[int]] = {}
-    latest: dict[int, tuple[int, Sequence[int]]] = {}
-    sealed = 0
-
-    def read_item(at: int, offset: int, raw: bytes) -> bool:
-        nonlocal sealed
-        try:
-            item, seal = item_of_line(raw)
-        except ValueError:
-            return False
-        index.count += 1
-        sealed = max(sealed, seal.votes_size)
-        position = places.of(item, at)
-        if position is not None and at >= latest.get(position, (0,))[0]:
-            latest[position] = at, item["votes"]
-            index.note_line(position, offset, item, stand)
-        return True
-
-    def read_vote(at: int, offset: int, raw: bytes) -> bool:
-        item_id = item_id_of(raw, is_intact=at >= unsealed)
-        if item_id is None:
-            return False
-        by_item.setdefault(item_id, []).append(at)
-        if at != offset:
-            index.moved[at] = offset
-        return True
-
-    unsealed = written.unsealed.get(VOTES, 0)
-    items = survey_log(
-        index.path / ITEMS,
-        written.mark,
-        written.unsealed.get(ITEMS, 0),
-        written.sizes.get(ITEMS, 0),
-        read_item,
-    )
-    size = max(sealed, written.sizes.get(VOTES, 0))
-    votes = survey_log(index.path / VOTES, written.mark, unsealed, size, read_vote)
-    claims = {position: claimed for position, (_, claimed) in latest.items()}
-    return _Folder(items=items, votes=votes, by_item=by_item, claims=claims)
-
-
-def _note(
-    index: RunIndex, file: str, survey: LogSurvey, lost: int, n_items: int, *, is_unsealed: bool
-) -> None:
-    is_unlocated = is_unsealed and n_items > 0
-    if is_unlocated:
-        what = (
-            "the file does not match its checksum, and it is unknown which lines differ, because an older "
-            "version wrote them without checksums"
-        )
-    elif n_items and not (index.path / file).exists():
-        what = "the file is missing"
-    elif survey.is_damaged or n_items:
-        what = lines_told(lost or (n_items if file == ITEMS else 0), survey.repeated, survey.moved)
-    else:
-        return
-    index.damages.append(Damage(file=file, what=what, n_items=n_items, is_unlocated=is_unlocated))
+            return
+        self.index.damages.append(Damage(file=file, what=what, n_items=n_items, is_unlocated=is_unlocated))
 
 
 def restore_logs(store: RunStore, index: RunIndex) -> None:
@@ -155,8 +139,8 @@ def restore_logs(store: RunStore, index: RunIndex) -> None:
     """
     votes, items = index.surveys[VOTES], index.surveys[ITEMS]
     if votes.is_damaged:
-        store.restore_log(VOTES, votes.pieces)
-    lines = {offset for offset in index.lines if offset >= 0}
-    kept = [one for one in items.pieces if one.offset in lines]
-    unclaimed = min((one[0] for one in index.unclaimed.values()), default=None)
-    store.rewrite_items(kept, unclaimed, keep_damaged=items.is_damaged)
+        store.restore_log(VOTES, votes.lines)
+    valid = {offset for offset in index.lines if offset >= 0}
+    kept = [line for line in items.lines if line.offset in valid]
+    open_from = min((offsets[0] for offsets in index.open_votes.values()), default=None)
+    store.rewrite_items(kept, open_from, keep_damaged=items.is_damaged)

@@ -13,29 +13,23 @@ from typing import Any, NamedTuple
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.stream import line_of
 from autorubric.errors import AutorubricError, RunFormatError
-from autorubric.runs.items import Damage, lines_told
 from autorubric.runs.lines import item_of_line
-from autorubric.runs.log import DATASET, ITEMS, SUMS, is_intact, log_entries, log_lines
+from autorubric.runs.manifest import DATASET, ITEMS, SUMS, log_entries
+from autorubric.runs.notices import Damage, describe_lines
 from autorubric.support.objects import Json
+from autorubric.support.record_log import is_intact, log_lines
 
 _DIGEST = 8
 """Number of bytes that are kept of the SHA-256 of each line."""
 
 
 class StoredDataset(NamedTuple):
-    """The judged dataset from a run folder.
+    """The judged dataset from a run folder."""
 
-    Attributes:
-        dataset: The streamed dataset; items whose lines are lost have no text.
-        entry: The dataset's entry in the manifest.
-        damage: Damage to the file; None if the file is intact.
-        affected: Positions of the items that count as not scored.
-    """
-
-    dataset: RubricDataset
-    entry: Mapping[str, Json]
+    dataset: RubricDataset  # streamed; items whose lines are lost have no text
+    entry: Mapping[str, Json]  # the dataset's entry in the manifest
     damage: Damage | None = None
-    affected: range | frozenset[int] = frozenset()
+    affected: range | frozenset[int] = frozenset()  # positions of the items that count as not scored
 
 
 class LineSums:
@@ -95,7 +89,7 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
         entry = incoming
     if entry.get("sha256") in (sha256, None):
         return StoredDataset(dataset=RubricDataset.from_copy(file), entry=entry)
-    found = _Intact.read(file, str(entry["sha256"]))
+    found = _IntactLines.read(file, str(entry["sha256"]))
     if found is None:
         dataset = RubricDataset.from_copy(file)
         what = "the file does not match its checksum, and it is unknown which lines differ"
@@ -112,21 +106,15 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Intact:
-    """The intact lines of a damaged copy.
+class _IntactLines:
+    """The intact lines of a damaged copy."""
 
-    Attributes:
-        starts: Offset of each line by number; 0 for lost lines.
-        lost: Numbers of the lost lines.
-        what: Description of the damage.
-    """
-
-    starts: array[int]
-    lost: frozenset[int]
-    what: str
+    starts: array[int]  # offset of each line by number; 0 for lost lines
+    lost: frozenset[int]  # numbers of the lost lines
+    what: str  # description of the damage
 
     @classmethod
-    def read(cls, file: Path, sha256: str) -> _Intact | None:
+    def read(cls, file: Path, sha256: str) -> _IntactLines | None:
         """Return the intact lines of a file; None if the lines' digests are unknown."""
         sums = _read_sums(file.with_name(SUMS), sha256)
         if not sums:
@@ -135,7 +123,7 @@ class _Intact:
         for number, one in enumerate(sums):
             numbers[one].append(number)
         starts, found, repeated, unknown = array("q", bytes(8 * len(sums))), [], 0, 0
-        for _, offset, raw in log_lines(file, 0):
+        for _, offset, raw in log_lines(file):
             left = numbers.get(_digest(raw))
             if left:
                 starts[left[0]] = offset
@@ -146,7 +134,7 @@ class _Intact:
                 repeated += 1
         lost = frozenset(range(len(sums))) - frozenset(found)
         moved = sum(one != two for one, two in zip(found, sorted(found), strict=True))
-        return cls(starts=starts, lost=lost, what=lines_told(max(len(lost), unknown), repeated, moved))
+        return cls(starts=starts, lost=lost, what=describe_lines(max(len(lost), unknown), repeated, moved))
 
 
 def _read_sums(file: Path, sha256: str) -> list[bytes]:
@@ -170,7 +158,7 @@ def mark_in_sums(path: Path) -> int | None:
 def _ids_in(file: Path, mark: int, digest: str) -> dict[int, str]:
     """Return item ids by position, from the lines in `items.jsonl` that were written for a dataset."""
     found = {}
-    for _, offset, raw in log_lines(file, 0):
+    for _, offset, raw in log_lines(file):
         if is_intact(raw, offset, mark):
             item = item_of_line(raw)[0]
             if item["dataset"] == digest:

@@ -254,21 +254,13 @@ _CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 @dataclass(slots=True)
 class _ErrorStreak:
-    """The latest judgements of a judge.
+    """The latest judgements of a judge."""
 
-    Attributes:
-        error: The error that these judgements have in common, without parts that vary between requests.
-        count: Number of consecutive judgements with this error.
-        item_id: Id of the item of the latest judgement.
-        failed_at: Clock time of the latest failure, in seconds.
-        has_answered: Whether the judge has answered in this run.
-    """
-
-    error: str = ""
-    count: int = 0
-    item_id: str = ""
-    failed_at: float = 0.0
-    has_answered: bool = False
+    error: str = ""  # that these judgements have in common, without parts that vary between requests
+    count: int = 0  # consecutive judgements with this error
+    item_id: str = ""  # of the latest judgement
+    failed_at: float = 0.0  # clock time of the latest failure, in seconds
+    has_answered: bool = False  # in this run
 
 
 @dataclass(slots=True)
@@ -328,7 +320,7 @@ _ALLOCATED: Final = 50_000
 
 
 @contextmanager
-def collecting_seldom() -> Iterator[None]:
+def fewer_gc_collections() -> Iterator[None]:
     """Make the garbage collector run less often within the block.
 
     Hundreds of calls wait at a time, and their objects are not garbage. Scanning these and all other objects

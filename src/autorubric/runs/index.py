@@ -1,16 +1,22 @@
-"""Offsets of the line and the votes of each item in a run folder, in about ten bytes per item."""
+"""Offsets of the line and the votes of each item in a run folder, in about ten bytes per item.
+
+A line of `items.jsonl` lists the offsets of the item's votes. Votes that no line lists are open: they are on
+unfinished items. Each line also states the size and checksum of `votes.jsonl` at the time, and from which
+offset on there may be open votes, so that opening a run need not read every vote.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import RunFormatError
-from autorubric.runs.differences import places_of
-from autorubric.runs.items import Damage, ItemTally, Notices
+from autorubric.runs.differences import basis_of, places_of
+from autorubric.runs.items import ItemTally
 from autorubric.runs.lines import (
     ItemFields,
     Seal,
@@ -20,28 +26,34 @@ from autorubric.runs.lines import (
     item_of_line,
     parse_vote,
 )
-from autorubric.runs.log import ITEMS, PROMPTS, VOTES, LogSurvey, Written, crc_of, is_intact, log_lines
+from autorubric.runs.manifest import ITEMS, VOTES, LogEntries
+from autorubric.runs.notices import Damage, Notices
+from autorubric.support.objects import Json
+from autorubric.support.record_log import LogSurvey, crc_of, is_intact, log_lines
 
 _FEW = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """The conditions under which an item's line is still valid.
+class LineValidity:
+    """The conditions under which an item's line is still valid."""
 
-    Attributes:
-        basis: Digest of the dependencies of figures apart from the item.
-        dataset: Digest of the dataset.
-        earlier: Ids of the items that have changed since, by the digest of each earlier dataset of the run.
-            The lines of that dataset's other items are still valid.
-    """
-
-    basis: str
-    dataset: str
+    basis: str  # digest of the dependencies of figures apart from the item
+    dataset: str  # digest of the dataset
+    # Ids of the items that have changed since, by the digest of each earlier dataset of the run. The lines of
+    # that dataset's other items are still valid.
     earlier: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def of(self, item: ItemFields) -> bool:
-        """Return whether a line was written under these conditions."""
+    @classmethod
+    def of(cls, manifest: Mapping[str, Json], dataset: RubricDataset) -> LineValidity:
+        """Return the conditions in a run with this manifest."""
+        basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
+        entry: Mapping[str, Any] = manifest.get("dataset") or {}
+        earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}
+        return cls(basis, str(entry.get("sha256"))[:16], earlier)
+
+    def holds_for(self, item: ItemFields) -> bool:
+        """Return whether a line is valid."""
         if item["basis"] != self.basis:
             return False
         gone = self.earlier.get(item["dataset"])
@@ -50,37 +62,21 @@ class Stand:
 
 @dataclass(kw_only=True)
 class RunIndex:
-    """The offsets of the line and the votes of each item.
-
-    Attributes:
-        path: The run folder.
-        lines: Offset of the item's latest line, by position; -1 if the item has no line.
-        current: 1 if the line is valid under the run's current conditions, by position; otherwise 0.
-        settled: 1 if the line is valid and no vote must be requested again, by position; otherwise 0.
-        unclaimed: Offsets of votes on unfinished items, by item id.
-        affected: Errors of items that count as not scored because of damaged or missing lines, by position.
-        moved: Current offsets of votes that have moved, by original offset.
-        damages: Damage to files.
-        surveys: Intact lines of the logs by file name, if a log is damaged.
-        count: Number of lines of items in the folder.
-        votes_open: Offset after which there may be votes on unfinished items.
-        notices: Notices about skipped lines.
-        tally: Sums over the valid lines; None if they would require reading the lines again.
-    """
+    """The offsets of the line and the votes of each item."""
 
     path: Path
-    lines: array[int]
-    current: bytearray
-    settled: bytearray
-    unclaimed: dict[str, array[int]] = field(default_factory=dict)
-    affected: dict[int, str] = field(default_factory=dict)
-    moved: dict[int, int] = field(default_factory=dict)
+    lines: array[int]  # offset of the item's latest line, by position; -1 if it has none
+    current: bytearray  # 1 if the line is valid, by position
+    settled: bytearray  # 1 if moreover no vote must be requested again, by position
+    open_votes: dict[str, array[int]] = field(default_factory=dict)  # offsets by item id
+    open_from: int = 0  # offset from which on there may be open votes
+    affected: dict[int, str] = field(default_factory=dict)  # errors of items with damaged lines, by position
+    moved: dict[int, int] = field(default_factory=dict)  # current offsets of moved votes, by original offset
     damages: list[Damage] = field(default_factory=list)
-    surveys: dict[str, LogSurvey] = field(default_factory=dict)
-    count: int = 0
-    votes_open: int = 0
+    surveys: dict[str, LogSurvey] = field(default_factory=dict)  # by file name, if a log is damaged
+    count: int = 0  # number of lines of items in the folder
     notices: Notices = field(default_factory=Notices)
-    tally: ItemTally | None = None
+    tally: ItemTally | None = None  # sums over the valid lines; None if they would have to be read again
 
     @classmethod
     def empty(cls, path: Path, n_items: int) -> RunIndex:
@@ -88,89 +84,81 @@ class RunIndex:
         lines = array("q", [-1]) * n_items
         return cls(path=path, lines=lines, current=bytearray(n_items), settled=bytearray(n_items))
 
-    def read(self, stand: Stand, places: Places, written: Written) -> bool:
+    def read(self, validity: LineValidity, positions: Positions, logs: LogEntries) -> bool:
         """Fill the index; return False if a file is damaged."""
-        if any(self._bytes_lost(log, written) > 0 for log in (VOTES, ITEMS)):
+        if any(bytes_lost(self.path / log, logs) > 0 for log in (VOTES, ITEMS)):
             return False
-        seal, claimed, tally, repeated = Seal(-1, 0, 0, 0), _Claims(), ItemTally(), False
-        unsealed = written.unsealed.get(ITEMS, 0)
-        for number, offset, raw in log_lines(self.path / ITEMS, 0):
-            if offset >= unsealed and not is_intact(raw, offset, written.mark):
+        seal, listed, tally, repeated = Seal(-1, 0, 0, 0), _ListedVotes(), ItemTally(), False
+        unsealed = logs.unsealed.get(ITEMS, 0)
+        for number, offset, raw in log_lines(self.path / ITEMS):
+            if offset >= unsealed and not is_intact(raw, offset, logs.mark):
                 # A killed process may leave an incomplete last line, but a run that ended has none.
-                if raw.endswith(b"\n") or offset < written.sizes.get(ITEMS, 0):
+                if raw.endswith(b"\n") or offset < logs.sizes.get(ITEMS, 0):
                     return False
-                self.pass_over(ITEMS, f"line {number}")
+                self._note_skipped(ITEMS, f"line {number}")
                 continue
             try:
                 item, seal = item_of_line(raw)
             except ValueError:
-                self.pass_over(ITEMS, f"line {number}")
+                self._note_skipped(ITEMS, f"line {number}")
                 continue
             self.count += 1
-            claimed.add(item, seal)
-            position = places.of(item, offset)
+            listed.add(item, seal)
+            position = positions.find(item, offset)
             if position is not None:
                 repeated |= self.lines[position] >= 0
-                self.note_line(position, offset, item, stand)
+                self.add_line(position, offset, item, validity)
                 if self.current[position]:
                     tally.add(item)
-        self.votes_open = seal.votes_open
+        self.open_from = seal.votes_open
         self.tally = None if repeated else tally
         is_whole = crc_of(self.path / VOTES, seal.votes_size) == seal.votes_crc
         is_counted = not unsealed or seal.number == self.count - 1
         # If a completed run has no line for an item, the line was lost.
-        is_complete = not written.is_complete or -1 not in self.lines
-        return is_whole and is_counted and is_complete and self._find_unclaimed(seal, claimed, written)
+        is_complete = not logs.is_complete or -1 not in self.lines
+        return is_whole and is_counted and is_complete and self._find_open_votes(seal, listed, logs)
 
-    def note_line(self, position: int, offset: int, item: ItemFields, stand: Stand) -> None:
+    def add_line(self, position: int, offset: int, item: ItemFields, validity: LineValidity) -> None:
         """Record the line of an item, replacing any earlier line."""
         self.lines[position] = offset
-        self.current[position] = current = stand.of(item)
+        self.current[position] = current = validity.holds_for(item)
         self.settled[position] = current and not (item["lost"] or item["raised"])
 
-    def set_aside(self, position: int, why: str) -> None:
+    def add_finished(self, item: StoredItem, offset: int) -> None:
+        """Record a new line of an item, which lists all votes on the item."""
+        self.lines[item.position] = offset
+        self.current[item.position] = self.settled[item.position] = 1
+        self.open_votes.pop(item.item_id, None)
+        self.tally = None
+
+    def set_affected(self, position: int, error: str) -> None:
         """Record that an item counts as not scored because lines of it are damaged or missing."""
-        self.affected[position] = why
+        self.affected[position] = error
         self.lines[position] = -1
         self.current[position] = self.settled[position] = 0
 
-    def _find_unclaimed(self, seal: Seal, claimed: _Claims, written: Written) -> bool:
-        """Record the offsets of votes that no line of an item claims; return False if one is damaged."""
-        unsealed = written.unsealed.get(VOTES, 0)
+    def _find_open_votes(self, seal: Seal, listed: _ListedVotes, logs: LogEntries) -> bool:
+        """Record the offsets of open votes; return False if one is damaged."""
+        unsealed = logs.unsealed.get(VOTES, 0)
         for number, offset, raw in log_lines(self.path / VOTES, seal.votes_open):
-            if offset in claimed:
+            if offset in listed.offsets:
                 continue
-            is_known = offset < seal.votes_size or (
-                offset >= unsealed and is_intact(raw, offset, written.mark)
-            )
-            is_whole = raw.endswith(b"\n") or offset < written.sizes.get(VOTES, 0)
+            is_known = offset < seal.votes_size or (offset >= unsealed and is_intact(raw, offset, logs.mark))
+            is_whole = raw.endswith(b"\n") or offset < logs.sizes.get(VOTES, 0)
             if not is_known and offset >= unsealed and is_whole:
                 return False
             # The writer cuts a line without a line break, even if only that is missing.
             item_id = item_id_of(raw, is_intact=is_known) if raw.endswith(b"\n") else None
             if item_id is None:
                 # If reading began in the middle of the file, line numbers are unknown.
-                self.pass_over(VOTES, f"line {number}" if not seal.votes_open else f"at byte {offset}")
+                self._note_skipped(VOTES, f"line {number}" if not seal.votes_open else f"at byte {offset}")
                 continue
-            self.unclaimed.setdefault(item_id, array("q")).append(offset)
+            self.open_votes.setdefault(item_id, array("q")).append(offset)
         return True
 
-    def pass_over(self, file: str, where: str) -> None:
-        """Record a line that cannot be read."""
+    def _note_skipped(self, file: str, where: str) -> None:
         kind = f"truncated or damaged lines of {file} were skipped"
         self.notices.add(kind, f"{file}: {where} is truncated or damaged and was skipped")
-
-    def _bytes_lost(self, log: str, written: Written) -> int:
-        """Return the number of bytes that a log has lost since the run ended."""
-        file = self.path / log
-        return written.sizes.get(log, 0) - (file.stat().st_size if file.exists() else 0)
-
-    def compare_sizes(self, written: Written) -> None:
-        """Record a file of prompts that is shorter than the manifest states."""
-        lost = self._bytes_lost(PROMPTS, written)
-        if lost > 0:
-            what = f"{lost:,} bytes are missing"
-            self.damages.append(Damage(file=PROMPTS, what=what, n_items=0))
 
     def line(self, position: int) -> StoredItem | None:
         """Return the latest line of the item at a position; None if the item has no line."""
@@ -180,16 +168,13 @@ class RunIndex:
             file.seek(self.lines[position])
             return StoredItem(**item_of_line(file.readline())[0])
 
-    def offsets(self, position: int, item_id: str, line: StoredItem | None) -> list[int]:
-        """Return the offsets of all votes stored for an item, oldest first."""
-        claimed = line.votes if line is not None else ()
-        return sorted({*claimed, *self.unclaimed.get(item_id, ())})
-
-    def votes(self, item_id: str, offsets: Sequence[int]) -> Iterator[tuple[int, StoredVote]]:
-        """Yield the offset and the vote for each of these offsets of an item's votes."""
+    def votes(self, item_id: str, line: StoredItem | None) -> list[tuple[int, StoredVote]]:
+        """Return all votes stored for an item, oldest first, each with its offset."""
+        open_votes = self.open_votes.get(item_id, ())
+        offsets = sorted({*(line.votes if line is not None else ()), *open_votes})
+        found: list[tuple[int, StoredVote]] = []
         if not offsets:
-            return
-        lenient = self.unclaimed.get(item_id, ())
+            return found
         with (self.path / VOTES).open("rb") as file:
             for offset in offsets:
                 file.seek(self.moved.get(offset, offset))
@@ -198,25 +183,19 @@ class RunIndex:
                     if vote.item_id != item_id:
                         raise ValueError("the vote is on another item")
                 except ValueError:
-                    if offset in lenient:
+                    if offset in open_votes:
                         continue
                     raise RunFormatError(
                         f"{self.path / VOTES} has changed since the run was opened; open the run again with "
                         "EvalResult.from_experiment, or resume it"
                     ) from None
-                yield offset, vote
-
-    def finished(self, item: StoredItem, offset: int) -> None:
-        """Record the offset of a new line of an item, which claims all votes on the item."""
-        self.lines[item.position] = offset
-        self.current[item.position] = self.settled[item.position] = 1
-        self.unclaimed.pop(item.item_id, None)
-        self.tally = None
+                found.append((offset, vote))
+        return found
 
     def current_lines(self) -> Iterator[StoredItem]:
-        """Yield the lines that are valid under the run's current conditions, in file order."""
+        """Yield the valid lines, in file order."""
         moved: dict[int, int] | None = None
-        for _, offset, raw in log_lines(self.path / ITEMS, 0):
+        for _, offset, raw in log_lines(self.path / ITEMS):
             try:
                 item, _ = item_of_line(raw)
             except ValueError:
@@ -231,14 +210,16 @@ class RunIndex:
                 yield StoredItem(**{**item, "position": at})
 
 
-class Places:
+def bytes_lost(log: Path, logs: LogEntries) -> int:
+    """Return the number of bytes that a log has lost since the run ended; not positive if none."""
+    return logs.sizes.get(log.name, 0) - (log.stat().st_size if log.exists() else 0)
+
+
+class Positions:
     """Finds the position in a dataset of the item that a line is about.
 
     If the line has a checksum and was written for this dataset, its own position is used; otherwise the item
     is looked up by its id.
-
-    Args:
-        unsealed: Number of leading bytes whose lines have no checksum.
     """
 
     def __init__(self, dataset: RubricDataset, digest: str, unsealed: int) -> None:
@@ -246,35 +227,28 @@ class Places:
         self._digest = digest
         self._unsealed = unsealed
         self._count = len(dataset)
-        self._ids: dict[str, int] | None = None
+        self._by_id: dict[str, int] | None = None
 
-    def of(self, item: ItemFields, at: int) -> int | None:
-        """Return the position; None if the dataset no longer contains the item.
-
-        Args:
-            at: The offset at which the line was written.
-        """
+    def find(self, item: ItemFields, at: int) -> int | None:
+        """Return the position of the item of a line written at an offset; None if it is not found."""
         if at >= self._unsealed and item["dataset"] == self._digest and item["position"] < self._count:
             position: int = item["position"]
             return position
-        if self._ids is None:
-            self._ids = places_of(self._dataset)
-        return self._ids.get(item["item_id"])
+        if self._by_id is None:
+            self._by_id = places_of(self._dataset)
+        return self._by_id.get(item["item_id"])
 
 
-class _Claims:
-    """Offsets of the votes that lines of items claim, after the first vote that is still open."""
+class _ListedVotes:
+    """Offsets of the votes that lines of items list, from the first offset on that may be of an open vote."""
 
     def __init__(self) -> None:
-        self._offsets: set[int] = set()
-        self._most = _FEW
+        self.offsets: set[int] = set()
+        self._limit = _FEW
 
     def add(self, item: ItemFields, seal: Seal) -> None:
-        """Add the votes that a line claims, and drop offsets before its first open vote."""
-        self._offsets.update(item["votes"])
-        if len(self._offsets) > self._most:
-            self._offsets = {offset for offset in self._offsets if offset >= seal.votes_open}
-            self._most = max(_FEW, 2 * len(self._offsets))
-
-    def __contains__(self, offset: int) -> bool:
-        return offset in self._offsets
+        """Add the votes that a line lists; drop offsets before its first open vote if there are many."""
+        self.offsets.update(item["votes"])
+        if len(self.offsets) > self._limit:
+            self.offsets = {offset for offset in self.offsets if offset >= seal.votes_open}
+            self._limit = max(_FEW, 2 * len(self.offsets))

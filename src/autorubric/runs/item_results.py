@@ -14,8 +14,9 @@ from autorubric.errors import ReplyError
 from autorubric.grading.base import GradingTask
 from autorubric.runs.differences import VoteDigests
 from autorubric.runs.index import RunIndex
-from autorubric.runs.items import GradedItem, ItemResult, ItemTally, Notices, outcome_of
+from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
+from autorubric.runs.notices import Notices
 from autorubric.scoring.votes import Votes
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
     )
 
 
-class StandingVotes:
+class ReusableVotes:
     """Selects the votes of a run that are still valid."""
 
     def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
@@ -55,7 +56,7 @@ class StandingVotes:
         rubric = self._dataset.get_item_rubric(position)
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
 
-    def of(
+    def select(
         self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
     ) -> dict[str, list[JudgeVote]]:
         """Return the votes on an item whose dependencies have not changed, by criterion.
@@ -76,14 +77,14 @@ class StandingVotes:
         for one in latest.values():
             criterion = task.rubric.by_name(one.criterion).bind(task.submission)
             try:
-                found[one.criterion].append(self._as_of_now(criterion, one.vote))
+                found[one.criterion].append(self._updated_vote(criterion, one.vote))
             except ReplyError as error:
                 kind = "damaged votes were skipped"
                 notices.add(kind, f"a damaged vote on item {one.item_id} was skipped: {error}")
         declared = tuple(task.submission.candidates)
         return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
 
-    def _as_of_now(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
+    def _updated_vote(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
         """Return a vote with the judge's current weight and the current values of the options."""
         answer = criterion.parse_truth(vote.answer)
         value = None if answer is None else answer.value
@@ -163,7 +164,7 @@ class StoredResults(View[ItemResult]):
         self,
         index: RunIndex,
         dataset: RubricDataset,
-        standing: StandingVotes,
+        reusable: ReusableVotes,
         build: Build,
         *,
         unfinished: bool,
@@ -172,7 +173,7 @@ class StoredResults(View[ItemResult]):
         self.notices = Notices()
         self._index = index
         self._dataset = dataset
-        self._standing = standing
+        self._reusable = reusable
         self._build = build
         # Computed lines of items that have no line in the folder, or no valid one.
         self._made: dict[int, StoredItem] = {}
@@ -278,14 +279,13 @@ class StoredResults(View[ItemResult]):
     ) -> tuple[EnsembleEvaluationReport, bool]:
         """Return the report on an item and whether the item has votes."""
         task = grading_task(self._dataset, position)
-        offsets = self._index.offsets(position, line.item_id, line)
-        stored = [vote for _, vote in self._index.votes(line.item_id, offsets)]
-        votes = self._standing.of(position, task, stored, notices)
+        stored = [vote for _, vote in self._index.votes(line.item_id, line)]
+        votes = self._reusable.select(position, task, stored, notices)
         return self._build(task, votes, line), any(votes.values())
 
     def _make_lines(self) -> None:
         """Compute the results of items without a valid line."""
-        current, unclaimed = self._index.current, self._index.unclaimed
+        current, open_votes = self._index.current, self._index.open_votes
         if current.count(1) == len(current):
             return
         for position, item_id in enumerate(self._dataset.item_ids()):
@@ -293,7 +293,7 @@ class StoredResults(View[ItemResult]):
                 why = self._index.affected[position]
                 self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
                 continue
-            if current[position] or (self._index.lines[position] < 0 and item_id not in unclaimed):
+            if current[position] or (self._index.lines[position] < 0 and item_id not in open_votes):
                 continue
             stored = self._index.line(position)
             if stored is None and self._is_penalised:

@@ -1,10 +1,9 @@
-"""Results of grading single items, durations, and notices about a run."""
+"""Results of grading single items, sums over items, and durations."""
 
 from __future__ import annotations
 
-import warnings
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from math import fsum
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
-from autorubric.runs.log import DATASET, ITEMS, PROMPTS, VOTES
 
 if TYPE_CHECKING:
     from autorubric.datasets.item import DataItem
@@ -116,31 +114,18 @@ def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partia
 
 @dataclass(kw_only=True)
 class ItemTally:
-    """Sums over the items of a run.
-
-    Attributes:
-        scores: Sum of the scores.
-        scored: Number of items with a score.
-        failed: Number of items without a score.
-        partly_scored: Number of items that have a score although one of their verdicts was lost.
-        tokens: Tokens used; None if no tokens were counted.
-        cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
-        calls_saved: Number of votes not requested because they could no longer change the result.
-        durations: Duration of each item in seconds.
-        verdicts: Counts of verdicts by outcome, over the items with such counts.
-        uncounted: Number of items without verdict counts, written by earlier versions.
-    """
+    """Sums over the items of a run."""
 
     scores: float = 0.0
-    scored: int = 0
-    failed: int = 0
+    scored: int = 0  # items with a score
+    failed: int = 0  # items without a score
     partly_scored: int = 0
     tokens: TokenUsage | None = None
-    cost: float | None = None
+    cost: float | None = None  # US dollars, of the votes with a known cost
     calls_saved: int = 0
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
-    uncounted: int = 0
-    durations: array[float] = field(default_factory=lambda: array("d"))
+    uncounted: int = 0  # items without verdict counts, written by earlier versions
+    durations: array[float] = field(default_factory=lambda: array("d"))  # seconds
 
     def add(self, item: Mapping[str, Any]) -> None:
         """Add an item, passed as a mapping of the fields of a `GradedItem`."""
@@ -231,115 +216,3 @@ def _percentiles(values: Sequence[float], percents: Sequence[int]) -> list[float
     return [
         (found[place] * (100 - over) + found[min(place + 1, last)] * over) / 100 for place, over in wanted
     ]
-
-
-FEW = 5
-"""Maximum number of notices of one kind that are listed individually."""
-
-
-class Notices:
-    """A list of notices; of each kind, only the first few are listed and the others are counted."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, list[str]] = {}
-        self._more: dict[str, int] = {}
-
-    def append(self, told: str) -> None:
-        """Add a notice that has no further notices of its kind."""
-        self._first[told] = [told]
-
-    def add(self, kind: str, told: str) -> None:
-        """Add a notice of a kind that may be frequent."""
-        first = self._first.setdefault(kind, [])
-        if len(first) < FEW:
-            first.append(told)
-        else:
-            self.add_more(kind, 1)
-
-    def add_more(self, kind: str, count: int) -> None:
-        """Count further notices of a kind without listing them."""
-        self._more[kind] = self._more.get(kind, 0) + count
-
-    def __iter__(self) -> Iterator[str]:
-        for kind, first in self._first.items():
-            yield from first
-            if kind in self._more:
-                yield f"{self._more[kind]:,} more {kind}"
-
-
-_REPAIR = {
-    VOTES: "requests only the lost votes again",
-    ITEMS: "recomputes the scores from the stored votes",
-    DATASET: "with the same dataset restores the file without requesting any vote again",
-}
-_RESTORE = {
-    VOTES: "restores the file",
-    ITEMS: "restores the file",
-    DATASET: "with the same dataset restores the file",
-    PROMPTS: "cannot restore the lost requests and replies",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """Damage to one file of a run folder.
-
-    Attributes:
-        file: Name of the file.
-        what: Description of the damage.
-        n_items: Number of items that count as not scored.
-        is_unlocated: Whether the damaged lines are unknown, because an older version wrote no checksums.
-    """
-
-    file: str
-    what: str
-    n_items: int
-    is_unlocated: bool = False
-
-    def when_opened(self) -> str:
-        """Return the notice for a run that was opened for reading."""
-        told = f"{self.file} is damaged: {self.what}."
-        if not self.n_items:
-            return f"{told} No score is affected; resuming the run {_RESTORE[self.file]}"
-        repair = "scores the votes in their current state" if self.is_unlocated else _REPAIR[self.file]
-        return f"{told} {_count_text(self.n_items)} not scored; resuming the run {repair}"
-
-    def when_resumed(self) -> str:
-        """Return the notice for a resumed run."""
-        told = f"{self.file} was damaged: {self.what}."
-        if not self.n_items:
-            return f"{told} No score is affected"
-        items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
-        return f"{told} {items} counted as not scored before the run was resumed"
-
-    def doubt(self) -> str:
-        """Return the lasting notice for a run whose damaged lines are unknown."""
-        return (
-            f"{self.file} did not match its checksum when the run was resumed, and it is unknown which lines "
-            "differ, so scores may be wrong. To be certain, run again under another name"
-        )
-
-
-def warn_of_damage(notices: Iterable[str]) -> None:
-    """Emit each notice as a warning, so that damage is visible even if the result is not printed."""
-    for notice in notices:
-        warnings.warn(notice, RuntimeWarning, stacklevel=4)
-
-
-def affected_by(file: str) -> str:
-    """Return the error of an item that has no score because a file is damaged."""
-    return f"{file} is damaged, so this item counts as not scored; resume the run to repair the file"
-
-
-def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
-    """Return a description of the damaged lines of a file."""
-    told = [
-        f"{count:,} {'line is' if count == 1 else 'lines are'} {what}"
-        for count, what in ((lost, "damaged or missing"), (repeated, "repeated"), (moved, "out of order"))
-        if count
-    ]
-    return ", ".join(told) or "lines are missing"
-
-
-def _count_text(n_items: int) -> str:
-    return f"{n_items:,} {'item counts' if n_items == 1 else 'items count'} as"

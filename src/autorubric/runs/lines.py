@@ -32,11 +32,13 @@ from pydantic_core.core_schema import (
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
-from autorubric.runs.items import GradedItem, warn_of_damage
-from autorubric.runs.log import PROMPTS, is_intact, line_offset, log_entries, log_lines, read_manifest
+from autorubric.runs.items import GradedItem
+from autorubric.runs.manifest import PROMPTS, log_entries, read_manifest
+from autorubric.runs.notices import warn_of_damage
 from autorubric.scoring.votes import Exchanged
 from autorubric.support.json_text import compact_json, read_compact
 from autorubric.support.objects import Json
+from autorubric.support.record_log import is_intact, line_offset, log_lines
 
 if TYPE_CHECKING:
     from autorubric.scoring.votes import JudgeVote
@@ -50,18 +52,11 @@ ItemFields = dict[str, Any]
 
 
 class StoredVote(NamedTuple):
-    """A vote stored in a run folder.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        digest: Digest of the dependencies of the vote.
-        vote: The vote.
-    """
+    """A vote stored in a run folder."""
 
     item_id: str
     criterion: str
-    digest: str
+    digest: str  # of the dependencies of the vote
     vote: JudgeVote
 
     @property
@@ -93,19 +88,12 @@ class StoredItem(GradedItem):
 
 
 class Seal(NamedTuple):
-    """The state of the folder when a line of `items.jsonl` was written, used to verify offsets.
+    """The state of the folder when a line of `items.jsonl` was written, used to verify offsets."""
 
-    Attributes:
-        number: Number of preceding lines of items.
-        votes_size: Size of `votes.jsonl` in bytes.
-        votes_crc: CRC-32 of `votes.jsonl`.
-        votes_open: Offset after which there may be votes on unfinished items.
-    """
-
-    number: int
-    votes_size: int
-    votes_crc: int
-    votes_open: int
+    number: int  # preceding lines of items
+    votes_size: int  # bytes of `votes.jsonl`
+    votes_crc: int  # CRC-32 of `votes.jsonl`
+    votes_open: int  # offset from which on there may be votes on unfinished items
 
 
 def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
@@ -306,7 +294,7 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
     found: dict[int, StoredExchange] = {}
     # Most lines are about other items, and parsing them would take long.
     begins, damaged = b'{"item":' + compact_json(item_id), 0
-    for _, offset, raw in log_lines(path / PROMPTS, 0):
+    for _, offset, raw in log_lines(path / PROMPTS):
         at: int | None = offset
         if offset >= unsealed and not is_intact(raw, offset, written.mark):
             at = line_offset(raw, written.mark)

@@ -16,17 +16,18 @@ from autorubric.grading.base import GraderDescription
 from autorubric.runs.config import EvalConfig, Shard
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import asking_differences, content_fingerprint, deciding_differences
-from autorubric.runs.index import RunIndex
-from autorubric.runs.item_results import StandingVotes
-from autorubric.runs.items import FEW, Notices
+from autorubric.runs.index import LineValidity, RunIndex
+from autorubric.runs.item_results import ReusableVotes
 from autorubric.runs.lines import StoredVote
-from autorubric.runs.log import PROMPTS, body_of, log_entries, log_lines, new_mark, read_manifest
+from autorubric.runs.manifest import PROMPTS, log_entries, new_mark, read_manifest
+from autorubric.runs.notices import FEW, Notices
 from autorubric.runs.open import plain_name
-from autorubric.runs.reopen import read_index, stand_of
+from autorubric.runs.reopen import read_index
 from autorubric.runs.result import EvalResult
 from autorubric.runs.runner import EvalRunner
 from autorubric.runs.store import RunStore
 from autorubric.support.json_text import read_compact
+from autorubric.support.record_log import body_of, log_lines
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader
@@ -66,14 +67,14 @@ class _RunPart:
     manifest: dict[str, Any]
     dataset: RubricDataset
     index: RunIndex
-    standing: StandingVotes
+    reusable: ReusableVotes
 
     @classmethod
     def read(cls, path: Path) -> _RunPart:
         manifest: dict[str, Any] = read_manifest(path)
         stored = stored_dataset(path, manifest)
         dataset, manifest["dataset"] = stored.dataset, dict(stored.entry)
-        index = read_index(path, stored, stand_of(manifest, dataset), log_entries(manifest))
+        index = read_index(path, stored, LineValidity.of(manifest, dataset), log_entries(manifest))
         if index.damages:
             told = "; ".join(one.when_opened() for one in index.damages)
             raise RunFormatError(f"{path} cannot be merged until it is repaired: {told}")
@@ -82,7 +83,7 @@ class _RunPart:
             manifest=manifest,
             dataset=dataset,
             index=index,
-            standing=StandingVotes(dataset, manifest),
+            reusable=ReusableVotes(dataset, manifest),
         )
 
     @property
@@ -95,8 +96,8 @@ class _RunPart:
         """Return the valid votes on an item; of several votes with the same key, only the last."""
         line = self.index.line(position)
         item_id = self.dataset.item_id(position)
-        digests = self.standing.digests(position)
-        stored = self.index.votes(item_id, self.index.offsets(position, item_id, line))
+        digests = self.reusable.digests(position)
+        stored = self.index.votes(item_id, line)
         fitting = (one for _, one in stored if digests.fits(one.criterion, one.vote.judge_id, one.digest))
         return list({one.key: one for one in fitting}.values())
 
@@ -277,7 +278,7 @@ def _add_items(
 ) -> Notices:
     """Add the votes and lines of all items, and return notices about unfinished items."""
     dataset = stored_dataset(store.path, manifest).dataset
-    stand = stand_of(manifest, dataset)
+    validity = LineValidity.of(manifest, dataset)
     unfinished = Notices()
     for position, place in enumerate(merged.places):
         item_id = dataset.item_id(position)
@@ -291,7 +292,7 @@ def _add_items(
         else:
             cast = tuple(store.votes_cast(item_id))
             store.add_item(
-                replace(line, position=position, basis=stand.basis, dataset=stand.dataset, votes=cast)
+                replace(line, position=position, basis=validity.basis, dataset=validity.dataset, votes=cast)
             )
         store.flush()
     return unfinished
@@ -309,7 +310,7 @@ def _missing_shards(parts: Sequence[_RunPart]) -> Notices:
         missing.add(kind, f"shard {number} of {count}")
     more = count - len(there) - FEW
     if more > 0:
-        missing.add_more(kind, more)
+        missing.count(kind, more)
     return missing
 
 
@@ -319,7 +320,7 @@ def _prompts(parts: Sequence[_RunPart], merged: _MergeOrder) -> Iterator[bytes]:
         others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
         written = log_entries(part.manifest)
         unsealed = written.unsealed.get(PROMPTS, 0)
-        for _, offset, raw in log_lines(part.path / PROMPTS, 0):
+        for _, offset, raw in log_lines(part.path / PROMPTS):
             body = body_of(raw, written.mark, is_sealed=offset >= unsealed)
             if body is not None and not _is_of(body, others):
                 yield body

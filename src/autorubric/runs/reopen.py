@@ -15,12 +15,13 @@ from autorubric.errors import RunFormatError
 from autorubric.grading.base import GradingTask
 from autorubric.runs.damage import load_index
 from autorubric.runs.dataset_copy import StoredDataset, stored_dataset
-from autorubric.runs.differences import basis_of, mapping_in
-from autorubric.runs.index import RunIndex, Stand
-from autorubric.runs.item_results import StandingVotes, StoredResults
-from autorubric.runs.items import EvalTimingStats, affected_by, warn_of_damage
+from autorubric.runs.differences import mapping_in
+from autorubric.runs.index import LineValidity, RunIndex
+from autorubric.runs.item_results import ReusableVotes, StoredResults
+from autorubric.runs.items import EvalTimingStats
 from autorubric.runs.lines import StoredItem
-from autorubric.runs.log import DATASET, ITEMS, Written, log_entries, read_manifest
+from autorubric.runs.manifest import DATASET, ITEMS, LogEntries, log_entries, read_manifest
+from autorubric.runs.notices import damage_error, warn_of_damage
 from autorubric.scoring.report_builder import GradingPolicy
 from autorubric.scoring.votes import Votes
 from autorubric.support.objects import Json
@@ -38,22 +39,13 @@ _UNSEALED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A stored run.
-
-    Attributes:
-        dataset: The judged dataset.
-        item_results: One result for each item with votes or an error, in the dataset's order.
-        timing_stats: Durations of the run and its items.
-        started_at: Start of the run.
-        completed_at: End of the run; equal to the start if the run has not ended.
-        notices: Messages for the user.
-    """
+    """A stored run."""
 
     dataset: RubricDataset
-    item_results: StoredResults
+    item_results: StoredResults  # of items with votes or an error, in the dataset's order
     timing_stats: EvalTimingStats
     started_at: datetime
-    completed_at: datetime
+    completed_at: datetime  # equal to the start if the run has not ended
     notices: tuple[str, ...]
 
 
@@ -85,16 +77,16 @@ def reopen(
     if deciding:
         manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
     policy = _policy(path, manifest)
-    stand = stand_of(manifest, dataset)
-    written = log_entries(manifest)
-    index = read_index(path, stored, stand, written)
+    validity = LineValidity.of(manifest, dataset)
+    logs = log_entries(manifest)
+    index = read_index(path, stored, validity, logs)
     damage = [one.when_opened() for one in index.damages]
-    unsealed = [_UNSEALED] if written.unsealed.get(ITEMS) else []
+    unsealed = [_UNSEALED] if logs.unsealed.get(ITEMS) else []
     warn_of_damage(damage)
     results = StoredResults(
         index,
         dataset,
-        StandingVotes(dataset, manifest),
+        ReusableVotes(dataset, manifest),
         _ByPolicy(policy),
         unfinished=True,
         is_penalised=mapping_in(manifest, "deciding").get("length_penalty") is not None,
@@ -102,8 +94,8 @@ def reopen(
     started, ended = _times(manifest)
     left = sum(offset < 0 for offset in index.lines) - len(index.affected)
     unfinished = [f"{left} of {len(dataset)} items are unfinished; resume the run"] if left else []
-    missing = [f"missing: {told}" for told in manifest.get("missing") or ()]
-    unverified = [str(told) for told in manifest.get("unverified") or ()]
+    missing = [f"missing: {part}" for part in manifest.get("missing") or ()]
+    unverified = [str(notice) for notice in manifest.get("unverified") or ()]
     return StoredRun(
         dataset=dataset,
         item_results=results,
@@ -123,19 +115,11 @@ def reopen(
     )
 
 
-def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
-    """Return the conditions under which lines of items are valid in a run with this manifest."""
-    basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
-    entry: Mapping[str, Any] = manifest.get("dataset") or {}
-    earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}
-    return Stand(basis=basis, dataset=str(entry.get("sha256"))[:16], earlier=earlier)
-
-
-def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written) -> RunIndex:
+def read_index(path: Path, stored: StoredDataset, validity: LineValidity, logs: LogEntries) -> RunIndex:
     """Return the index of a run folder; items with damaged lines in the dataset count as not scored."""
-    index = load_index(path, stored.dataset, stand, written)
+    index = load_index(path, stored.dataset, validity, logs)
     for position in stored.affected:
-        index.set_aside(position, affected_by(DATASET))
+        index.set_affected(position, damage_error(DATASET))
     if stored.damage is not None:
         index.tally = None
         index.damages.insert(0, stored.damage)

@@ -14,7 +14,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import digest, mapping_in
 from autorubric.runs.items import ItemResult
-from autorubric.runs.log import read_manifest
+from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
@@ -52,12 +52,12 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
     if unknown:
         allowed = ", ".join(Policies.__annotations__)
         raise ArgumentError(f"unknown policy {', '.join(sorted(unknown))}; available: {allowed}")
-    unasked = _criteria_without_votes(path, rubric) if rubric is not None else []
+    new_criteria = _criteria_without_votes(path, rubric) if rubric is not None else []
     found = reopen(path, rubric=rubric, deciding=_policies_entry(path, policies))
-    if not unasked:
+    if not new_criteria:
         return found
-    told = ", ".join(unasked)
-    notice = f"the run has no votes on these criteria, which are new or have changed: {told}"
+    names = ", ".join(new_criteria)
+    notice = f"the run has no votes on these criteria, which are new or have changed: {names}"
     return replace(found, notices=(*found.notices, notice))
 
 

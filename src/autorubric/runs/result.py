@@ -16,7 +16,7 @@ from autorubric.runs.config import StopReason
 from autorubric.runs.differences import mapping_in
 from autorubric.runs.item_results import StoredResults, View
 from autorubric.runs.items import EvalTimingStats, ItemResult
-from autorubric.runs.log import read_manifest
+from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen
 from autorubric.support.frames import Library, in_library
 from autorubric.support.objects import Json

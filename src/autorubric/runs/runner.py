@@ -16,7 +16,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
 from autorubric.runs.config import EvalConfig, OnMismatch, ProgressStyle, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint
-from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, collecting_seldom, executor_of
+from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of, fewer_gc_collections
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
@@ -38,21 +38,13 @@ _OUTCOME = tuple(one.name for one in fields(GradedItem))
 
 
 class _UnderWay(NamedTuple):
-    """An item that is being graded.
+    """An item that is being graded."""
 
-    Attributes:
-        digests: Digests of the dependencies of its votes.
-        fingerprint: Digest of the parts of the item that its figures depend on.
-        before: Its latest line in the folder, whether or not that line is still valid.
-        offsets: Offsets of its stored votes.
-        again: Whether the item was graded earlier in this run and votes on it failed.
-    """
-
-    digests: ItemDigests
-    fingerprint: str
-    before: StoredItem | None
-    offsets: list[int]
-    again: bool = False
+    digests: ItemDigests  # of the dependencies of its votes
+    fingerprint: str  # of the parts of the item that its figures depend on
+    before: StoredItem | None  # its latest line in the folder, valid or not
+    offsets: list[int]  # of its stored votes
+    again: bool = False  # it was graded earlier in this run, and votes on it failed
 
 
 class RunWriter:
@@ -86,7 +78,7 @@ class RunWriter:
             if work is not None:
                 yield work
 
-    def second_chances(self) -> Iterator[ItemWork]:
+    def retry_items(self) -> Iterator[ItemWork]:
         """Yield the items on which votes failed in this run, so that those votes are requested once more.
 
         If votes failed on all items, or on several items and over a tenth of them, nothing is yielded.
@@ -106,15 +98,15 @@ class RunWriter:
         opened, index = self._opened, self._opened.index
         before = index.line(position)
         item_id = opened.dataset.item_id(position)
-        digests = opened.standing.digests(position)
+        digests = opened.reusable.digests(position)
         fingerprint = content_fingerprint(opened.dataset, position, digests.fingerprint)
-        if before is not None and not again and self._stands(before, fingerprint):
+        if before is not None and not again and self._is_unchanged(before, fingerprint):
             carried = _UnderWay(
                 digests=digests, fingerprint=fingerprint, before=before, offsets=list(before.votes)
             )
             self._store(replace(before, position=position), carried)
             return None
-        stored = list(index.votes(item_id, index.offsets(position, item_id, before)))
+        stored = index.votes(item_id, before)
         self._under_way[item_id] = _UnderWay(
             digests=digests,
             fingerprint=fingerprint,
@@ -123,12 +115,12 @@ class RunWriter:
             again=again,
         )
         task = grading_task(opened.dataset, position)
-        standing = opened.standing.of(position, task, [vote for _, vote in stored], opened.notices)
-        stored_votes = answered_votes(standing, unreadable=not again)
+        reusable = opened.reusable.select(position, task, [vote for _, vote in stored], opened.notices)
+        stored_votes = answered_votes(reusable, unreadable=not again)
         return ItemWork(position=position, task=task, stored=stored_votes)
 
-    def _stands(self, line: StoredItem, fingerprint: str) -> bool:
-        same = line.basis == self._opened.stand.basis and line.fingerprint == fingerprint
+    def _is_unchanged(self, line: StoredItem, fingerprint: str) -> bool:
+        same = line.basis == self._opened.validity.basis and line.fingerprint == fingerprint
         return same and not (line.lost or line.raised)
 
     def vote_cast(self, event: VoteCast) -> None:
@@ -162,16 +154,16 @@ class RunWriter:
             outcome["duration_seconds"] += before.duration_seconds
         item = StoredItem(
             **outcome,
-            basis=opened.stand.basis,
-            dataset=opened.stand.dataset,
+            basis=opened.validity.basis,
+            dataset=opened.validity.dataset,
             fingerprint=under_way.fingerprint,
             votes=(*under_way.offsets, *opened.store.votes_cast(done.item_id)),
         )
         counted = opened.index.current[done.position]
-        opened.index.finished(item, opened.store.add_item(item))
+        opened.index.add_finished(item, opened.store.add_item(item))
         self._count(outcome, counted=bool(counted))
-        if not opened.index.unclaimed:
-            opened.store.votes_open = None
+        if not opened.index.open_votes:
+            opened.store.forget_open_votes()
         self._progress.item(done, instead_of=before if under_way.again else None)
 
     def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
@@ -277,7 +269,7 @@ class EvalRunner:
         try:
             if budget is None and opened.index.settled.count(0):
                 budget = _no_limit()
-            with _spending_context(budget), collecting_seldom():
+            with _spending_context(budget), fewer_gc_collections():
                 result = await self._grade_items(opened, executor, budget)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
@@ -317,7 +309,7 @@ class EvalRunner:
             first = writer.work()
             if self._preflight is not None:
                 first = await send_test_requests(first, self.grader, writer, self._preflight)
-            for items in (first, writer.second_chances()):
+            for items in (first, writer.retry_items()):
                 work = takewhile(lambda _: budget is None or not budget.is_over, items)
                 async with aclosing(executor.graded(work, self.grader, writer)) as finished:
                     async for done in finished:
@@ -357,7 +349,7 @@ class EvalRunner:
 
     def _results(self, opened: OpenRun) -> StoredResults:
         build = _ByGrader(self.grader)
-        return StoredResults(opened.index, opened.dataset, opened.standing, build, unfinished=False)
+        return StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
 
     def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
         if not self.config.fail_fast or (done.error is None and not done.partly_scored):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from autorubric.errors import ArgumentError, FileError, RunError, RunLockedError
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.dataset_copy import LineSums
 from autorubric.runs.lines import Seal, StoredItem, StoredVote, item_of_line, line_of_item, line_of_vote
-from autorubric.runs.log import (
+from autorubric.runs.manifest import (
     DATASET,
     INCOMING,
     ITEMS,
@@ -30,16 +30,12 @@ from autorubric.runs.log import (
     RUN_FORMAT,
     SUMS,
     VOTES,
-    AppendLog,
-    Piece,
     check_files,
-    crc_of,
     manifest_text,
-    restored_content,
-    seal_line,
 )
 from autorubric.support.json_text import compact_json
 from autorubric.support.objects import Json
+from autorubric.support.record_log import AppendLog, IntactLine, crc_of, restored_content, seal_line
 from autorubric.support.write import FileLock, remove_abandoned, write_parts_atomic, write_text_atomic
 
 if TYPE_CHECKING:
@@ -52,10 +48,7 @@ class RunStore:
     Attributes:
         path: The run folder.
         store_prompts: Whether requests and replies are stored.
-        lines_of_items: Number of lines of finished items in the folder.
         mark: Initial value of the checksums of lines; it must be set before anything is written.
-        votes_open: Offset after which there may be earlier votes on unfinished items; None if there are no
-            such votes.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
@@ -70,12 +63,24 @@ class RunStore:
         remove_abandoned(path)
         self.store_prompts = store_prompts
         self.mark = 0
-        self.lines_of_items = 0
-        self.votes_open: int | None = None
+        self._n_items = 0
+        self._open_from: int | None = None
         self._sums = LineSums()
         self._cast: dict[str, list[int]] = {}
         self._is_to_write = self._is_closed = False
         self._failure: RunError | None = None
+
+    def continue_items(self, n_items: int, open_from: int | None) -> None:
+        """Continue a run whose folder has so many lines of items.
+
+        `open_from` is the offset from which on there may be earlier votes on unfinished items; None if there
+        are no such votes.
+        """
+        self._n_items, self._open_from = n_items, open_from
+
+    def forget_open_votes(self) -> None:
+        """Record that there are no earlier votes on unfinished items anymore."""
+        self._open_from = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
         """Replace the manifest atomically, after flushing all appended lines.
@@ -133,7 +138,7 @@ class RunStore:
             if first is not None:
                 write_parts_atomic(self.path / PROMPTS, chain([first], sealed))
 
-    def restore_log(self, name: str, pieces: Sequence[Piece]) -> None:
+    def restore_log(self, name: str, lines: Sequence[IntactLine]) -> None:
         """Restore the intact lines of a log to their original offsets, and blank everything else.
 
         The damaged log is kept as `<name>.damaged`.
@@ -142,20 +147,20 @@ class RunStore:
         self._keep_damaged(file)
         if file.exists():
             with self._explain_write_errors():
-                write_parts_atomic(file, restored_content(file, pieces))
+                write_parts_atomic(file, restored_content(file, lines))
 
-    def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
+    def rewrite_items(self, kept: Sequence[IntactLine], open_from: int | None, *, keep_damaged: bool) -> None:
         """Replace the lines of items with a subset of them, sealed with the current votes."""
         votes, file = self.path / VOTES, self.path / ITEMS
         size = votes.stat().st_size if votes.exists() else 0
-        seal = Seal(0, size, crc_of(votes, size) or 0, size if unclaimed is None else unclaimed)
+        seal = Seal(0, size, crc_of(votes, size) or 0, size if open_from is None else open_from)
 
         def lines() -> Iterator[bytes]:
             at = 0
             with file.open("rb") as source:
-                for number, piece in enumerate(pieces):
-                    source.seek(piece.offset)
-                    item = StoredItem(**item_of_line(source.read(piece.size))[0])
+                for number, old in enumerate(kept):
+                    source.seek(old.offset)
+                    item = StoredItem(**item_of_line(source.read(old.size))[0])
                     line = seal_line(line_of_item(item, seal._replace(number=number)), at, self.mark)
                     at += len(line)
                     yield line
@@ -208,13 +213,13 @@ class RunStore:
         return self._cast.get(item_id, [])
 
     def add_item(self, item: StoredItem) -> int:
-        """Append a finished item, which claims the votes cast for it, and return the offset of its line."""
+        """Append a finished item, which lists the votes cast for it, and return the offset of its line."""
         self._cast.pop(item.item_id, None)
         votes = self._log(VOTES)
         first = next(iter(self._cast.values()), None)
-        still_open = self.votes_open if self.votes_open is not None else first[0] if first else votes.size
-        seal = Seal(self.lines_of_items, votes.size, votes.crc, still_open)
-        self.lines_of_items += 1
+        open_from = self._open_from if self._open_from is not None else first[0] if first else votes.size
+        seal = Seal(self._n_items, votes.size, votes.crc, open_from)
+        self._n_items += 1
         return self._append(ITEMS, line_of_item(item, seal))
 
     def _append(self, name: str, line: bytes) -> int:
@@ -265,7 +270,7 @@ class RunStore:
         if log is None:
             try:
                 with self._explain_write_errors():
-                    log = self._logs[name] = AppendLog(self.path / name, self.mark, summed=name == VOTES)
+                    log = self._logs[name] = AppendLog(self.path / name, self.mark, has_crc=name == VOTES)
             except RunError as error:
                 # This affects more than one vote, so all later lines are refused too.
                 self._failure = error
@@ -326,17 +331,15 @@ def _exchange(exchanged: Exchanged) -> dict[str, Json]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copied:
-    """The result of copying a dataset.
+class DatasetEntry:
+    """A dataset's entry in the manifest, and the checks that its rubrics refer to, by name."""
 
-    Attributes:
-        entry: The dataset's entry in the manifest: `name`, `n_items`, `sha256` of the copy, and `source`, a
-            digest of the file from which it was streamed, if any.
-        checks: The checks that rubrics of the dataset refer to, by name.
-    """
-
-    entry: dict[str, Json]
+    entry: dict[str, Json]  # `name`, `n_items`, `sha256` of the copy, `source`: digest of the streamed file
     checks: dict[str, Any] = field(default_factory=dict)
+
+    def with_earlier(self, earlier: Json) -> DatasetEntry:
+        """Return the entry with what has changed since earlier copies; see `open._earlier`."""
+        return replace(self, entry={**self.entry, "earlier": earlier})
 
     def note_checks(self, rubric: Rubric) -> None:
         """Add the checks that a rubric refers to."""
@@ -345,9 +348,11 @@ class Copied:
                 self.checks.setdefault(check_name(criterion.check), criterion.check)
 
 
-def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: PreviousSnapshot | None = None) -> Copied:
+def copy_dataset(
+    dataset: RubricDataset, store: RunStore, earlier: PreviousSnapshot | None = None
+) -> DatasetEntry:
     """Write a provisional copy of the dataset to a run folder, holding one item in memory at a time."""
-    copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
+    copied = DatasetEntry(entry={"name": dataset.name, "n_items": len(dataset)})
 
     def lines() -> Iterator[bytes]:
         for number, (line, rubric) in enumerate(dataset.copy_lines(earlier)):
@@ -365,9 +370,9 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: PreviousSnaps
     return copied
 
 
-def unchanged_copy(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
+def unchanged_copy(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> DatasetEntry:
     """Return the result for a dataset whose copy in the folder is unchanged."""
-    copied = Copied(entry=entry)
+    copied = DatasetEntry(entry=entry)
     if dataset.rubric is not None:
         copied.note_checks(dataset.rubric)
     for name in checks:

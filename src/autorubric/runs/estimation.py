@@ -20,10 +20,10 @@ from autorubric.llm.prices import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.route import pricings_of
 from autorubric.runs.damage import load_index
 from autorubric.runs.differences import with_checks
-from autorubric.runs.index import Stand
-from autorubric.runs.item_results import StandingVotes, answered_votes, grading_task
-from autorubric.runs.items import Notices
-from autorubric.runs.log import MANIFEST, log_entries, read_manifest, run_path
+from autorubric.runs.index import LineValidity
+from autorubric.runs.item_results import ReusableVotes, answered_votes, grading_task
+from autorubric.runs.manifest import MANIFEST, log_entries, read_manifest, run_path
+from autorubric.runs.notices import Notices
 from autorubric.scoring.votes import Votes
 from autorubric.support.blocks import Block, TableBlock, TextBlock, render_text
 from autorubric.support.objects import Json
@@ -234,7 +234,7 @@ def _reader_of_votes(
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}
-    written = log_entries(read_manifest(path))._replace(is_complete=False)
+    logs = log_entries(read_manifest(path))._replace(is_complete=False)
     rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
     checks = {
         check_name(criterion.check): criterion.check
@@ -243,14 +243,13 @@ def _reader_of_votes(
         if criterion.check is not None
     }
     described = with_checks(grader.describe(), checks)
-    standing = StandingVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
-    index = load_index(path, dataset, Stand(basis="", dataset=""), written)
+    reusable = ReusableVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
+    index = load_index(path, dataset, LineValidity(basis="", dataset=""), logs)
 
     def stored(position: int) -> Votes:
         task = grading_task(dataset, position)
-        offsets = index.offsets(position, task.item_id, index.line(position))
-        votes = [vote for _, vote in index.votes(task.item_id, offsets)]
-        return answered_votes(standing.of(position, task, votes, Notices()))
+        votes = [vote for _, vote in index.votes(task.item_id, index.line(position))]
+        return answered_votes(reusable.select(position, task, votes, Notices()))
 
     return stored
 
@@ -305,6 +304,4 @@ def estimate(
             item cannot be graded.
         RunError: If a run with that name exists but cannot be read.
     """
-    # Imported late, since reading a run does not need the modules that send requests.
-
     return estimate_run(dataset, grader, experiment_name, Path(experiments_dir))
