@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import contextvars
 import functools
+import inspect
 import os
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
@@ -50,11 +51,15 @@ def sync_method(
     method: Callable[Concatenate[SelfT, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SelfT, P], T]:
     """Return the synchronous version of an async method; it calls the override of a subclass."""
+    signature = inspect.signature(method)
 
     @functools.wraps(method)
     def call(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        override: Callable[P, Coroutine[Any, Any, T]] = getattr(self, method.__name__)
-        return run_sync(override(*args, **kwargs))
+        # An override can require what is optional here, so it also receives the defaults.
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        override: Callable[..., Coroutine[Any, Any, T]] = getattr(self, method.__name__)
+        return run_sync(override(*bound.args[1:], **bound.kwargs))
 
     _name_twin(call, method)
     return call
