@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextvars
+import functools
+import inspect
 import os
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from itertools import chain
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from autorubric.errors import JudgeError
 
 T = TypeVar("T")
+P = ParamSpec("P")
+SelfT = TypeVar("SelfT")
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
 _ASK_AGAIN = 0.1
@@ -27,6 +31,48 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     Inside a running event loop the coroutine runs in a thread, because a loop cannot be entered twice.
     """
     return _run_in_thread(coroutine) if loop_is_running() else _run(coroutine)
+
+
+def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Return the synchronous version of an async function, with its signature and docstring.
+
+    It is named `x_sync` for `x`, and `x` for `x_async`, and also works inside a running event loop.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_sync(function(*args, **kwargs))
+
+    _name_twin(call, function)
+    return call
+
+
+def sync_method(
+    method: Callable[Concatenate[SelfT, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SelfT, P], T]:
+    """Return the synchronous version of an async method; it calls the override of a subclass."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def call(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        # An override can require what is optional here, so it also receives the defaults.
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        override: Callable[..., Coroutine[Any, Any, T]] = getattr(self, method.__name__)
+        return run_sync(override(*bound.args[1:], **bound.kwargs))
+
+    _name_twin(call, method)
+    return call
+
+
+def _name_twin(twin: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Name a synchronous twin, so that it can be pickled, and say in its docstring what it is."""
+    name = function.__name__
+    twin.__name__ = name.removesuffix("_async") if name.endswith("_async") else f"{name}_sync"
+    twin.__qualname__ = function.__qualname__.removesuffix(name) + twin.__name__
+    summary, _, details = (function.__doc__ or "").partition("\n\n")
+    lead = f"Call `{name}` from synchronous code, even inside a running event loop."
+    twin.__doc__ = f"{lead}\n\n    {summary}" + (f"\n\n{details}" if details else "")
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -35,7 +35,7 @@ from autorubric.errors import ArgumentError
 from autorubric.llm.budget import spending_within
 from autorubric.llm.route import spending_limit
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.concurrency import run_bounded, run_sync
+from autorubric.support.concurrency import run_bounded, sync_twin
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
@@ -264,7 +264,7 @@ class _Seen:
         return self.is_whole and found is None
 
 
-def generate_critiques(  # noqa: PLR0913 - the public contract
+async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     drafts_path: str | Path,
     out_dir: str | Path,
     teacher: Any,
@@ -283,12 +283,11 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
 ) -> dict[str, Json]:
     """Critique every draft in a file, write one record per draft, and return statistics.
 
-    The function can also be called inside a running event loop. It writes `critiques_v1.jsonl`,
-    `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are written as critiques arrive. At
-    most 32 drafts, or as many as `max_parallel_requests` allows, are in progress at once; a sync teacher
-    function gets one draft at a time unless the config allows more. For an unusable critique, the record
-    contains the error. The pass stops (`stopped` is `errors`) if the teacher repeatedly fails with the same
-    provider error or timeout.
+    It writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are
+    written as critiques arrive. At most 32 drafts, or as many as `max_parallel_requests` allows, are in
+    progress at once; a sync teacher function gets one draft at a time unless the config allows more. For an
+    unusable critique, the record contains the error. The pass stops (`stopped` is `errors`) if the teacher
+    repeatedly fails with the same provider error or timeout.
 
     Args:
         drafts_path: JSON lines file with `{"id", "prompt", "output", "contract"}`; other keys are ignored.
@@ -327,44 +326,6 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
         FileError: If a file cannot be read or has no drafts.
         RunLockedError: If another process is writing to the folder.
     """
-    return run_sync(
-        generate_critiques_async(
-            drafts_path,
-            out_dir,
-            teacher,
-            config,
-            schema,
-            template,
-            limit,
-            resume,
-            rubric=rubric,
-            threshold=threshold,
-            retry_errors=retry_errors,
-            dry_run=dry_run,
-            max_calls=max_calls,
-            max_cost=max_cost,
-        )
-    )
-
-
-async def generate_critiques_async(  # noqa: PLR0913 - the public contract
-    drafts_path: str | Path,
-    out_dir: str | Path,
-    teacher: Any,
-    config: Mapping[str, Json] | None = None,
-    schema: Mapping[str, Json] | str | Path | None = None,
-    template: str | Path | None = None,
-    limit: int | None = None,
-    resume: bool = False,
-    *,
-    rubric: Rubric | str | Path | None = None,
-    threshold: float | None = None,
-    retry_errors: bool = False,
-    dry_run: bool = False,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
-) -> dict[str, Json]:
-    """Critique every draft in a file; the asynchronous version of `generate_critiques`."""
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config must be a mapping; got {shortened(config)}")
@@ -400,6 +361,10 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
             return await work.run(resume)
     finally:
         await critic.aclose()
+
+
+generate_critiques = sync_twin(generate_critiques_async)
+"""Call `generate_critiques_async` from synchronous code, even inside a running event loop."""
 
 
 def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:

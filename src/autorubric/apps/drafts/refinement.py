@@ -25,7 +25,7 @@ from autorubric.errors import ArgumentError
 from autorubric.llm.budget import spending_within
 from autorubric.llm.route import spending_limit
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.concurrency import run_bounded, run_sync
+from autorubric.support.concurrency import run_bounded, sync_twin
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
@@ -264,7 +264,7 @@ def _figures(ledgers: Mapping[Outcome, RecordLog], jobs: Jobs) -> dict[str, Json
     }
 
 
-def refine(  # noqa: PLR0913 - the public contract
+async def refine_async(  # noqa: PLR0913 - the public contract
     critiques_path: str | Path,
     drafts_path: str | Path,
     out_dir: str | Path,
@@ -288,14 +288,13 @@ def refine(  # noqa: PLR0913 - the public contract
 ) -> dict[str, Json]:
     """Rewrite the drafts whose verdict is revise, critique them again, and return statistics.
 
-    The function can also be called inside a running event loop. A draft is rewritten based on its critique
-    and critiqued again until the verdict is pass (`refined`) or reject (`rejected`), or until the teacher
-    fails (`errors`). If the score does not increase, a text repeats, or all rounds are used up, the draft is
-    `undecided`, with the reason and the best text, which can be the draft itself. The score is the mean of a
-    critique's scores, or the rubric's score. Drafts with the worst issues come first, then drafts with the
-    lowest scores. The function writes the drafts to `refined_v1.jsonl`, `rejected_v1.jsonl`,
-    `undecided_v1.jsonl` and `errors_v1.jsonl`, and also writes `refined_v1_manifest.json` and
-    `refined_v1_stats.json`.
+    A draft is rewritten based on its critique and critiqued again until the verdict is pass (`refined`) or
+    reject (`rejected`), or until the teacher fails (`errors`). If the score does not increase, a text
+    repeats, or all rounds are used up, the draft is `undecided`, with the reason and the best text, which can
+    be the draft itself. The score is the mean of a critique's scores, or the rubric's score. Drafts with the
+    worst issues come first, then drafts with the lowest scores. The function writes the drafts to
+    `refined_v1.jsonl`, `rejected_v1.jsonl`, `undecided_v1.jsonl` and `errors_v1.jsonl`, and also writes
+    `refined_v1_manifest.json` and `refined_v1_stats.json`.
 
     Args:
         critiques_path: The critiques file written by `generate_critiques`.
@@ -329,54 +328,6 @@ def refine(  # noqa: PLR0913 - the public contract
         FileError: If a file cannot be read or is empty.
         RunLockedError: If another process is writing to the folder.
     """
-    return run_sync(
-        refine_async(
-            critiques_path,
-            drafts_path,
-            out_dir,
-            teacher,
-            max_rounds=max_rounds,
-            config=config,
-            schema=schema,
-            template=template,
-            rewrite=rewrite,
-            rubric=rubric,
-            threshold=threshold,
-            min_risk=min_risk,
-            max_risk=max_risk,
-            limit=limit,
-            resume=resume,
-            retry_errors=retry_errors,
-            validate=validate,
-            max_calls=max_calls,
-            max_cost=max_cost,
-        )
-    )
-
-
-async def refine_async(  # noqa: PLR0913 - the public contract
-    critiques_path: str | Path,
-    drafts_path: str | Path,
-    out_dir: str | Path,
-    teacher: Any,
-    *,
-    max_rounds: int = 3,
-    config: Mapping[str, Json] | None = None,
-    schema: Mapping[str, Json] | str | Path | None = None,
-    template: str | Path | None = None,
-    rewrite: str | Path | None = None,
-    rubric: Rubric | str | Path | None = None,
-    threshold: float | None = None,
-    min_risk: Risk | None = None,
-    max_risk: Risk | None = None,
-    limit: int | None = None,
-    resume: bool = False,
-    retry_errors: bool = False,
-    validate: Callable[[Json], Json] | None = None,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
-) -> dict[str, Json]:
-    """Rewrite the drafts whose verdict is revise; the asynchronous version of `refine`."""
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
         raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
@@ -428,3 +379,7 @@ async def refine_async(  # noqa: PLR0913 - the public contract
     finally:
         await writer.aclose()
         await critic.aclose()
+
+
+refine = sync_twin(refine_async)
+"""Call `refine_async` from synchronous code, even inside a running event loop."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from autorubric.apps.redteam.attacks import Attack, builtin_attacks
 from autorubric.apps.redteam.report import AttackCost, AttackedCell, CleanItem, RedteamReport
@@ -15,7 +14,7 @@ from autorubric.grading.base import Grader, GradingTask
 from autorubric.grading.grader import CriterionGrader
 from autorubric.judges.recorded import RecordedJudge
 from autorubric.scoring.reports import EnsembleEvaluationReport
-from autorubric.support.concurrency import run_bounded, run_sync
+from autorubric.support.concurrency import run_bounded, sync_twin
 
 _AT_A_TIME = 64
 
@@ -101,9 +100,8 @@ async def red_team(
     )
 
 
-def red_team_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RedteamReport:
-    """Call `red_team` from synchronous code, even if an event loop is running."""
-    return run_sync(red_team(dataset, grader, **options))
+red_team_sync = sync_twin(red_team)
+"""Call `red_team` from synchronous code, even inside a running event loop."""
 
 
 def _checked(attacks: Sequence[Attack]) -> tuple[Attack, ...]:

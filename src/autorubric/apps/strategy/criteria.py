@@ -28,7 +28,7 @@ from autorubric.judges.panel import JudgeLike
 from autorubric.rubric.rubric import Rubric, SupportsGrade
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.votes import JudgeVote
-from autorubric.support.concurrency import run_sync
+from autorubric.support.concurrency import sync_method
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
@@ -82,9 +82,8 @@ class QualitativeCriteria(SampledCriteria[bool]):
         """Return whether the candidate passes: the `value` of the evaluation returned by `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
-    def verify_sync(self, candidate: Any, context: Any = None) -> bool:
-        """Call `verify` from synchronous code, even inside a running event loop."""
-        return run_sync(self.verify(candidate, context))
+    verify_sync = sync_method(verify)
+    """Call `verify` from synchronous code, even inside a running event loop."""
 
     def _criterion(self) -> BaseCriterion:
         return gate(self.expression)
@@ -149,9 +148,8 @@ class QuantitativeCriteria(SampledCriteria[float]):
         """Return the candidate's score: the `value` of the evaluation returned by `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
-    def compute_sync(self, candidate: Any, context: Any = None) -> float:
-        """Call `compute` from synchronous code, even inside a running event loop."""
-        return run_sync(self.compute(candidate, context))
+    compute_sync = sync_method(compute)
+    """Call `compute` from synchronous code, even inside a running event loop."""
 
     def _criterion(self) -> BaseCriterion:
         return rating(self.expression, self.min, self.max)

@@ -26,7 +26,7 @@ from autorubric.judges.panel import JudgeLike, JudgeSpec, PanelMember, panel_mem
 from autorubric.llm.reply_json import parse_reply
 from autorubric.scoring.report_builder import spend
 from autorubric.scoring.votes import JudgeVote
-from autorubric.support.concurrency import run_sync
+from autorubric.support.concurrency import sync_method
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
@@ -278,9 +278,8 @@ class SampledCriteria(ABC, Generic[T]):
         ledger.enter(place, evaluation)
         return evaluation
 
-    def evaluate_sync(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
-        """Call `evaluate` from synchronous code; also works inside a running event loop."""
-        return run_sync(self.evaluate(candidate, context))
+    evaluate_sync = sync_method(evaluate)
+    """Call `evaluate` from synchronous code, even inside a running event loop."""
 
     async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
         """Return the votes of all samples; fresh votes use the sample indices after the regular votes."""

@@ -17,7 +17,7 @@ from autorubric.apps.strategy.sampling import check_count
 from autorubric.apps.strategy.steps import CostLike, Step, StepOutcome, VerifyLike, cost_step, verify_step
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.llm.budget import Spending, SpendingLimit, SpendingLimitName, spending_within
-from autorubric.support.concurrency import NoStrayCancellation, run_sync
+from autorubric.support.concurrency import NoStrayCancellation, sync_method
 
 
 class StrategyLimits:
@@ -172,27 +172,8 @@ class Strategy:
             return replace(result, winner=None, cost=None, winner_number=None)
         return result
 
-    def run_sync(
-        self,
-        generate: GeneratorLike,
-        prompt: Any,
-        *,
-        context: Any = None,
-        reevaluate: int = 0,
-        max_calls: int | None = None,
-        max_cost: float | None = None,
-    ) -> StrategyResult:
-        """Call `run` from synchronous code, even inside a running event loop."""
-        return run_sync(
-            self.run(
-                generate,
-                prompt,
-                context=context,
-                reevaluate=reevaluate,
-                max_calls=max_calls,
-                max_cost=max_cost,
-            )
-        )
+    run_sync = sync_method(run)
+    """Call `run` from synchronous code, even inside a running event loop."""
 
     async def _rounds(
         self, generator: Generator, prompt: Any, context: Any, limits: StrategyLimits

@@ -34,7 +34,7 @@ from autorubric.judges.critic_prompt import Prompt
 from autorubric.judges.function import FunctionJudge
 from autorubric.llm.retry import listen_to_retries
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
-from autorubric.support.concurrency import run_sync
+from autorubric.support.concurrency import sync_twin
 from autorubric.support.objects import Json
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
@@ -124,35 +124,8 @@ def _logged(
     return response
 
 
-def critique_evaluate_sync(
-    request: RequestLike,
-    *,
-    providers: Providers = None,
-    timeout: float = 30.0,
-    audit_path: str | Path | None = None,
-    audit_content: bool = False,
-    rubric_root: str | Path | None = None,
-) -> CritiqueResponse:
-    """Call `critique_evaluate` from synchronous code, even inside a running event loop.
-
-    Args:
-        request: The request, or its arguments as a mapping.
-        providers: Evaluators by name, a `ProviderTable`, or the path of a provider table.
-        timeout: Maximum duration in seconds.
-        audit_path: Path of the audit log, to which one JSON line is appended.
-        audit_content: Whether to include content and context in the line.
-        rubric_root: The folder that must contain the rubric file.
-    """
-    return run_sync(
-        critique_evaluate(
-            request,
-            providers=providers,
-            timeout=timeout,
-            audit_path=audit_path,
-            audit_content=audit_content,
-            rubric_root=rubric_root,
-        )
-    )
+critique_evaluate_sync = sync_twin(critique_evaluate)
+"""Call `critique_evaluate` from synchronous code, even inside a running event loop."""
 
 
 class _TimedOutError(Exception):

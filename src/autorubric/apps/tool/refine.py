@@ -13,7 +13,7 @@ from autorubric.apps.tool.providers import Providers
 from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.errors import ArgumentError, BudgetError
 from autorubric.llm.budget import SpendingLimit, spending_within
-from autorubric.support.concurrency import run_sync
+from autorubric.support.concurrency import sync_twin
 
 Revise: TypeAlias = Callable[[str, CritiqueResponse], str | Awaitable[str]]
 """A function that takes the content and its critique and returns the revised content."""
@@ -158,32 +158,8 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     return Refinement(rounds=tuple(rounds), stopped=stopped, error=error)
 
 
-def refine_until_sync(  # noqa: PLR0913 - the public contract
-    content: str,
-    revise: Revise,
-    criteria: str | Sequence[str],
-    max_rounds: int = 3,
-    min_score: float = 8,
-    *,
-    providers: Providers = None,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
-    **arguments: Any,
-) -> Refinement:
-    """Call `refine_until` from synchronous code, even inside a running event loop."""
-    return run_sync(
-        refine_until(
-            content,
-            revise,
-            criteria,
-            max_rounds,
-            min_score,
-            providers=providers,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            **arguments,
-        )
-    )
+refine_until_sync = sync_twin(refine_until)
+"""Call `refine_until` from synchronous code, even inside a running event loop."""
 
 
 def _worth(made: RefineRound) -> tuple[bool, float]:
