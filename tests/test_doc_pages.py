@@ -19,6 +19,7 @@ NO_FIGURES = {
     "aggregate_scores",
     "inter_rater_reliability",
     "mean_opinion_score",
+    "metric",
     "median_opinion_score",
     "agreement",
     "compare_run",

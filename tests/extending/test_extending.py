@@ -78,6 +78,18 @@ def _evaluate(site: Path, folder: Path, run: str, *options: str) -> str:
     return _run(site, folder, "autorubric", "eval", "texts.quiz", "--name", run, "--no-progress", *options)
 
 
+def test_a_metric_is_known_by_its_name(site: Path, folder: Path) -> None:
+    """Its specification is found, and functions that take the name of a metric compute it."""
+    program = (
+        "from autorubric.metrics import human_ceiling, spec\n"
+        "print(spec('extreme_share').reference)\n"
+        "people = [[1, 1, 1], [5, 5, 4], [3, 3, 3], [4, 2, 2]]\n"
+        "print(human_ceiling(people, stat='extreme_share').stat)\n"
+    )
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    assert _run(site, folder, "program") == "share of units in the same extreme\nextreme_share\n"
+
+
 def test_kind_judge_importer_and_executor_in_a_run(site: Path, folder: Path) -> None:
     """The command line reads the importer's file, asks the judge and grades with the executor."""
     options = ("--judge", "keyword:please", "--executor", "one_by_one")

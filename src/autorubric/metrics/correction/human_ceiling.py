@@ -102,6 +102,9 @@ def human_ceiling(
     if known is not None and known.needs not in ("labels", "numbers"):
         usable = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
         raise ArgumentError(f"stat must be a two-rater metric, one of {usable}, or a function; got {stat!r}")
+    if known is not None and known not in SPECS:
+        # Metrics of other packages take labels, not tables of counts.
+        stat, known = known.function, None
     of_numbers = known.needs == "numbers" if known is not None else isinstance(scale, Interval)
     name = known.name if known is not None else getattr(stat, "__name__", "statistic")
     if of_numbers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.metric import DECLARED, MetricSpec
 from autorubric.metrics.figures import (
@@ -17,6 +19,7 @@ from autorubric.metrics.figures import (
     many_raters,
     pairwise,
 )
+from autorubric.support.extensions import load_extension
 
 _FAMILIES = (
     classification,
@@ -32,11 +35,14 @@ _FAMILIES = (
     auroc,
 )
 
+METRICS_GROUP: Final = "autorubric.metrics"
+"""The entry point group of other metrics: functions declared with `@metric`, by their names."""
+
 SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DECLARED[family.__name__])
 
 
 def spec(name: str) -> MetricSpec:
-    """Return the specification of the metric called `name`.
+    """Return the specification of a metric of the library or of an installed package.
 
     Raises:
         ArgumentError: If no metric has this name.
@@ -44,4 +50,11 @@ def spec(name: str) -> MetricSpec:
     for one in SPECS:
         if one.name == name:
             return one
+    if function := load_extension(METRICS_GROUP, name):
+        for one in DECLARED.get(function.__module__, ()):
+            if one.function is function:
+                return one
+        raise ArgumentError(
+            f"{name!r} of the entry point group {METRICS_GROUP!r} is not declared with @metric"
+        )
     raise ArgumentError(f"unknown metric {name!r}; available: {', '.join(one.name for one in SPECS)}")
