@@ -10,7 +10,7 @@ import pytest
 
 from tests.attacks.hostile import RAW, TEXTS
 from tests.cli.conftest import Cli
-from tests.critique.teachers import critique, draft, write_lines
+from tests.drafts.teachers import critique, draft, write_lines
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import ISSUE, REPLY
 

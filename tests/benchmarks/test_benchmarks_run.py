@@ -34,7 +34,7 @@ from benchmarks.power.__main__ import main as power
 from autorubric.metrics import accuracy, cohen_kappa, corrected_score, dawid_skene, krippendorff_alpha
 from tests.metrics.correction.test_calibrated_score import judged_run
 from tests.metrics.reports import BINARY
-from tests.report.conftest import chromium
+from tests.reports.conftest import chromium
 
 
 def test_every_case_is_timed_beside_another_way(tmp_path, capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
+from tests.drafts.teachers import critique, draft, read_lines, scored, write_lines
 from tests.servers.fixtures import OpenAIServer
 
 JUDGE = ("--judge", "openai/m")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_process import MAIN, environment, run
-from tests.critique.teachers import draft, read_lines, scored, write_lines
+from tests.drafts.teachers import draft, read_lines, scored, write_lines
 from tests.servers.fixtures import OpenAIServer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")

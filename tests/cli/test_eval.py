@@ -10,7 +10,7 @@ import pytest
 
 from autorubric.cli.runs import new_run_name
 from tests.cli.conftest import LABELS, RUBRIC, TEXTS, Cli, write_votes
-from tests.eval.runs import as_if_killed
+from tests.runs.runs import as_if_killed
 from tests.servers.fixtures import OpenAIServer
 
 RUN_KEYS = {

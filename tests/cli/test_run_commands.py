@@ -12,7 +12,7 @@ import pytest
 
 from autorubric.reports import report_html
 from tests.cli.conftest import RUBRIC, Cli, write_votes
-from tests.report.runs import graded as graded_into, kinds_dataset, panel
+from tests.reports.runs import graded as graded_into, kinds_dataset, panel
 from tests.servers.fixtures import OpenAIServer
 
 

@@ -22,9 +22,9 @@ from autorubric.errors import ArgumentError, RunError
 from autorubric.judges import ModelJudge, RecordedJudge
 from autorubric.llm import LLMClient
 from autorubric.runs import evaluate
-from tests.eval.runs import TEXTS, run, small_dataset
 from tests.faults.runs import config, dataset
 from tests.integrations.ray_judges import BrokenGrader, GivenTransport, WatchedJudge
+from tests.runs.runs import TEXTS, run, small_dataset
 from tests.servers.fixtures import OpenAIServer
 
 ray = pytest.importorskip("ray")
@@ -101,7 +101,7 @@ def test_no_usage_is_reported(tmp_path: Path) -> None:
 import os, sys
 os.environ.pop("RAY_USAGE_STATS_ENABLED", None)
 from autorubric import CriterionGrader, evaluate_sync
-from tests.eval.runs import small_dataset
+from tests.runs.runs import small_dataset
 from tests.integrations.ray_judges import tells_of_usage_reports
 result = evaluate_sync(small_dataset("one"), CriterionGrader(judges=[tells_of_usage_reports]), executor="ray",
                        experiments_dir={str(tmp_path)!r}, show_progress=False)
@@ -249,7 +249,7 @@ def test_a_grader_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
 ON_ITS_OWN = """
 import sys
 from pathlib import Path
-from tests.eval.runs import run, small_dataset
+from tests.runs.runs import run, small_dataset
 from tests.integrations.ray_judges import WatchedJudge
 
 if __name__ == "__main__":

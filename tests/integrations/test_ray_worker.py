@@ -15,8 +15,8 @@ from autorubric.integrations.ray_keeper import Keeper
 from autorubric.integrations.ray_worker import Worker
 from autorubric.llm.rate_limits import RequestLimits, limiter_for, set_authority
 from autorubric.runs import ItemWork
-from tests.eval.runs import CountingJudge, small_rubric
 from tests.integrations.handles import Handle, settled
+from tests.runs.runs import CountingJudge, small_rubric
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from autorubric import Criterion, CriterionGrader, Rubric
 from autorubric.errors import ArgumentError, JudgeCodeError, JudgeError, ProviderError
 from autorubric.judges import Critic, JudgeReply, JudgeRequest
 from autorubric.scoring import EnsembleEvaluationReport, JudgeVote
-from tests.critic.evaluators import HELPFUL
+from tests.judges.evaluators import HELPFUL
 
 RUBRIC = Rubric([Criterion(name=name, requirement=f"It has {name}.") for name in ("a", "b")])
 

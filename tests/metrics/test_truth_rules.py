@@ -36,7 +36,7 @@ from autorubric.metrics import (
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.scales import Scale
 from autorubric.reports import report_html
-from tests.report.test_report_data import held
+from tests.reports.test_report_data import held
 
 LEVELS = ("low", "some", "good", "best")
 VALUES = (0.0, 0.1, 0.2, 1.0)

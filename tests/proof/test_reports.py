@@ -11,7 +11,7 @@ import pytest
 from autorubric import RecordedJudge, RubricDataset
 from autorubric.judges import FunctionJudge, Judge
 from tests.proof.real_data import llm_rubric, pairs, paperbench, run, summhay, ttcw
-from tests.report.conftest import Browser
+from tests.reports.conftest import Browser
 
 pytestmark = pytest.mark.shared_data
 

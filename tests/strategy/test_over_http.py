@@ -22,8 +22,8 @@ from autorubric import (
     Strategy,
 )
 from autorubric.apps.strategy import RubricThreshold, SampledEvaluation
-from tests.critic.test_models import closed_down_to, needs_proc, open_sockets, open_sockets_at_first
 from tests.doubles import ScriptedTransport, in_loop
+from tests.judges.test_models import closed_down_to, needs_proc, open_sockets, open_sockets_at_first
 from tests.servers.fixtures import PASSING_FAULTS, OpenAIServer
 
 TRANSPORTS = ("openai_compatible", "litellm")

@@ -19,7 +19,7 @@ from benchmarks.kills._run import Kind, grade, outcome
 from autorubric.errors import AutorubricError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.runs import merge_runs
-from tests.eval.runs import CountingJudge, run
+from tests.runs.runs import CountingJudge, run
 
 _NOBODY = 65534
 

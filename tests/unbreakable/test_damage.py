@@ -19,7 +19,7 @@ from benchmarks.damage._damage import damage_runs
 from autorubric import CriterionGrader, EvalResult, JudgeReply, LengthPenalty, merge_runs
 from autorubric.errors import RunFormatError, RunMismatchError
 from autorubric.judges import JudgeRequest
-from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset
+from tests.runs.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset
 
 FORMAT_1 = Path(__file__).parents[1] / "eval" / "data" / "format-1"
 

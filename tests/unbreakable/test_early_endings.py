@@ -17,7 +17,7 @@ from autorubric.judges import JudgeRequest
 from autorubric.runs.lines import StoredVote
 from autorubric.runs.store import RunStore
 from autorubric.scoring import JudgeVote
-from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset
+from tests.runs.runs import TEXTS, CountingJudge, run, small_dataset
 
 
 class _Slow(CountingJudge):

@@ -19,7 +19,7 @@ from autorubric.errors import RunFormatError, RunLockedError, RunWriteError
 from autorubric.runs.open import open_run
 from autorubric.support.write import FileLock
 from tests.doubles import model_judge
-from tests.eval.runs import TEXTS, CountingJudge, edit_manifest, run, small_dataset, small_rubric
+from tests.runs.runs import TEXTS, CountingJudge, edit_manifest, run, small_dataset, small_rubric
 from tests.unbreakable.children import forked_hanging
 
 

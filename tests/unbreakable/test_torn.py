@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from autorubric import CriterionGrader, EvalResult
 from autorubric.judges import JudgeRequest
 from tests.doubles import model_judge
-from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset
+from tests.runs.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset
 
 # Files that are cut without regard to each other are damaged, and said to be.
 pytestmark = pytest.mark.filterwarnings("ignore:.* damaged:RuntimeWarning")

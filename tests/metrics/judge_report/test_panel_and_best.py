@@ -25,7 +25,7 @@ from autorubric.support.blocks import TableBlock
 from tests.conftest import SHARED_DATA
 from tests.metrics.asserting import number
 from tests.metrics.judge_report.tables import labels
-from tests.report.test_report_data import held
+from tests.reports.test_report_data import held
 
 N = 80
 RIGHT = {"a": 0.85, "b": 0.75}

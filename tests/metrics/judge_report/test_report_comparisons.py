@@ -20,7 +20,7 @@ from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import JudgeReport, accuracy, cohen_kappa, judge_report
 from autorubric.reports import report_html
 from tests.metrics.judge_report.tables import SCALES, drawn_table
-from tests.report.test_report_data import held
+from tests.reports.test_report_data import held
 
 N = 60
 
