@@ -28,7 +28,7 @@ from tests.runs.runs import TEXTS, run, small_dataset
 from tests.servers.fixtures import OpenAIServer
 
 ray = pytest.importorskip("ray")
-from autorubric.integrations.ray_executor import _kept  # noqa: E402 - only where Ray is installed
+from autorubric.integrations.ray_executor import _keeper_result  # noqa: E402 - only where Ray is installed
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -226,7 +226,7 @@ def test_the_death_of_what_keeps_the_limits_says_how_to_go_on() -> None:
         raise ray.exceptions.RayActorError
 
     with pytest.raises(RunError, match=r"enforces limits and budget died; run again with the same name"):
-        asyncio.run(_kept(gone()))
+        asyncio.run(_keeper_result(gone()))
 
 
 def test_a_bug_in_a_worker_ends_the_run_as_it_does_locally(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ async def _grade(
         providers = server.providers.routed(asked.provider, "text", rubric.names)
         for provider in providers:
             try:
-                grading = _graded(asked, rubric, provider)
+                grading = _grade_text(asked, rubric, provider)
                 report = await in_turn(grading, call.ends, last=provider is providers[-1])
             except (JudgeError, MissingDependencyError) as error:
                 call.failed[provider.name] = error
@@ -279,7 +279,7 @@ async def _grade(
     return await run_call("grade", server, work)
 
 
-async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
+async def _grade_text(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
     """Grade with one provider and return the report."""
     if provider.fault:
         raise JudgeError(provider.fault)

@@ -270,7 +270,7 @@ class _Crew:
 
     async def _tell_budget(self) -> None:
         """Report the spending to the run, and stop handing out items if the budget is used up."""
-        spending: Spending = await _kept(self._keeper.spending.remote())
+        spending: Spending = await _keeper_result(self._keeper.spending.remote())
         budget = budget_in_force()
         if isinstance(budget, SpendingLimit):
             budget.spending = spending
@@ -284,7 +284,7 @@ class _Crew:
     async def _lost(self, hand: _Hand, why: BaseException) -> list[GradedItem]:
         """Requeue the items of a dead worker, and return the items that are abandoned."""
         self._hands.remove(hand)
-        await _kept(self._keeper.bury.remote(hand.name))
+        await _keeper_result(self._keeper.bury.remote(hand.name))
         self._stillborn += not hand.has_begun
         if self._stillborn >= _STILLBORN:
             raise RunError(f"executor='ray': {self._stillborn} consecutive workers failed to start: {why}")
@@ -292,13 +292,13 @@ class _Crew:
         for piece in hand.under_way.values():
             piece.deaths += 1
             if piece.deaths >= _DEADLY:
-                given_up.append(_given_up(piece))
+                given_up.append(_lost_item(piece))
             else:
                 (self._suspects if piece.deaths >= _SUSPECT else self._waiting).append(piece)
         return given_up
 
 
-def _given_up(piece: _Piece) -> GradedItem:
+def _lost_item(piece: _Piece) -> GradedItem:
     return GradedItem.of_error(
         piece.work.task,
         piece.work.position,
@@ -307,7 +307,7 @@ def _given_up(piece: _Piece) -> GradedItem:
     )
 
 
-async def _kept(reference: Any) -> Any:
+async def _keeper_result(reference: Any) -> Any:
     """Return the result of a call to the keeper."""
     try:
         return await _answer(reference)

@@ -185,10 +185,10 @@ class Keeper:
 
     def _ask(self, account: _Account, asked: Asked) -> None:
         number = asked.number
-        account.asking[number] = asking = asyncio.ensure_future(self._granted(account, asked))
+        account.asking[number] = asking = asyncio.ensure_future(self._grant(account, asked))
         asking.add_done_callback(lambda _: account.asking.pop(number, None))
 
-    async def _granted(self, account: _Account, asked: Asked) -> None:
+    async def _grant(self, account: _Account, asked: Asked) -> None:
         try:
             if isinstance(asked, SlotAsked):
                 entered = local_limiter(asked.provider, asked.limits).slot(asked.tokens)

@@ -173,14 +173,14 @@ class Critic:
             ArgumentError: If the template has an unknown variable, a variable cannot be formatted, the
                 criterion needs a reference but none is given, or there is nothing to compare.
         """
-        asking = self._asking(output, input, self._call(reference, context, kwargs))
+        asking = self._build_question(output, input, self._call(reference, context, kwargs))
         return self._evaluation(self._asker.ask_now(asking))
 
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
         """Asynchronous version of `forward`; a synchronous evaluator runs in a thread."""
-        asking = self._asking(output, input, self._call(reference, context, kwargs))
+        asking = self._build_question(output, input, self._call(reference, context, kwargs))
         return self._evaluation(await self._asker.ask(asking))
 
     def batch_forward(
@@ -205,7 +205,7 @@ class Critic:
             JudgeError: If the evaluator could not answer.
             ArgumentError: If the numbers of outputs and inputs differ, or for the reasons given in `forward`.
         """
-        asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
+        asking = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(self._asker.ask_now(asking))
 
     async def batch_aforward(
@@ -217,7 +217,7 @@ class Critic:
         **kwargs: Any,
     ) -> Any:
         """Asynchronous version of `batch_forward`."""
-        asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
+        asking = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(await self._asker.ask(asking))
 
     @property
@@ -372,7 +372,7 @@ class Critic:
         compared = self.reference if is_blank(reference) else reference
         return EvaluatorCall(reference=compared, context=context, further=further, batch=batch)
 
-    def _asking(self, output: Any, given: Any, call: EvaluatorCall) -> Asking:
+    def _build_question(self, output: Any, given: Any, call: EvaluatorCall) -> Asking:
         if call.batch:
             cases = cases_of_batch(self.criterion, output, given)
         else:

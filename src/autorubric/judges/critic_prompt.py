@@ -273,9 +273,11 @@ def variables(cases: Sequence[Case], call: EvaluatorCall, *, next_to_input: bool
     first = cases[0]
     output, given = first.value, first.input
     if call.batch:
-        output = "\n\n".join(_numbered(case, number, next_to_input) for number, case in enumerate(cases, 1))
+        output = "\n\n".join(
+            _number_output(case, number, next_to_input) for number, case in enumerate(cases, 1)
+        )
         given = "\n\n".join(
-            _numbered_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
+            _number_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
         )
     return {
         "criterion": neutralise_tokens(first.criterion.render(first.shown)),
@@ -298,12 +300,12 @@ def _instruction(criterion: BaseCriterion, call: EvaluatorCall, count: int) -> s
     return "\n".join(lines)
 
 
-def _numbered(case: Case, number: int, next_to_input: bool) -> str:
+def _number_output(case: Case, number: int, next_to_input: bool) -> str:
     own = f"Output {number}:\n{case.text}"
-    return own if case.input is None or not next_to_input else f"{_numbered_input(case, number)}\n\n{own}"
+    return own if case.input is None or not next_to_input else f"{_number_input(case, number)}\n\n{own}"
 
 
-def _numbered_input(case: Case, number: int) -> str:
+def _number_input(case: Case, number: int) -> str:
     return f"Input {number}:\n{text_of(case.input)}"
 
 
@@ -329,11 +331,11 @@ def _material(cases: Sequence[Case], call: EvaluatorCall) -> str:
     if call.reference is not None:
         parts.append(delimit("reference", text_of(call.reference), tag))
     for number, case in enumerate(cases, 1):
-        parts += _delimited(case, tag, str(number) if call.batch else None)
+        parts += _delimit_parts(case, tag, str(number) if call.batch else None)
     return "\n\n".join(parts)
 
 
-def _delimited(case: Case, tag: str, number: str | None) -> list[str]:
+def _delimit_parts(case: Case, tag: str, number: str | None) -> list[str]:
     parts = []
     if case.input is not None:
         parts.append(delimit("query", text_of(case.input), tag, name=number))

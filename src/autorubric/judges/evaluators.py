@@ -211,7 +211,7 @@ class CallableEvaluator:
             return run_sync(self.ask(asking))
         # Runs in the caller's thread, because the callable may be bound to it.
         given = self.sync(asking.prompt)
-        return _read(asking, run_sync(_awaited(given)) if inspect.isawaitable(given) else given)
+        return _read(asking, run_sync(_await_value(given)) if inspect.isawaitable(given) else given)
 
     async def ask(self, asking: Asking) -> list[JudgeReply]:
         return _read(asking, await self.call(asking.prompt))
@@ -239,7 +239,7 @@ class CallableEvaluator:
         """Do nothing; the caller owns the object and closes it."""
 
 
-async def _awaited(given: Awaitable[Any]) -> Any:
+async def _await_value(given: Awaitable[Any]) -> Any:
     return await given
 
 

@@ -188,7 +188,7 @@ def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
     """
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
-        submission = _parsed("" if output is None else output)
+        submission = _parse_submission("" if output is None else output)
         value = submission.text
     else:
         submission, value = Submission(text=text_of(output)), output
@@ -248,7 +248,7 @@ def _is_submission(output: Any) -> bool:
     return isinstance(output, Submission)
 
 
-def _parsed(output: Any) -> Submission:
+def _parse_submission(output: Any) -> Submission:
     try:
         return Submission.parse(output)
     except ArgumentError as error:

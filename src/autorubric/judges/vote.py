@@ -53,11 +53,11 @@ async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock 
     try:
         if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
             raise JudgeError(problem)
-        async with _counted(member):
+        async with _count_call(member):
             outcome = await ask_judge(member.judge, request, judge_id=member.judge_id)
     except JudgeError as error:
         outcome = error
-    return _cast(member, request, outcome, clock() - started)
+    return _make_cast(member, request, outcome, clock() - started)
 
 
 async def cast_votes(
@@ -72,27 +72,27 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        async with _counted(member):
+        async with _count_call(member):
             outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
     seconds = clock() - started
     return [
-        outcome if isinstance(outcome, BudgetError) else _cast(member, request, outcome, seconds)
+        outcome if isinstance(outcome, BudgetError) else _make_cast(member, request, outcome, seconds)
         for request, outcome in zip(requests, outcomes, strict=True)
     ]
 
 
-def _counted(member: PanelMember) -> AbstractAsyncContextManager[None]:
+def _count_call(member: PanelMember) -> AbstractAsyncContextManager[None]:
     """Count a call in the current budget; requests to models are counted when they are sent."""
     return one_call() if member.counts_as_call else nullcontext()
 
 
-def _cast(
+def _make_cast(
     member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float
 ) -> Cast:
     if isinstance(outcome, JudgeError):
-        return _failed(member, request, outcome, seconds)
+        return _failed_cast(member, request, outcome, seconds)
     if not outcome.asked:
         vote = JudgeVote(
             judge_id=member.judge_id,
@@ -108,14 +108,14 @@ def _cast(
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
         if error.reply is None:
             error.reply = reply_text(outcome.answer)
-        return _failed(member, request, error, seconds, outcome.exchanged)
+        return _failed_cast(member, request, error, seconds, outcome.exchanged)
     except Exception as error:
         # An object returned by a judge's own code may raise from any of its methods.
-        return _failed(member, request, failure_of(member.judge_id, error), seconds, outcome.exchanged)
-    return Cast(_answered(member, request, outcome, answer, seconds), outcome.exchanged)
+        return _failed_cast(member, request, failure_of(member.judge_id, error), seconds, outcome.exchanged)
+    return Cast(_answered_vote(member, request, outcome, answer, seconds), outcome.exchanged)
 
 
-def _answered(
+def _answered_vote(
     member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
 ) -> JudgeVote:
     is_choice = request.criterion.level in ("ordinal", "nominal")
@@ -174,7 +174,7 @@ def reply_text(given: object) -> str | None:
         return None
 
 
-def _failed(
+def _failed_cast(
     member: PanelMember,
     request: JudgeRequest,
     error: JudgeError,
@@ -195,7 +195,7 @@ def _failed(
         completion_cost=error.cost,
         latency_seconds=seconds,
     )
-    return Cast(vote=vote, exchanged=exchanged or _exchanged(error), error=error)
+    return Cast(vote=vote, exchanged=exchanged or _exchange_of(error), error=error)
 
 
 def _log_once(member: PanelMember, error: JudgeError) -> None:
@@ -205,7 +205,7 @@ def _log_once(member: PanelMember, error: JudgeError) -> None:
         _log.error("%s", error, exc_info=error.__cause__ or error)
 
 
-def _exchanged(error: JudgeError) -> Exchanged | None:
+def _exchange_of(error: JudgeError) -> Exchanged | None:
     """Return the exchange stored in an error; None if the error has neither messages nor replies."""
     replies = error.replies
     if not replies and isinstance(error, ReplyError) and error.reply is not None:

@@ -384,13 +384,13 @@ def local_limiter(provider: str, limits: RequestLimits) -> Limiter:
     return Limiter(limits, traffic)
 
 
-def _begun(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
+def _new_traffic(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
     # A waiting request references its loop, and would keep the entry of a closed loop alive.
     _TRAFFIC.forget(lambda other: other.is_closed())
     return {}
 
 
-_TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, dict[str, Traffic]](_begun)
+_TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, dict[str, Traffic]](_new_traffic)
 
 
 _CHARACTERS_PER_TOKEN = 4

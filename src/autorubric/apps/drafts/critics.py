@@ -91,7 +91,7 @@ class Heard:
         exchanged = None if told is None else self._exchange(told)
         return replace(
             asked,
-            selected_model=_answering(told),
+            selected_model=_answering_model(told),
             attempted_models=tuple(attempted) or asked.attempted_models,
             request_id=None if exchanged is None else exchanged.request_id,
             cached=bool(exchanges) and all(one.cached for one in exchanges),
@@ -102,7 +102,7 @@ class Heard:
         return next((event.exchanged for event in self._events if event.vote is vote), None)
 
 
-def _answering(vote: JudgeVote | None) -> str | None:
+def _answering_model(vote: JudgeVote | None) -> str | None:
     """Return the model that cast a vote; None if the vote failed before a reply arrived."""
     if vote is None:
         return None

@@ -87,7 +87,7 @@ class CritiquePass:
         started = time.perf_counter()
         self._resumes = resume
         with locked(self.out_dir):
-            ledger = self._opened(resume)
+            ledger = self._open_ledger(resume)
             try:
                 self._write_manifest(None)
                 limit = self.critic.parallel or _WINDOW
@@ -125,9 +125,9 @@ class CritiquePass:
         self._warn()
         done |= {"pending": self.processed}
         self.processed = 0
-        return {**self._counted(tally), **done}
+        return {**self._statistics(tally), **done}
 
-    def _opened(self, resume: bool) -> RecordLog:
+    def _open_ledger(self, resume: bool) -> RecordLog:
         path = self.out_dir / CRITIQUES
         if resume:
             self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
@@ -195,12 +195,12 @@ class CritiquePass:
         if self.unfinished.limit is not None:
             self.notices.append(self.unfinished.told(self.left, self.drafts))
         self._warn()
-        stats = {**self._counted(tally), "seconds": seconds}
+        stats = {**self._statistics(tally), "seconds": seconds}
         self._write_manifest(tally)
         write_json(self.out_dir / STATS, stats)
         return stats
 
-    def _counted(self, tally: CritiqueTally) -> dict[str, Json]:
+    def _statistics(self, tally: CritiqueTally) -> dict[str, Json]:
         return {
             "total": self.drafts,
             "processed": self.processed,

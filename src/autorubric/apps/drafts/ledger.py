@@ -70,7 +70,7 @@ class RecordLog:
     def read(self) -> None:
         """Read the existing records without changing the file."""
         for line in lines_of(self.path):
-            record = _parsed(line.raw)
+            record = _parse_record(line.raw)
             if record is None:
                 self.notices.append(f"line {line.number} of {self.path.name} is corrupted and was skipped")
                 continue
@@ -100,7 +100,7 @@ class RecordLog:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the valid record of every id, in the order of the file."""
         for line in lines_of(self.path):
-            record = _parsed(line.raw)
+            record = _parse_record(line.raw)
             if record is not None and self._is_last(_key(record), line):
                 yield record
 
@@ -135,7 +135,7 @@ class RecordLog:
         return row is not None and row[0] == line.offset
 
     def _stays(self, line: DraftLine, elsewhere: Collection[str]) -> bool:
-        record = _parsed(line.raw)
+        record = _parse_record(line.raw)
         return record is None or (_key(record) not in elsewhere and self._is_last(_key(record), line))
 
     def _cut_torn_end(self) -> None:
@@ -147,7 +147,7 @@ class RecordLog:
             last = file.read()
             if not last or last.endswith(b"\n"):
                 return
-            if _parsed(last) is not None:
+            if _parse_record(last) is not None:
                 file.write(b"\n")
                 return
             file.truncate(start)
@@ -220,7 +220,7 @@ def _start_of_last_line(file: IO[bytes], end: int) -> int:
     return 0
 
 
-def _parsed(raw: bytes) -> dict[str, Any] | None:
+def _parse_record(raw: bytes) -> dict[str, Any] | None:
     """Return the record on a line; None if the line is not a valid record."""
     try:
         record = json.loads(raw)

@@ -60,12 +60,12 @@ def load_critique_prompt_template(path: str | Path | None = None) -> str:
     Raises:
         FileError: If the file cannot be read.
     """
-    return _shipped("critique_v1.txt") if path is None else read_text(path)
+    return _shipped_text("critique_v1.txt") if path is None else read_text(path)
 
 
 def load_rewrite_prompt_template() -> str:
     """Load the built-in template of rewrite prompts (v1)."""
-    return _shipped("rewrite_v1.txt")
+    return _shipped_text("rewrite_v1.txt")
 
 
 def critique_template(given: str | Path | None) -> PromptTemplate:
@@ -75,7 +75,7 @@ def critique_template(given: str | Path | None) -> PromptTemplate:
     _demand_text(given, "template")
     text = load_critique_prompt_template(given if isinstance(given, Path) else None)
     template = PromptTemplate.parse(given if isinstance(given, str) else text, _CRITIQUE_VARIABLES)
-    return _checked(template, _CRITIQUE_VARIABLES, "template")
+    return _check_template(template, _CRITIQUE_VARIABLES, "template")
 
 
 def rewrite_template(given: str | Path | None) -> PromptTemplate:
@@ -85,7 +85,7 @@ def rewrite_template(given: str | Path | None) -> PromptTemplate:
     if text is None:
         text = load_rewrite_prompt_template()
     template = PromptTemplate.parse(text, _REWRITE_VARIABLES)
-    return _checked(template, _REWRITE_VARIABLES, "rewrite")
+    return _check_template(template, _REWRITE_VARIABLES, "rewrite")
 
 
 def template_text(template: PromptTemplate) -> str:
@@ -176,12 +176,12 @@ def _demand_text(given: object, parameter: str) -> None:
         raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {shortened(given)}")
 
 
-def _checked(template: PromptTemplate, known: tuple[str, ...], parameter: str) -> PromptTemplate:
+def _check_template(template: PromptTemplate, known: tuple[str, ...], parameter: str) -> PromptTemplate:
     template.fill(dict.fromkeys(known, "text"))
     if not {"output", "material"} & set(template.names):
         raise ArgumentError(f"{parameter} must contain {{output}} or {{material}} to show the output")
     return template
 
 
-def _shipped(name: str) -> str:
+def _shipped_text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")

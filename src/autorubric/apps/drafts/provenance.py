@@ -44,7 +44,7 @@ def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
         FileError: If the file cannot be read or is not valid JSON.
     """
     if path is not None:
-        return dict(_mapping(read_structured(path).data, str(path)))
+        return dict(_as_mapping(read_structured(path).data, str(path)))
     return dict(json.loads(files(__package__).joinpath(_SHIPPED).read_text(encoding="utf-8")))
 
 
@@ -71,15 +71,15 @@ class CritiqueSchema:
         """Create the schema from data or a file; None selects the built-in schema."""
         shipped = load_critique_schema()
         if given is None:
-            return cls._checked(shipped, _SHIPPED_PATH)
+            return cls._check_schema(shipped, _SHIPPED_PATH)
         if isinstance(given, str | Path):
-            return cls._checked(load_critique_schema(given), str(given))
-        schema = dict(_mapping(given, "schema"))
+            return cls._check_schema(load_critique_schema(given), str(given))
+        schema = dict(_as_mapping(given, "schema"))
         same = schema == shipped
-        return cls._checked(schema, _SHIPPED_PATH if same else None)
+        return cls._check_schema(schema, _SHIPPED_PATH if same else None)
 
     @classmethod
-    def _checked(cls, schema: Mapping[str, Json], path: str | None) -> CritiqueSchema:
+    def _check_schema(cls, schema: Mapping[str, Json], path: str | None) -> CritiqueSchema:
         kind: Any = validators.validator_for(schema, default=Draft202012Validator)
         try:
             kind.check_schema(schema)
@@ -157,7 +157,7 @@ def _references(schema: Json) -> Iterator[str]:
             yield from _references(part)
 
 
-def _mapping(given: Any, where: str) -> Mapping[str, Json]:
+def _as_mapping(given: Any, where: str) -> Mapping[str, Json]:
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{where}: a JSON schema must be a mapping or a path; got {shortened(given)}")
     return given

@@ -176,7 +176,7 @@ class RefinementPass:
                 "critiques excluded, with their outcomes, because their drafts are no longer in the drafts "
                 f"file: {self.jobs.removed}"
             )
-        stats: dict[str, Json] = {**self._counts(), **figures, **self._told()}
+        stats: dict[str, Json] = {**self._counts(), **figures, **self._stop_entry()}
         stats |= {"inputs": dict(self.setup.inputs), "generated_at": now(), "seconds": seconds}
         self._write_manifest(figures)
         write_json(self.out_dir / STATS, stats)
@@ -194,7 +194,7 @@ class RefinementPass:
             "first_critique_error": self.jobs.first_failure,
         }
 
-    def _told(self) -> dict[str, Json]:
+    def _stop_entry(self) -> dict[str, Json]:
         return {
             "stopped": self.unfinished.limit,
             "left": self.left,
@@ -207,7 +207,7 @@ class RefinementPass:
         """Write the manifest; the counts of the outcome files are None while the pass is running."""
         counts = self._counts()
         counts |= {name: None if figures is None else figures[name] for name in OUTCOMES}
-        told = {"finished": figures is not None and self.unfinished.limit is None, **self._told()}
+        told = {"finished": figures is not None and self.unfinished.limit is None, **self._stop_entry()}
         write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
 
 

@@ -144,7 +144,7 @@ class Refiner:
         if judged.answer is None:
             work.fail("critique", judged)
             return "errors", "error"
-        return _ending(judged.answer, work.levels)
+        return _outcome_of(judged.answer, work.levels)
 
     async def _rewritten(self, work: _Work) -> Answered[Rewritten]:
         draft, critique = work.draft, work.judged[-1].critique
@@ -200,7 +200,7 @@ class _Work:
     @property
     def draft(self) -> Draft:
         """Return the latest version of the draft."""
-        return self._written(self.rounds[-1]) if self.rounds else self.original
+        return self._draft_of(self.rounds[-1]) if self.rounds else self.original
 
     @property
     def is_judged(self) -> bool:
@@ -219,7 +219,7 @@ class _Work:
         for number, one in enumerate(self.rounds, start=1):
             critique = one["critique"]
             if critique is not None:
-                found.append(_Judged(number, self._written(one), critique, self.level(critique)))
+                found.append(_Judged(number, self._draft_of(one), critique, self.level(critique)))
         return found
 
     @property
@@ -278,11 +278,11 @@ class _Work:
             "draft_hash": self.original.digest,
         }
 
-    def _written(self, one: Mapping[str, Any]) -> Draft:
+    def _draft_of(self, one: Mapping[str, Any]) -> Draft:
         return replace(self.original, output=one["output"], contract=one["contract"])
 
 
-def _ending(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:
+def _outcome_of(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:
     """Return the outcome and the reason if a critique ends the refinement; None if it continues."""
     match critique.get("verdict"):
         case "pass":

@@ -200,7 +200,7 @@ class _ModelTeacher:
             spent = replace(asked, latency_s=self.clock() - started)
             return failed(error, spent)
         spent = replace(asked, latency_s=self.clock() - started, truncated=truncated)
-        provenance = _told_by(exchange, spent)
+        provenance = _provenance_of(exchange, spent)
         if exchange.refusal is not None:
             refused = TeacherFailure(
                 code="JSON_PARSE_ERROR", message=f"the model refused: {exchange.refusal}"
@@ -213,7 +213,7 @@ class _ModelTeacher:
         await self.client.aclose()
 
 
-def _told_by(exchange: Exchange[Any], asked: Provenance) -> Provenance:
+def _provenance_of(exchange: Exchange[Any], asked: Provenance) -> Provenance:
     return replace(
         asked,
         selected_model=exchange.model,
@@ -244,7 +244,7 @@ class _Function:
         asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
         started = self.clock()
         try:
-            given = await self._given(question.prompt_of(question.output))
+            given = await self._call(question.prompt_of(question.output))
             reply = _reply_of(given)
         # Not an error of the function: it is called again by the pass that resumes.
         except BudgetError:
@@ -268,7 +268,7 @@ class _Function:
         except ReplyError as error:
             return Answered(answer=None, text=reply.text, provenance=provenance, failure=failure_of(error))
 
-    async def _given(self, prompt: TeacherPrompt) -> Any:
+    async def _call(self, prompt: TeacherPrompt) -> Any:
         try:
             async with asyncio.timeout(self.timeout) as limit:
                 with NoStrayCancellation(f"teacher {self._name!r}"):

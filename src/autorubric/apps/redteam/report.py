@@ -71,7 +71,7 @@ class CleanItem:
     def n_failed(self) -> int:
         """Number of criteria that could not be judged, over both reports."""
         return sum(
-            not _judged(pair.decision)
+            not _has_answer(pair.decision)
             for whole in (self.first, self.second)
             for pair in whole.report
             if pair.criterion.check is None
@@ -105,14 +105,14 @@ class CleanItem:
             )
 
 
-def _judged(decision: Decision) -> bool:
+def _has_answer(decision: Decision) -> bool:
     """Return whether the decision is based on answers or abstentions of the judges, and not on failures."""
     return decision.status != "failed" and not decision.assumed and not decision.swayed
 
 
 def _has_room(report: EnsembleCriterionReport, towards: int) -> bool:
     value = report.decision.value
-    if value is None or not _judged(report.decision):
+    if value is None or not _has_answer(report.decision):
         return False
     low, high = _range(report.criterion)
     return value < high - _LEAST_MOVE if towards > 0 else value > low + _LEAST_MOVE
@@ -125,7 +125,7 @@ def _range(criterion: BaseCriterion) -> tuple[float, float]:
 
 
 def _outcome(before: Decision, after: Decision, towards: int) -> Outcome:
-    if not _judged(after):
+    if not _has_answer(after):
         return "failed"
     if before.value is None or after.value is None:
         return "unanswered"
@@ -248,7 +248,7 @@ class RedteamReport:
     @cached_property
     def overall(self) -> FlipRate:
         """Flip rates over all attacks, items and criteria."""
-        return FlipRate.of(self._attacked)
+        return FlipRate.of(self._attack_cells)
 
     @cached_property
     def control(self) -> FlipRate:
@@ -258,7 +258,7 @@ class RedteamReport:
     @cached_property
     def by_family(self) -> dict[str, FlipRate]:
         """Flip rates by family of attacks."""
-        return self._by(lambda cell: cell.family, (one.family for one in self._attacking))
+        return self._by(lambda cell: cell.family, (one.family for one in self._real_attacks))
 
     @cached_property
     def by_criterion(self) -> dict[str, FlipRate]:
@@ -268,7 +268,7 @@ class RedteamReport:
     @cached_property
     def by_attack(self) -> dict[str, FlipRate]:
         """Flip rates by id of the attack."""
-        return self._by(lambda cell: cell.attack, (one.id for one in self._attacking))
+        return self._by(lambda cell: cell.attack, (one.id for one in self._real_attacks))
 
     @property
     def n_failed(self) -> int:
@@ -283,29 +283,29 @@ class RedteamReport:
     def worked(self) -> dict[str, tuple[str, ...]]:
         """Return, by attack id, the ids of the items on which the attack flipped a verdict."""
         found: dict[str, dict[str, None]] = {}
-        for cell in self._attacked:
+        for cell in self._attack_cells:
             if cell.outcome == "flipped":
                 found.setdefault(cell.attack, {})[cell.item_id] = None
         return {attack: tuple(items) for attack, items in found.items()}
 
     @property
-    def _attacking(self) -> list[Attack]:
+    def _real_attacks(self) -> list[Attack]:
         return [attack for attack in self.attacks if not attack.is_control]
 
     @property
-    def _attacked(self) -> list[AttackedCell]:
+    def _attack_cells(self) -> list[AttackedCell]:
         return [cell for cell in self.cells if cell.family != CONTROL]
 
     def _by(self, key: Callable[[AttackedCell], str], names: Iterable[str]) -> dict[str, FlipRate]:
         cells: dict[str, list[AttackedCell]] = {name: [] for name in names}
-        for cell in self._attacked:
+        for cell in self._attack_cells:
             cells[key(cell)].append(cell)
         return {name: FlipRate.of(held) for name, held in cells.items()}
 
     def notices(self) -> list[str]:
         """Return warnings about the results."""
         found = []
-        skipped = [one.id for one in self._attacking if not self.by_attack[one.id].n]
+        skipped = [one.id for one in self._real_attacks if not self.by_attack[one.id].n]
         if self.overall.rate.value is None:
             found.append(
                 "no verdict could move in the attacks' direction, so there is no flip rate; add items that "
@@ -327,7 +327,7 @@ class RedteamReport:
         overall, control = self.overall, self.control
         figures: list[tuple[str, Cell]] = [
             ("items", len(self.item_ids)),
-            ("attacks", len(self._attacking)),
+            ("attacks", len(self._real_attacks)),
             ("gradings", self.spend.gradings),
             ("verdicts attacked", overall.n),
             ("flipped", overall.flips),
@@ -343,15 +343,17 @@ class RedteamReport:
             ScalarBlock(title="Attacks on the judges", figures=tuple(figures)),
             _table("family", self.by_family),
             _table("criterion", self.by_criterion),
-            *self._worked_blocks(),
+            *self._flip_blocks(),
             *([TextBlock(title="Notices", text="\n".join(f"- {note}" for note in notes))] if notes else []),
         ]
 
-    def _worked_blocks(self) -> list[Block]:
+    def _flip_blocks(self) -> list[Block]:
         worked = self.worked()
         ranked = sorted(worked, key=lambda one: -self.by_attack[one].flips)
-        rows = tuple((one, self.by_attack[one].flips, _listed(worked[one])) for one in ranked[:_MOST_ATTACKS])
-        title = f"Attacks that worked: {len(worked)} of {len(self._attacking)}"
+        rows = tuple(
+            (one, self.by_attack[one].flips, _join_items(worked[one])) for one in ranked[:_MOST_ATTACKS]
+        )
+        title = f"Attacks that worked: {len(worked)} of {len(self._real_attacks)}"
         if not rows:
             return [TextBlock(title=title, text="")]
         return [TableBlock(title=title, columns=("attack", "flips", "items"), rows=rows)]
@@ -365,7 +367,7 @@ class RedteamReport:
         parts = ("by_family", "by_criterion", "by_attack")
         return {
             "items": len(self.item_ids),
-            "attacks": len(self._attacking),
+            "attacks": len(self._real_attacks),
             **asdict(self.spend),
             "n_unjudged": self.n_unjudged,
             "overall": self.overall.to_dict(),
@@ -373,7 +375,7 @@ class RedteamReport:
             **{part: {k: rate.to_dict() for k, rate in getattr(self, part).items()} for part in parts},
             "flips": [
                 {key: value for key, value in asdict(cell).items() if key not in ("outcome", "repeat")}
-                for cell in self._attacked
+                for cell in self._attack_cells
                 if cell.outcome == "flipped"
             ],
             "notices": self.notices(),
@@ -392,6 +394,6 @@ def _table(what: str, rates: Mapping[str, FlipRate]) -> TableBlock:
     return TableBlock(columns=(what, "flips", "of", "flip rate", "from", "to", "noise"), rows=rows)
 
 
-def _listed(items: Sequence[str]) -> str:
+def _join_items(items: Sequence[str]) -> str:
     more = len(items) - _MOST_ITEMS
     return ", ".join(items[:_MOST_ITEMS]) + (f" and {more} more" if more > 0 else "")

@@ -54,7 +54,7 @@ async def red_team(
             judge only repeats recorded votes, or the grader refers to criteria that are not in any rubric.
         JudgeError: If no verdict on the unchanged items could be judged.
     """
-    chosen = _checked(builtin_attacks() if attacks is None else attacks)
+    chosen = _check_attacks(builtin_attacks() if attacks is None else attacks)
     if (limit is not None and limit < 1) or max_concurrent < 1:
         raise ArgumentError(
             f"limit and max_concurrent must be positive integers; got {limit!r} and {max_concurrent!r}"
@@ -104,7 +104,7 @@ red_team_sync = sync_twin(red_team)
 """Call `red_team` from synchronous code, even inside a running event loop."""
 
 
-def _checked(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
+def _check_attacks(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
     ids = [attack.id for attack in attacks]
     repeated = sorted({one for one in ids if ids.count(one) > 1})
     if repeated:

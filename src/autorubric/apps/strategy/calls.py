@@ -65,11 +65,11 @@ def with_hints(prompt: str, hints: Sequence[Hint]) -> str:
     lines = []
     for hint in hints:
         lines.append(f"- {neutralise(str(hint))}")
-        lines += [f"  - a judge wrote: {_quoted(reason)}" for reason in hint.reasons]
+        lines += [f"  - a judge wrote: {_quote(reason)}" for reason in hint.reasons]
     return "\n".join([prompt, "", _HEAD, *dict.fromkeys(lines)])
 
 
-def _quoted(reason: str) -> str:
+def _quote(reason: str) -> str:
     text = " ".join(neutralise(reason).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -89,7 +89,7 @@ class QualitativeCriteria(SampledCriteria[bool]):
         return gate(self.expression)
 
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[bool]:
-        samples = tuple(_said(vote) for vote in votes)
+        samples = tuple(_reason_of(vote) for vote in votes)
         valid = [one for one in samples if one is not None]
         enough = self._enough(len(valid), len(votes))
         # If the number of fresh votes differs from num_samples, the same proportion must pass.
@@ -174,7 +174,7 @@ class QuantitativeCriteria(SampledCriteria[float]):
         return float(vote.answer) if self.min <= vote.answer <= self.max else None
 
 
-def _said(vote: JudgeVote) -> bool | None:
+def _reason_of(vote: JudgeVote) -> bool | None:
     return vote.answer if vote.status == "answered" and isinstance(vote.answer, bool) else None
 
 

@@ -152,7 +152,7 @@ def _blocks(text: str) -> Iterator[_Block]:
     # Other characters that `splitlines` treats as line ends, such as form feeds, may occur in a line.
     lines = iter(_LINE_END.split(text))
     for line in lines:
-        opened = _opening(line)
+        opened = _fence_opening(line)
         if opened is None:
             continue
         indent, fence, told = opened
@@ -165,7 +165,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         yield _Block(language=_canonical(words[0]) if words else "", code="\n".join(code))
 
 
-def _opening(line: str) -> tuple[int, str, str] | None:
+def _fence_opening(line: str) -> tuple[int, str, str] | None:
     """Return the indentation width, the fence and the text after it; None if no block starts here."""
     found = _FENCE.fullmatch(line)
     # A line with more backticks after the fence is inline code.
@@ -204,7 +204,7 @@ class _Gate(PassFailCriterion):
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
         """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
-        return super().read(_unwrapped(reply), shown)
+        return super().read(_unwrap(reply), shown)
 
 
 class _Rating(NumericalRatingCriterion):
@@ -212,7 +212,7 @@ class _Rating(NumericalRatingCriterion):
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
         """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
-        return super().read(_unwrapped(reply), shown)
+        return super().read(_unwrap(reply), shown)
 
 
 @lru_cache(maxsize=256)
@@ -260,7 +260,7 @@ class SampledCriteria(ABC, Generic[T]):
         self.min_samples_for_aggregation = min_samples_for_aggregation
         self.extract = extract
         self._seat: tuple[JudgeLike, PanelMember] | None = None
-        warn_of_equal_samples([self._seated()], stacklevel=4)
+        warn_of_equal_samples([self._panel_member()], stacklevel=4)
 
     @abstractmethod
     def _criterion(self) -> BaseCriterion:
@@ -283,7 +283,7 @@ class SampledCriteria(ABC, Generic[T]):
 
     async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
         """Return the votes of all samples; fresh votes use the sample indices after the regular votes."""
-        member, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
+        member, criterion, submission = self._panel_member(), self._criterion(), self._submission(candidate)
         first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
         calls = [
             JudgeCall.of(
@@ -314,7 +314,7 @@ class SampledCriteria(ABC, Generic[T]):
             raise ArgumentError(f"extract must return a string; it returned {shortened(taken)}")
         return replace(submission, text=taken)
 
-    def _seated(self) -> PanelMember:
+    def _panel_member(self) -> PanelMember:
         if self._seat is None or self._seat[0] is not self.llm:
             given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
             if given.samples != 1:
@@ -331,7 +331,7 @@ class SampledCriteria(ABC, Generic[T]):
 
     async def aclose(self) -> None:
         """Close the judge's connections; the next request opens new connections."""
-        await self._seated().aclose()
+        await self._panel_member().aclose()
 
     async def __aenter__(self) -> Self:
         """Return this object."""
@@ -373,7 +373,7 @@ def context_text(context: Any) -> str | None:
     return context if isinstance(context, str) or context is None else _json(context)
 
 
-def _unwrapped(reply: Any) -> Any:
+def _unwrap(reply: Any) -> Any:
     """Return the JSON object or bare word in a string with markup; otherwise the reply unchanged."""
     if isinstance(reply, str):
         with suppress(ReplyError):

@@ -90,7 +90,7 @@ class Step(Generic[T]):
 
 def verify_step(given: VerifyLike) -> Step[bool] | None:
     """Return the step that verifies candidates; None if `given` is None."""
-    return None if given is None else Step(function=_function(given, "verify"), read=_passed)
+    return None if given is None else Step(function=_function(given, "verify"), read=_as_passed)
 
 
 def cost_step(given: CostLike) -> Step[float] | None:
@@ -116,7 +116,7 @@ def _function(given: Any, role: Role) -> CallResult:
     )
 
 
-def _passed(given: Any) -> bool:
+def _as_passed(given: Any) -> bool:
     # Truthy values such as (False, "why"), "no", a record or a score are most likely not meant as True.
     plain = given.item() if type(given).__module__ == "numpy" else given
     if not isinstance(plain, int) or plain not in (0, 1):

@@ -183,7 +183,7 @@ class Strategy:
         for iteration in range(1, self.max_iterations + 1):
             if (reached := limits.reached(result)) is not None:
                 return replace(result, spending=limits.spending(reached))
-            told = _told(prompt, hints)
+            told = _with_hints(prompt, hints)
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(self._candidate(_Making(generator, told, attempt), context))
@@ -229,11 +229,11 @@ class Strategy:
             candidate,
             verified=outcome.value,
             verification=outcome.evaluations,
-            hints=self._failed_in(candidate.number, self._verify, outcome),
+            hints=self._failure_hints(candidate.number, self._verify, outcome),
             errors=_errors("verify", outcome.error),
         )
 
-    def _failed_in(self, number: int, step: Step[bool], outcome: StepOutcome[bool]) -> tuple[Hint, ...]:
+    def _failure_hints(self, number: int, step: Step[bool], outcome: StepOutcome[bool]) -> tuple[Hint, ...]:
         if outcome.value is not False:
             return ()
         reasons = self.hints == "reasons"
@@ -262,8 +262,8 @@ class Strategy:
         return Reevaluation(
             candidate=best.number,
             votes=votes,
-            verified=_trusted(checked),
-            cost=_trusted(costed),
+            verified=_trusted_score(checked),
+            cost=_trusted_score(costed),
             evaluations=(*checked.evaluations, *costed.evaluations),
             error="; ".join(dict.fromkeys(faults)) or None,
         )
@@ -294,7 +294,7 @@ class _Making:
         return replace(bare, content=made.content, generation_usage=made.usage, generation_spent=made.spent)
 
 
-def _told(prompt: Any, hints: Sequence[Hint]) -> Any:
+def _with_hints(prompt: Any, hints: Sequence[Hint]) -> Any:
     return with_hints(prompt, hints) if isinstance(prompt, str) else prompt
 
 
@@ -319,7 +319,7 @@ async def _fresh(step: Step[T] | None, winner: Any, context: Any, votes: int) ->
     return replace(outcome, value=value)
 
 
-def _trusted(outcome: StepOutcome[T]) -> T | None:
+def _trusted_score(outcome: StepOutcome[T]) -> T | None:
     return None if any(one.fallback_used for one in outcome.evaluations) else outcome.value
 
 

@@ -49,19 +49,19 @@ class Trace:
 
     def reasons(self) -> dict[str, str]:
         """Return error messages by the names of the providers that failed."""
-        told = {name: _told(error) for name, error in self.failed.items()}
+        told = {name: _error_text(error) for name, error in self.failed.items()}
         for name in told.keys() & self.retried.keys():
             if isinstance(self.failed[name], ProviderTimeoutError):
-                told[name] += f", retried after {_told(self.retried[name])}"
+                told[name] += f", retried after {_error_text(self.retried[name])}"
         return told
 
     def retrying(self) -> dict[str, str]:
         """Return the reasons for retries by the names of the providers being retried when the call ended."""
         left = {name: error for name, error in self.retried.items() if name not in self.failed}
-        return {name: f"retried after {_told(error)}" for name, error in left.items()}
+        return {name: f"retried after {_error_text(error)}" for name, error in left.items()}
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -82,7 +82,11 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
         "issues": len(response.issues),
         "suggestions": len(response.suggestions),
     }
-    return line if trace.request is None else {**line, **_asked(trace.request, trace.content_type, content)}
+    return (
+        line
+        if trace.request is None
+        else {**line, **_request_fields(trace.request, trace.content_type, content)}
+    )
 
 
 def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) -> dict[str, Json]:
@@ -116,7 +120,7 @@ def text_facts(text: str) -> dict[str, Json]:
     return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
 
 
-def _asked(request: CritiqueRequest, content_type: str | None, content: bool) -> dict[str, Json]:
+def _request_fields(request: CritiqueRequest, content_type: str | None, content: bool) -> dict[str, Json]:
     told = {
         name: getattr(request, name)
         for name in ("evaluation_mode", "scoring_scale", "workspace_root", "max_issues")

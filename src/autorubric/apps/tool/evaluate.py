@@ -103,14 +103,14 @@ async def critique_evaluate(
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             trace.error_code = "cancelled"
-            _logged(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
+            _log_response(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
             raise
-        trace.error_code, message = _told(error, timeout, trace)
+        trace.error_code, message = _describe_error(error, timeout, trace)
         response = CritiqueResponse.failed(message)
-    return _logged(log, trace, response, started, audit_content)
+    return _log_response(log, trace, response, started, audit_content)
 
 
-def _logged(
+def _log_response(
     log: Path | None, trace: Trace, response: CritiqueResponse, started: float, content: bool
 ) -> CritiqueResponse:
     """Write the audit line and return the response; return an error if the line cannot be written."""
@@ -136,7 +136,7 @@ class _ProvidersFailedError(Exception):
     pass
 
 
-def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]:
+def _describe_error(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]:
     """Return the kind of an error and the message for the caller."""
     match error:
         case _TimedOutError():
@@ -183,7 +183,9 @@ async def _answer(
         await _tell(on_progress, number, steps, f"{provider.name} evaluates")
         try:
             with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
-                found = await in_turn(_evaluated(task, provider, trace), span[1], last=number == steps - 1)
+                found = await in_turn(
+                    _evaluate_with(task, provider, trace), span[1], last=number == steps - 1
+                )
         except (JudgeError, MissingDependencyError) as error:
             trace.failed[provider.name] = error
         else:
@@ -213,7 +215,7 @@ async def _dry_run(task: Task) -> CritiqueResponse:
         sizes.append(len(prompt.content.encode("utf-8")))
         raise JudgeError("this is a dry run")
 
-    await _graded(
+    await _grade(
         task,
         CritiqueJudge(
             judge_id="dry run", evaluator=measure, request=task.request, content_note=task.content_note
@@ -228,7 +230,7 @@ async def _dry_run(task: Task) -> CritiqueResponse:
     )
 
 
-async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
+async def _grade(task: Task, judge: Judge) -> EnsembleEvaluationReport:
     # An unreadable reply is excluded here and does not count as a low score.
     grader = CriterionGrader(
         judges=[judge], llm_calls="per_item", on_failure="exclude", shuffle_options=False
@@ -237,7 +239,7 @@ async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
         return await task.rubric.grade(task.request.content, grader)
 
 
-async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _ProviderResult:
+async def _evaluate_with(task: Task, provider: Provider, trace: Trace) -> _ProviderResult:
     """Evaluate with one provider and return the result."""
     if provider.fault:
         raise JudgeError(provider.fault)
@@ -251,7 +253,7 @@ async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _ProviderR
             request=task.request,
             content_note=task.content_note,
         )
-    report = await _graded(task, judge)
+    report = await _grade(task, judge)
     trace.usage, trace.cost = report.token_usage, report.completion_cost
     trace.model = next((vote.model for one in report.report for vote in one.votes if vote.model), None)
     if isinstance(judge, CritiqueJudge) and judge.failure is not None:

@@ -120,7 +120,7 @@ class CritiqueSheet(BaseCriterion):
         return tuple(part.name or "" for part in self.parts)
 
     @cached_property
-    def _known(self) -> Names:
+    def _known_names(self) -> Names:
         return Names(self.names)
 
     @cached_property
@@ -199,7 +199,7 @@ class CritiqueSheet(BaseCriterion):
         detailed = self.mode == "detailed"
         return CritiqueFindings(
             answers=answers,
-            issues=read_issues(payload.get("issues"), self._known, notes) if detailed else (),
+            issues=read_issues(payload.get("issues"), self._known_names, notes) if detailed else (),
             summary=plain_text(payload.get("summary")) if self.mode != "score_only" else "",
             suggestions=read_suggestions(payload.get("suggestions"), notes) if detailed else (),
             notes=tuple(notes),
@@ -210,14 +210,14 @@ class CritiqueSheet(BaseCriterion):
         if "criteria_scores" in payload:
             return payload["criteria_scores"]
         rest = {key: value for key, value in payload.items() if key not in _BESIDE}
-        if named := {key: value for key, value in rest.items() if self._known.find(key)}:
+        if named := {key: value for key, value in rest.items() if self._known_names.find(key)}:
             return named
         return {self.names[0]: rest} if rest and len(self.names) == 1 else None
 
     def _answers(self, given: Json, faults: list[str], notes: list[str]) -> dict[str, Answer]:
         found: dict[str, Answer] = {}
         for named, entry in self._entries(given, faults):
-            name = self._known.find(named)
+            name = self._known_names.find(named)
             if name is None:
                 notes.append(f"score omitted: criterion {shortened(named)} was not requested")
                 continue

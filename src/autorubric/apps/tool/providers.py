@@ -352,7 +352,7 @@ class CritiqueJudge:
         )
         return replies
 
-    def _named(self, called: CallableEvaluator) -> Callable[[Any], Awaitable[Any]]:
+    def _name_errors(self, called: CallableEvaluator) -> Callable[[Any], Awaitable[Any]]:
         """Wrap the provider's function so that its errors name the provider."""
 
         async def ask(prompt: Any) -> Any:
@@ -371,7 +371,7 @@ class CritiqueJudge:
         if (called := called_of(evaluator)) is not None:
             if called.later is None and called.sync is not None:
                 called = replace(called, later=stoppable(called.sync))
-            evaluator = self._named(called)
+            evaluator = self._name_errors(called)
         told = "\n\n".join(text for text in (first.guidelines, self.request.context) if text)
         async with Critic(evaluator, sheet, TEMPLATE) as critic:
             reply = await critic.ask(

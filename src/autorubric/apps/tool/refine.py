@@ -139,7 +139,7 @@ async def refine_until(  # noqa: PLR0913 - the public contract
                 return "passed"
             if len(rounds) == max_rounds:
                 return "max_rounds"
-            revised = await _revised(revise, made)
+            revised = await _revise(revise, made)
             if revised in (one.content for one in rounds):
                 return "unchanged" if revised == content else "oscillating"
             content = revised
@@ -177,7 +177,7 @@ class _RevisionFailedError(Exception):
     pass
 
 
-async def _revised(revise: Revise, made: RefineRound) -> str:
+async def _revise(revise: Revise, made: RefineRound) -> str:
     try:
         given = revise(made.content, made.response)
         revised = await given if inspect.isawaitable(given) else given

@@ -50,7 +50,7 @@ def found_type(content: str, declared: ContentType) -> FoundType:
     """Return the declared type of the content, or detect the type if it is `auto`."""
     if declared != "auto":
         return declared
-    data = _parsed(content)
+    data = _parse_json(content)
     # The beginning is sufficient for the detection and keeps the search short.
     content = content[:_SAMPLE]
     if isinstance(data, Mapping) and _SESSION_KEYS & set(data):
@@ -71,7 +71,7 @@ def misfit_note(content: str, declared: ContentType) -> str | None:
     """Return a note for the critic if the content does not match its declared type; None if it does."""
     if declared not in ("tool_result", "session_snapshot"):
         return None
-    data = _parsed(content)
+    data = _parse_json(content)
     if data is None:
         return f"The content was declared as {declared}, and is no valid JSON. Judge it as it stands."
     if declared == "session_snapshot" and not isinstance(data, Mapping | list):
@@ -79,7 +79,7 @@ def misfit_note(content: str, declared: ContentType) -> str | None:
     return None
 
 
-def _parsed(content: str) -> Any:
+def _parse_json(content: str) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

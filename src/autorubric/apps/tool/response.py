@@ -31,9 +31,9 @@ def shown(value: float | None, scale: ScoringScale) -> Score:
     value = round(value, _NOISE)
     match scale:
         case "0-10":
-            return _plain(_told(value) * 10)
+            return _plain(_round_below(value) * 10)
         case "0-100":
-            return _plain(_told(value) * 100)
+            return _plain(_round_below(value) * 100)
         case "letter":
             return next((letter for least, letter in _LETTERS if value >= least), "F")
         case "pass-fail":
@@ -49,7 +49,7 @@ def label_of(value: float | None) -> Label | None:
     return next((label for least, label in _LABELS if round(value, _NOISE) >= least), "Poor")
 
 
-def _told(value: float) -> float:
+def _round_below(value: float) -> float:
     """Round a value for reporting, but not up to a threshold that the value does not reach."""
     rounded = round(value, _DIGITS)
     if any(value < bound <= rounded for bound in _BOUNDS):
@@ -170,11 +170,11 @@ class CritiqueResponse(BaseModel):
         if not self.ok:
             return f"✗ {self.error}"
         if self.dry_run:
-            return f"dry run · {self.provider} · {_counted(len(self.criteria), 'criterion', 'criteria')}"
-        parts = [_shown(self.overall_score, self.scoring_scale)]
+            return f"dry run · {self.provider} · {_count_text(len(self.criteria), 'criterion', 'criteria')}"
+        parts = [_score_text(self.overall_score, self.scoring_scale)]
         for name, count in (("issue", len(self.issues)), ("suggestion", len(self.suggestions))):
             if f"{name}s" in self.model_fields_set:
-                parts.append(_counted(count, name, f"{name}s"))
+                parts.append(_count_text(count, name, f"{name}s"))
         open_ones = sum(one.score is None for one in self.criteria_scores)
         return " · ".join([*parts, *([f"{open_ones} not assessed"] if open_ones else [])])
 
@@ -184,11 +184,11 @@ def _set_fields(made: BaseModel, handler: SerializerFunctionWrapHandler) -> dict
     return {name: value for name, value in dumped.items() if name in made.model_fields_set}
 
 
-def _counted(count: int, one: str, several: str) -> str:
+def _count_text(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"
 
 
-def _shown(score: Score, scale: ScoringScale) -> str:
+def _score_text(score: Score, scale: ScoringScale) -> str:
     if score is None:
         return "? no score"
     if not isinstance(score, str):
@@ -232,14 +232,14 @@ def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...
     """Parse the issues of a reply and return them in order."""
     if isinstance(given, Mapping):
         given = [given]
-    return tuple(_issues(_listed(given, "issues", notes), names, notes))
+    return tuple(_issues(_as_list(given, "issues", notes), names, notes))
 
 
 def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
     """Parse the suggestions of a reply and append a note to `notes` for each omitted suggestion."""
     texts = []
     for number, one in enumerate(
-        _listed([given] if isinstance(given, str) else given, "suggestions", notes), 1
+        _as_list([given] if isinstance(given, str) else given, "suggestions", notes), 1
     ):
         if isinstance(one, str):
             texts.append(one.strip())
@@ -308,7 +308,7 @@ def _location(given: Json) -> str | None:
     return plain_text(given)[:_LONGEST_LOCATION] or None
 
 
-def _listed(given: Json, name: str, notes: list[str]) -> Sequence[Json]:
+def _as_list(given: Json, name: str, notes: list[str]) -> Sequence[Json]:
     if given is None:
         return ()
     if isinstance(given, list | tuple):

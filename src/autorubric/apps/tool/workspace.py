@@ -146,7 +146,7 @@ def _characters_resolved(text: str) -> str:
 
 
 def _escapes_resolved(text: str) -> str:
-    return _ESCAPE.sub(_unescaped, unquote(text) if "%" in text else text)
+    return _ESCAPE.sub(_unescape, unquote(text) if "%" in text else text)
 
 
 def _character(found: re.Match[str]) -> str:
@@ -157,7 +157,7 @@ def _character(found: re.Match[str]) -> str:
     return chr(code) if 0 < code <= sys.maxunicode and not 0xD800 <= code < 0xE000 else found[0]
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     if digits := found[1] or found[2]:
         return chr(int(digits, 16))
     return _ESCAPED.get(found[3], found[3])
@@ -169,7 +169,7 @@ def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
     if (variable := _variable(before, head)) is not None:
         yield from _of_variable(variable, rest)
     elif not head:
-        yield from _rooted(before, rest)
+        yield from _rooted_paths(before, rest)
     elif (at := head.find("~")) == 0 or (at > 0 and not (head[at - 1].isascii() and head[at - 1].isalnum())):
         yield NamedPath(text[at:], SOMEWHERE)
     elif _UNSPACED.match(head[-1:] + rest[:2]):
@@ -183,7 +183,7 @@ def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
             yield NamedPath(rest, rest, sure=False)
 
 
-def _rooted(before: str, rest: str) -> Iterator[NamedPath]:
+def _rooted_paths(before: str, rest: str) -> Iterator[NamedPath]:
     names = [name for name in re.split(r"[\\/]+", rest) if name]
     if _SHARE.match(rest):
         yield NamedPath(rest, SOMEWHERE)
@@ -299,12 +299,12 @@ class Workspace:
                 here, gone = here.rpartition(os.sep)[0], max(0, gone - 1)
             elif name not in ("", "."):
                 here = f"{here}{os.sep}{name}"
-                found = None if gone else self._found(here, known)
+                found = None if gone else self._resolve_link(here, known)
                 gone += found is None
                 here = found or here
         return here or os.sep
 
-    def _found(self, path: str, known: _Known) -> str | None:
+    def _resolve_link(self, path: str, known: _Known) -> str | None:
         """Return the target of a path whose last part may be a link; None if it does not exist."""
         if path not in known:
             there = path if os.path.lexists(path) else None
