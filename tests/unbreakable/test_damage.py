@@ -21,7 +21,7 @@ from autorubric.errors import RunFormatError, RunMismatchError
 from autorubric.judges import JudgeRequest
 from tests.runs.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset
 
-FORMAT_1 = Path(__file__).parents[1] / "eval" / "data" / "format-1"
+FORMAT_1 = Path(__file__).parents[1] / "runs" / "data" / "format-1"
 
 needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 
