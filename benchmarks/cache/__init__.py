@@ -1,1 +1,1 @@
-"""How many replies a second the cache serves, beside bare SQLite."""
+"""Replies per second from the cache, next to bare SQLite."""

@@ -1,4 +1,4 @@
-"""Hits a second of the reply cache, and of whole votes from it: `python -m benchmarks.cache`."""
+"""Hits per second of the reply cache, and of votes read from it: `python -m benchmarks.cache`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.errors import TokenUsage
 from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
 from autorubric.llm.cache import ReplyCache, cache_key
 from autorubric.llm.transport import Message, ReplySchema
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 
 _ENDPOINT = {"api_base": "http://127.0.0.1/v1", "transport": "openai_compatible", "headers": {}}
 _TEXT = "The river rose by a third in the week, and the stations gave a measured account. " * 15
@@ -45,15 +45,15 @@ def _request(number: int) -> ModelRequest:
     return ModelRequest(model="openai/judge", messages=messages, schema=_SCHEMA, params={"temperature": 0.0})
 
 
-def measured(hits: int, repetitions: int) -> list[dict[str, Any]]:
-    """Hits a second, medians of the repetitions, all cases in turn."""
+def measure(hits: int, repetitions: int) -> list[dict[str, Any]]:
+    """Return hits per second: medians of repetitions that alternate between the cases."""
     requests = [_request(number) for number in range(hits)]
     with tempfile.TemporaryDirectory() as folder:
         cases = {
-            "bare SQLite, one look-up": _bare(Path(folder) / "bare.sqlite3", requests),
+            "bare SQLite, one lookup": _bare(Path(folder) / "bare.sqlite3", requests),
             "cache, key known": _by_key(Path(folder), requests),
             "cache, key of the whole request": _by_request(Path(folder), requests),
-            "client, asked and read": _by_client(Path(folder), requests),
+            "client, request and parsing": _by_client(Path(folder), requests),
         }
         times: dict[str, list[float]] = {name: [] for name in cases}
         for _ in range(repetitions + 1):
@@ -85,7 +85,7 @@ def _bare(path: Path, requests: Sequence[ModelRequest]) -> Callable[[], None]:
     return look_up
 
 
-def _filled(folder: Path, requests: Sequence[ModelRequest]) -> ReplyCache:
+def _fill_cache(folder: Path, requests: Sequence[ModelRequest]) -> ReplyCache:
     cache = ReplyCache(folder / "cache")
     for request in requests:
         cache.put(cache_key(request, _ENDPOINT), _REPLY)
@@ -93,7 +93,7 @@ def _filled(folder: Path, requests: Sequence[ModelRequest]) -> ReplyCache:
 
 
 def _by_key(folder: Path, requests: Sequence[ModelRequest]) -> Callable[[], None]:
-    cache = _filled(folder, requests)
+    cache = _fill_cache(folder, requests)
     keys = [cache_key(request, _ENDPOINT) for request in requests]
 
     def look_up() -> None:
@@ -114,13 +114,13 @@ def _by_request(folder: Path, requests: Sequence[ModelRequest]) -> Callable[[], 
 
 
 class _Answers:
-    """Answers at once, so that the client's cache gets filled."""
+    """A transport that answers immediately, to fill the client's cache."""
 
     async def send(self, request: ModelRequest) -> ModelReply:
         return _REPLY
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing; nothing is open."""
 
 
 def _by_client(folder: Path, requests: Sequence[ModelRequest]) -> Callable[[], None]:
@@ -135,7 +135,7 @@ def _by_client(folder: Path, requests: Sequence[ModelRequest]) -> Callable[[], N
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     lines = [("case", "hits a CPU second", "CPU µs a hit", "times bare"), ("---", "--:", "--:", "--:")]
     for one in found:
         figures = (f"{one['rate']:,.0f}", f"{1e6 / one['rate']:.0f}", f"{one['times_bare']:.1f}")
@@ -144,16 +144,16 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures all cases."""
+    """Measure all cases."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cache", description=__doc__)
     parser.add_argument(
-        "--hits", type=int, default=10_000, help="different replies looked up (default 10,000)"
+        "--hits", type=int, default=10_000, help="number of different replies (default 10,000)"
     )
-    parser.add_argument("--repetitions", type=int, default=5, help="of which the median is taken (default 5)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--repetitions", type=int, default=5, help="number of repetitions (default 5)")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
-    found = measured(given.hits, given.repetitions)
-    tell(table(found), found, given.json)
+    found = measure(given.hits, given.repetitions)
+    print_results(table(found), found, given.json)
     return 0
 
 

@@ -1,1 +1,1 @@
-"""How often the interval of `corrected_score(run, calibration=)` holds the true mean, by simulation."""
+"""Coverage of the interval of `corrected_score(run, calibration=)`, by simulation."""

@@ -1,7 +1,7 @@
 """Coverage of `corrected_score(run, calibration=labelled_run)`: `python -m benchmarks.calibrated_score`.
 
-The columns of both runs are drawn, joined and corrected as `corrected_score` does after it has read them; a
-test compares the two. Ends with status 1 where the intervals of some cell cover less than 93 % by more than
+The columns of both runs are drawn, joined and corrected as in `corrected_score` after reading; a
+test compares the two. Exits with status 1 if the intervals of a cell cover less than 93 % by more than
 three standard errors.
 """
 
@@ -27,7 +27,7 @@ from autorubric.metrics import Estimate
 from autorubric.metrics.correction.arguments import CorrectionOptions
 from autorubric.metrics.correction.score import correct_criteria
 from autorubric.metrics.correction.score_columns import CriterionColumns, ScoredRun, join_calibration
-from benchmarks._told import markdown
+from benchmarks._output import markdown
 
 FLOOR = 0.93
 N_TESTED = 200
@@ -42,13 +42,13 @@ Met: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A judge, and how the calibrating run was labelled.
+    """A judge, and the labels of the calibration run.
 
     Attributes:
-        sensitivity: Share of MET that the judge passes.
-        specificity: Share of UNMET that it fails.
-        labelled: Labelled items of the calibrating run.
-        labels: Share of MET among the labelled items: `"half"`, or `"alike"`, as in the run.
+        sensitivity: Proportion of MET that the judge passes.
+        specificity: Proportion of UNMET that it fails.
+        labelled: Labelled items of the calibration run.
+        labels: Proportion of MET among the labelled items: `"half"`, or `"alike"`, as in the run.
         criteria: Criteria of the rubric; of several the items' labels and errors correlate, and one is a
             penalty.
     """
@@ -62,7 +62,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What became of the replicates of a design; shares of the intervals that were given."""
+    """Result of the replicates of a design; proportions are of the intervals that exist."""
 
     design: Design
     prevalence: float
@@ -82,7 +82,7 @@ DESIGNS = (
 
 
 def drawn(design: Design, n: int, prevalence: float, rng: np.random.Generator) -> tuple[Met, Met]:
-    """Truth and verdicts of items, each `(n, criteria)`."""
+    """Draw truth and verdicts of items, each `(n, criteria)`."""
     shape = (n, design.criteria)
     strength = 1 / ITEM_CORRELATION - 1
     rates, right = np.full((n, 1), prevalence), np.empty(shape)
@@ -96,7 +96,7 @@ def drawn(design: Design, n: int, prevalence: float, rng: np.random.Generator) -
 
 
 def columns(truth: Met, said: Met, *, labels: bool) -> ScoredRun:
-    """What `corrected_score` reads of a run with these verdicts, with labels or without."""
+    """Return what `corrected_score` reads from a run with these verdicts, with or without labels."""
     n, n_criteria = truth.shape
     criteria = tuple(
         CriterionColumns(
@@ -116,7 +116,7 @@ def columns(truth: Met, said: Met, *, labels: bool) -> ScoredRun:
 
 
 def corrected(tested: ScoredRun, calibration: ScoredRun, seed: int) -> Estimate:
-    """The corrected mean of the tested run, as `corrected_score` computes it from the columns of both."""
+    """Return the corrected mean of the test run, as `corrected_score` computes it from both columns."""
     options = CorrectionOptions(n_resamples=400, rng=seed)
     return correct_criteria(join_calibration(tested, calibration), "rogan-gladen", "random", options).score
 
@@ -129,8 +129,8 @@ def _interval(design: Design, prevalence: float, rng: np.random.Generator) -> tu
     return None if found.low is None or found.high is None else (found.low, found.high)
 
 
-def measured(where: tuple[Design, float], replicates: int, seed: int) -> Cell:
-    """Simulates a design at a prevalence; the same seed gives the same counts."""
+def measure(where: tuple[Design, float], replicates: int, seed: int) -> Cell:
+    """Simulate a design at a prevalence; the same seed gives the same counts."""
     design, prevalence = where
     rng = np.random.default_rng([seed, DESIGNS.index(design), round(100 * prevalence)])
     truth = prevalence * sum(WEIGHTS[design.criteria])
@@ -182,16 +182,20 @@ def _lines(cells: Sequence[Cell]) -> Iterator[Sequence[str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the simulation."""
+    """Run the simulation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrated_score", description=__doc__)
-    parser.add_argument("--replicates", type=int, default=300, help="replicates a cell (default 300)")
-    parser.add_argument("--prevalences", nargs="+", type=float, default=PREVALENCES, help="these alone")
+    parser.add_argument("--replicates", type=int, default=300, help="replicates per cell (default 300)")
+    parser.add_argument(
+        "--prevalences", nargs="+", type=float, default=PREVALENCES, help="prevalences to simulate"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2, help="processes; 1 runs in this one")
-    parser.add_argument("--json", type=Path, help="write the figures of each cell to this file too")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="number of processes; 1 runs in the main process"
+    )
+    parser.add_argument("--json", type=Path, help="file to which the figures of each cell are also written")
     given = parser.parse_args(argv)
     wanted = list(product(DESIGNS, given.prevalences))
-    count = partial(measured, replicates=given.replicates, seed=given.seed)
+    count = partial(measure, replicates=given.replicates, seed=given.seed)
     if given.workers <= 1:
         cells = [count(one) for one in wanted]
     else:

@@ -1,1 +1,1 @@
-"""How many judge calls a second a run over two of Ray's workers makes, beside a local one."""
+"""Judge calls per second with two Ray workers, next to a local run."""

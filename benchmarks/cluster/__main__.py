@@ -1,4 +1,4 @@
-"""Judge calls a second over two workers of Ray, beside a local run: `python -m benchmarks.cluster`."""
+"""Judge calls per second with two Ray workers, next to a local run: `python -m benchmarks.cluster`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from autorubric import RubricDataset, evaluate_sync
-from benchmarks._told import markdown, tell
-from benchmarks.throughput._server import serving
+from benchmarks._output import markdown, print_results
+from benchmarks.throughput._server import run_server
 from benchmarks.throughput._work import CRITERIA, config_of, dataset_of, grader_of
 
 _WORKERS = 2
@@ -24,7 +24,7 @@ _ITEMS_AT_A_TIME = 128
 
 
 def rate(dataset: RubricDataset, api_base: str, parallel: int, executor: str, **limits: Any) -> float:
-    """Calls a second from the first stored vote to the end; processes that begin are not counted."""
+    """Return calls per second from the first stored vote to the end, without starting processes."""
     grader = grader_of(config_of(api_base, "openai_compatible", parallel))
     with tempfile.TemporaryDirectory() as folder, _first_byte(Path(folder) / "run" / "votes.jsonl") as began:
         evaluate_sync(
@@ -43,7 +43,7 @@ def rate(dataset: RubricDataset, api_base: str, parallel: int, executor: str, **
 
 @contextmanager
 def _first_byte(file: Path) -> Iterator[Callable[[], float]]:
-    """Watches for the moment in which a file is no longer empty."""
+    """Wait until a file is no longer empty."""
     seen: list[float] = []
     over = threading.Event()
 
@@ -62,10 +62,10 @@ def _first_byte(file: Path) -> Iterator[Callable[[], float]]:
         thread.join()
 
 
-def measured(latency_ms: float, calls: int, parallel: int, repetitions: int, **limits: Any) -> dict[str, Any]:
-    """Medians of the repetitions, local and Ray in turn."""
+def measure(latency_ms: float, calls: int, parallel: int, repetitions: int, **limits: Any) -> dict[str, Any]:
+    """Return medians of repetitions that alternate between local and Ray."""
     dataset = dataset_of(calls)
-    with serving(latency_ms) as api_base:
+    with run_server(latency_ms) as api_base:
         pairs = [
             tuple(rate(dataset, api_base, parallel, name, **limits) for name in ("local", "ray"))
             for _ in range(repetitions)
@@ -83,7 +83,7 @@ def measured(latency_ms: float, calls: int, parallel: int, repetitions: int, **l
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     heads = ("latency ms", "budget", "calls", "local calls/s", "calls/s over Ray", "share of local")
     lines: list[tuple[str, ...]] = [heads, ("--:",) * len(heads)]
     lines += [
@@ -98,7 +98,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 @contextmanager
 def cluster() -> Iterator[None]:
-    """Ray's own local cluster, with two processors."""
+    """Start Ray's local cluster with two CPUs."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
 
@@ -110,21 +110,21 @@ def cluster() -> Iterator[None]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures the latencies asked for, without a budget and within one."""
+    """Measure the requested latencies, without and with a budget."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     parser.add_argument("--latency", nargs="+", type=float, default=[0.0, 50.0], help="milliseconds")
     parser.add_argument("--parallel", type=int, default=256, help="requests at a time (default 256)")
     parser.add_argument("--calls", type=int, default=6400, help="default 6,400")
-    parser.add_argument("--repetitions", type=int, default=3, help="of which the median is taken (default 3)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--repetitions", type=int, default=3, help="number of repetitions (default 3)")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     with cluster():
         found = [
-            measured(latency, given.calls, given.parallel, given.repetitions, **limits)
+            measure(latency, given.calls, given.parallel, given.repetitions, **limits)
             for latency in given.latency
             for limits in ({}, {"max_calls": 2 * given.calls})
         ]
-    tell(table(found), found, given.json)
+    print_results(table(found), found, given.json)
     return 0
 
 

@@ -1,1 +1,1 @@
-"""How often the interval of Cohen's kappa over few clusters holds the true value, by simulation."""
+"""Coverage of the interval of Cohen's kappa over few clusters, by simulation."""

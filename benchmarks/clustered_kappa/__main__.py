@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from autorubric.metrics import Estimate, cohen_kappa
 from autorubric.metrics.core.estimation import FEWEST_CLUSTERS
-from benchmarks._told import markdown
+from benchmarks._output import markdown
 
 FLOOR = 0.93
 NUMBERS = (8, 12, 20, 40)
@@ -43,10 +43,10 @@ class Design:
     """A population of clusters of pairs.
 
     Attributes:
-        base_rate: Share of MET; of ratings from 0 to `TOP` the mean over `TOP`.
-        sensitivity: Share of MET, or of ratings, on which the judge is right.
-        specificity: Share of UNMET on which it is right; None for ratings, where it errs by one level.
-        size: Pairs of a cluster.
+        base_rate: Proportion of MET; for ratings from 0 to `TOP`, the mean divided by `TOP`.
+        sensitivity: Proportion of MET, or of ratings, on which the judge is right.
+        specificity: Proportion of UNMET on which it is right; None for ratings, where errors are one level.
+        size: Pairs per cluster.
         effect: Intraclass correlation of the labels, and of being right, in a cluster.
     """
 
@@ -59,7 +59,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What became of the replicates of a design; shares of the intervals that were given."""
+    """Result of the replicates of a design; proportions are of the intervals that exist."""
 
     design: Design
     clusters: int
@@ -78,19 +78,19 @@ DESIGNS = tuple(
 
 @cache
 def _quantiles(mean: float, effect: float) -> Shares:
-    """Evenly spaced quantiles of a beta distribution with this mean and intraclass correlation."""
+    """Return evenly spaced quantiles of a beta distribution with a mean and an intraclass correlation."""
     strength = 1 / effect - 1
     ranks = (np.arange(GRID) + 0.5) / GRID
     return np.asarray(beta.ppf(ranks, mean * strength, (1 - mean) * strength))
 
 
 def _rates(mean: float, effect: float, ranks: Codes) -> Shares:
-    """The clusters' rates at these ranks of the grid."""
+    """Return the clusters' rates at these ranks of the grid."""
     return _quantiles(mean, effect)[ranks] if effect else np.full(len(ranks), mean)
 
 
 def drawn(design: Design, n: int, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
-    """Labels, verdicts and clusters of the pairs of `n` clusters."""
+    """Draw labels, verdicts and cluster numbers of the pairs of `n` clusters."""
     uneven = design.size == "1 to 19"
     sizes = rng.integers(1, 20, n) if uneven else np.full(n, int(design.size))
     cluster = np.repeat(np.arange(n), sizes)
@@ -109,7 +109,7 @@ def drawn(design: Design, n: int, rng: np.random.Generator) -> tuple[Codes, Code
 
 
 def population(design: Design) -> Shares:
-    """Shares of label and verdict in all clusters, shape `(K, K)`, rows the label."""
+    """Return the proportions of label (rows) and verdict in all clusters, shape `(K, K)`."""
     if design.specificity is not None:
         rows = [[design.specificity, 1 - design.specificity], [1 - design.sensitivity, design.sensitivity]]
         return np.array([[1 - design.base_rate], [design.base_rate]]) * rows
@@ -126,7 +126,7 @@ def population(design: Design) -> Shares:
 
 
 def true_kappa(design: Design) -> float:
-    """Kappa of the population, of ratings with quadratic weights."""
+    """Return kappa of the population, with quadratic weights for ratings."""
     shares = population(design)
     levels = np.arange(len(shares))
     distances = (levels[:, None] - levels) ** 2
@@ -147,8 +147,8 @@ def _estimate(design: Design, n: int, rng: np.random.Generator) -> Estimate:
     )
 
 
-def measured(where: tuple[int, Design], replicates: int, seed: int) -> Cell:
-    """Simulates a design with a number of clusters; the same seed gives the same counts."""
+def measure(where: tuple[int, Design], replicates: int, seed: int) -> Cell:
+    """Simulate a design with a number of clusters; the same seed gives the same counts."""
     n, design = where
     rng = np.random.default_rng([seed, n, DESIGNS.index(design)])
     kappa = true_kappa(design)
@@ -190,16 +190,20 @@ def _lines(cells: Sequence[Cell]) -> Iterator[Sequence[str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the simulation."""
+    """Run the simulation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.clustered_kappa", description=__doc__)
-    parser.add_argument("--replicates", type=int, default=500, help="replicates a cell (default 500)")
-    parser.add_argument("--clusters", nargs="+", type=int, default=NUMBERS, help="these numbers of clusters")
+    parser.add_argument("--replicates", type=int, default=500, help="replicates per cell (default 500)")
+    parser.add_argument(
+        "--clusters", nargs="+", type=int, default=NUMBERS, help="numbers of clusters to simulate"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2, help="processes; 1 runs in this one")
-    parser.add_argument("--json", type=Path, help="write the figures of each design to this file too")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="number of processes; 1 runs in the main process"
+    )
+    parser.add_argument("--json", type=Path, help="file to which the figures of each design are also written")
     given = parser.parse_args(argv)
     wanted = list(product(given.clusters, DESIGNS))
-    count = partial(measured, replicates=given.replicates, seed=given.seed)
+    count = partial(measure, replicates=given.replicates, seed=given.seed)
     if given.workers <= 1:
         cells = [count(one) for one in wanted]
     else:

@@ -1,1 +1,1 @@
-"""How often 95 % intervals hold the true value, by simulation."""
+"""Coverage of 95 % intervals, by simulation."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.coverage`: prints the coverage of 95 % intervals as a markdown table."""
+"""Coverage of 95 % intervals as a Markdown table: `python -m benchmarks.coverage`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from benchmarks.coverage._tally import FLOOR, LEVEL, Tally, markdown, tally
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
-    parser.add_argument("--replicates", type=int, default=4000, help="replicates a cell (default 4000)")
+    parser.add_argument("--replicates", type=int, default=4000, help="replicates per cell (default 4000)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2, help="processes; 1 runs in this one")
-    parser.add_argument("--only", nargs="+", choices=list(ALL), help="these simulations only")
-    parser.add_argument("--compared", action="store_true", help="intervals that are no default instead")
-    parser.add_argument("--sizes", nargs="+", type=int, help="these n only")
-    parser.add_argument("--json", type=Path, help="write the counts to this file too")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="number of processes; 1 runs in the main process"
+    )
+    parser.add_argument("--only", nargs="+", choices=list(ALL), help="simulations to run")
+    parser.add_argument("--compared", action="store_true", help="intervals that are not the default")
+    parser.add_argument("--sizes", nargs="+", type=int, help="sizes to simulate")
+    parser.add_argument("--json", type=Path, help="file to which the counts are also written")
     return parser.parse_args(argv)
 
 
@@ -35,7 +37,7 @@ def _simulate(wanted: Sequence[Cell], replicates: int, seed: int, workers: int) 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the simulations; 1 where intervals that are a default cover too little in some cell."""
+    """Run the simulations; return 1 if a default interval covers too little in a cell."""
     given = _arguments(argv)
     names = given.only or (COMPARED if given.compared else SIMULATIONS)
     wanted = [cell for cell in cells(names) if not given.sizes or cell.n in given.sizes]

@@ -1,4 +1,4 @@
-"""One replicate of each simulation: data drawn from a model, a public function's estimate, the true value."""
+"""Simulations: data from a model, the estimate of a public function, and the true value."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Cell:
 
     Attributes:
         simulation: Name of the simulation.
-        prevalence: Share of MET in the population.
-        n: Pairs, items or labels, as the simulation says.
+        prevalence: Proportion of MET in the population.
+        n: Number of pairs, items or labels, depending on the simulation.
     """
 
     simulation: str
@@ -54,12 +54,12 @@ Estimator: TypeAlias = Callable[[Cell, np.random.Generator], Estimate]
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A figure and the model that it is tried on.
+    """A metric and a model of data.
 
     Attributes:
-        title: What is tried, and what `n` counts.
-        estimate: Draws a replicate and estimates the figure.
-        truth: Prevalence to the exact value that the interval should hold.
+        title: Description, including what `n` counts.
+        estimate: Function that draws a replicate and computes the metric.
+        truth: Function from the prevalence to the true value.
         sizes: Values of `n`.
     """
 
@@ -70,13 +70,13 @@ class Simulation:
 
 
 def _population(prevalence: float) -> npt.NDArray[np.float64]:
-    """Shares of the cells of label and verdict, shape `(2, 2)`, rows the label."""
+    """Return the proportions of label (rows) and verdict, shape `(2, 2)`."""
     rows = [[SPECIFICITY, 1 - SPECIFICITY], [1 - SENSITIVITY, SENSITIVITY]]
     return np.array([[1 - prevalence], [prevalence]]) * rows
 
 
-def _judged(truth: Codes, rng: np.random.Generator) -> Codes:
-    """The judge's verdicts on items of these labels."""
+def _verdicts(truth: Codes, rng: np.random.Generator) -> Codes:
+    """Draw the judge's verdicts on items with these labels."""
     return (rng.random(truth.shape) < np.where(truth == 1, SENSITIVITY, 1 - SPECIFICITY)).astype(np.int64)
 
 
@@ -103,7 +103,7 @@ def _true_kappa(prevalence: float) -> float:
 
 
 def _raters(figure: Literal["fleiss", "alpha", "percent"], n_raters: int, ci: CiMethod = "auto") -> Estimator:
-    """Raters of one item err like the judge, each for themselves."""
+    """Draw ratings of raters who err independently, as often as the judge."""
     functions: dict[str, Callable[..., Estimate]] = {
         "fleiss": fleiss_kappa,
         "alpha": krippendorff_alpha,
@@ -112,14 +112,14 @@ def _raters(figure: Literal["fleiss", "alpha", "percent"], n_raters: int, ci: Ci
 
     def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
         items = _labels(cell.n, cell.prevalence, rng)
-        ratings = _judged(np.repeat(items[:, None], n_raters, axis=1), rng)
+        ratings = _verdicts(np.repeat(items[:, None], n_raters, axis=1), rng)
         return functions[figure](ratings, labels=2, ci=ci, rng=_seed(rng))
 
     return estimate
 
 
 def _true_percent(prevalence: float) -> float:
-    """How often two such raters agree."""
+    """Return the probability that two raters agree."""
     apart = [1 - SPECIFICITY, SENSITIVITY]
     alike = [p * p + (1 - p) * (1 - p) for p in apart]
     return (1 - prevalence) * alike[0] + prevalence * alike[1]
@@ -132,13 +132,13 @@ def _true_fleiss(prevalence: float) -> float:
 
 
 def _item_effects(mean: float, ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """A probability for each item: Beta with this mean, at the item's ranks in (0, 1)."""
+    """Return a probability per item: a beta distribution with this mean, at the item's ranks in (0, 1)."""
     strength = 1 / ITEM_CORRELATION - 1
     return np.asarray(beta.ppf(ranks, mean * strength, (1 - mean) * strength))
 
 
 def _accuracy(*, clustered: bool) -> Estimator:
-    """Items differ in how many criteria they meet, and in how well the judge reads them."""
+    """Draw items that differ in their proportion of MET and in the judge's accuracy."""
 
     def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
         shape = (cell.n, CRITERIA_PER_ITEM)
@@ -157,7 +157,7 @@ def _true_accuracy(prevalence: float) -> float:
 
 
 def _headline(part: Literal["macro", "micro"], figure: str, n_criteria: int) -> Estimator:
-    """A judge right on `GOOD` of the cells: of few items often on all of them."""
+    """Draw a judge that is right on `GOOD` of the cells, with few items often on all of them."""
 
     def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
         rows: list[dict[str, object]] = []
@@ -193,23 +193,23 @@ def _good(prevalence: float) -> float:
 
 def _rogan_gladen(cell: Cell, rng: np.random.Generator) -> Estimate:
     labelled = _labels(cell.n, cell.prevalence, rng)
-    tested = _judged(_labels(N_TESTED, cell.prevalence, rng), rng)
-    return corrected_rate(tested, labelled, _judged(labelled, rng), method="rogan-gladen")
+    tested = _verdicts(_labels(N_TESTED, cell.prevalence, rng), rng)
+    return corrected_rate(tested, labelled, _verdicts(labelled, rng), method="rogan-gladen")
 
 
 def _rogan_gladen_by_label(cell: Cell, rng: np.random.Generator) -> Estimate:
-    """Labelled items picked by their label, half of each."""
+    """Draw labelled items that are selected by their label, half of each."""
     labelled = np.arange(cell.n) % 2
-    tested = _judged(_labels(N_TESTED, cell.prevalence, rng), rng)
-    calibration = _judged(labelled, rng)
+    tested = _verdicts(_labels(N_TESTED, cell.prevalence, rng), rng)
+    calibration = _verdicts(labelled, rng)
     return corrected_rate(tested, labelled, calibration, method="rogan-gladen", sampled="chosen")
 
 
 def _ppi(ci: Literal["auto", "bootstrap-t"]) -> Estimator:
     def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
         labelled = _labels(cell.n, cell.prevalence, rng)
-        tested = _judged(_labels(N_TESTED, cell.prevalence, rng), rng)
-        calibration = _judged(labelled, rng)
+        tested = _verdicts(_labels(N_TESTED, cell.prevalence, rng), rng)
+        calibration = _verdicts(labelled, rng)
         return corrected_rate(tested, labelled, calibration, method="ppi++", ci=ci, rng=_seed(rng))
 
     return estimate
@@ -260,7 +260,7 @@ SIMULATIONS: dict[str, Simulation] = {
         sizes=(40, 100),
     ),
 }
-"""The defaults, and what stands in for a default that refuses; by name, in the order of the table."""
+"""The defaults, and the alternatives to defaults that refuse, by name, in the order of the table."""
 
 COMPARED: dict[str, Simulation] = {
     "kappa analytic": Simulation("Cohen's kappa, closed form", _kappa("analytic"), _true_kappa),
@@ -285,7 +285,7 @@ PREVALENCES = (0.5, 0.9)
 
 
 def cells(names: Iterable[str]) -> list[Cell]:
-    """The cells of these simulations."""
+    """Return the cells of the simulations."""
     return [
         Cell(simulation=name, prevalence=prevalence, n=n)
         for name in names

@@ -17,16 +17,16 @@ FLOOR = 0.93
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What became of the replicates of a cell.
+    """Result of the replicates of a cell.
 
     Attributes:
         cell: The cell.
-        truth: The value that intervals should hold.
-        replicates: Replicates.
-        covered: Those whose interval holds it.
-        below: Those whose interval lies below it.
-        above: Those whose interval lies above it.
-        without: Those without a value or an interval; they do not cover.
+        truth: The true value.
+        replicates: Number of replicates.
+        covered: Number whose interval contains it.
+        below: Number whose interval is below it.
+        above: Number whose interval is above it.
+        without: Number without a value or an interval, which count as not covered.
         width: Mean width of the intervals; None without any.
     """
 
@@ -41,21 +41,21 @@ class Tally:
 
     @property
     def coverage(self) -> float:
-        """Share of all replicates whose interval holds the true value."""
+        """Proportion of all replicates whose interval contains the true value."""
         return self.covered / self.replicates
 
     @property
     def coverage_of_given(self) -> float:
-        """Share of the intervals that were given that hold the true value; 0 of none."""
+        """Proportion of the existing intervals that contain the true value; 0 if there are none."""
         return self.covered / max(self.replicates - self.without, 1)
 
     def to_dict(self) -> dict[str, object]:
-        """All figures, as JSON can carry them."""
+        """Return all figures for JSON."""
         return {**asdict(self), "coverage": self.coverage, "coverage_of_given": self.coverage_of_given}
 
 
 def tally(cell: Cell, replicates: int, seed: int) -> Tally:
-    """Simulates a cell; the same seed gives the same counts, whatever else is simulated."""
+    """Simulate a cell; the same seed gives the same counts, independently of other cells."""
     simulation = ALL[cell.simulation]
     truth = simulation.truth(cell.prevalence)
     key = zlib.crc32(cell.simulation.encode())
@@ -77,7 +77,7 @@ def tally(cell: Cell, replicates: int, seed: int) -> Tally:
 
 
 def markdown(tallies: Iterable[Tally]) -> str:
-    """The table, one row a cell."""
+    """Return the table, one row per cell."""
     heads = (
         "figure",
         "prevalence",

@@ -1,1 +1,1 @@
-"""Memory and time of a critique pass over many drafts."""
+"""Memory and time of critique passes over many drafts."""

@@ -14,27 +14,27 @@ _FIGURES = ("drafts", "kind", "seconds", "drafts_per_second", "process_mb", "tra
 
 
 def main() -> None:
-    """Runs each size in a process of its own and prints a markdown table."""
+    """Run each size in a separate process and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     chosen = parser.parse_args()
-    print("| drafts | pass | seconds | drafts a second | process MB | allocated MB | records MB |")
+    print("| drafts | pass | seconds | drafts per second | process MB | allocated MB | records MB |")
     print("| --: | --- | --: | --: | --: | --: | --: |")
     found = []
     for size in chosen.sizes:
         with tempfile.TemporaryDirectory() as folder:
-            # A resume over a file that is whole reads all of it and asks nobody.
+            # Resuming a complete pass reads the whole file and makes no call.
             for kind in ("fresh", "resumed"):
-                figures = measured(size, Path(folder), resume=kind == "resumed")
+                figures = measure(size, Path(folder), resume=kind == "resumed")
                 found.append({"drafts": size, "kind": kind, **figures})
                 print("| " + " | ".join(_shown(found[-1][name]) for name in _FIGURES) + " |", flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def measured(size: int, folder: Path, *, resume: bool) -> dict[str, Any]:
-    """The figures of one pass in a process of its own."""
+def measure(size: int, folder: Path, *, resume: bool) -> dict[str, Any]:
+    """Return the figures of one pass in a separate process."""
     call = [sys.executable, "-m", "benchmarks.critique._pass", str(size), str(folder), str(int(resume))]
     done = subprocess.run(call, capture_output=True, encoding="utf-8", check=True)
     figures: dict[str, Any] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""One pass over drafts that are written first; prints its figures as JSON."""
+"""Write drafts, run one pass over them, and print its figures as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CRITIQUE = {
     "rewrite_instructions": ["Shorten the sentences"],
 }
 _TRACED = 10_000
-"""Drafts up to which allocations are traced too: tracing makes a pass many times as slow."""
+"""Number of drafts up to which allocations are traced, which makes a pass many times slower."""
 
 
 async def teacher(prompt: TeacherPrompt) -> dict[str, Any]:

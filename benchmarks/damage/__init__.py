@@ -1,1 +1,1 @@
-"""Run folders that are damaged in one place, opened and resumed."""
+"""Run folders that are damaged in one place, then opened and resumed."""

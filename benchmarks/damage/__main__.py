@@ -1,4 +1,4 @@
-"""Damages runs a thousand times, and opens and resumes them: `python -m benchmarks.damage`."""
+"""Damage, open and resume runs a thousand times: `python -m benchmarks.damage`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 from benchmarks.damage._damage import CHANGES, FILES, Tally, damage_runs
 
 
 def table(tally: Tally) -> str:
-    """The damages by file, and what they came to, as markdown tables."""
+    """Return the damages by file, and their results, as Markdown tables."""
     rows = [("damage", *FILES), ("---", *("--:",) * len(FILES))]
     rows += [(name, *(str(tally.damages[f"{file}: {name}"]) for file in FILES)) for name in CHANGES]
     states = ("identical", "reported", "reported as unfinished", "refused", "silent")
@@ -35,12 +35,12 @@ def _damaged(numbers: range, seed: int) -> Tally:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Damages so often; 1 where anything was wrong."""
+    """Run the benchmark; return 1 if anything is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.damage", description=__doc__)
     parser.add_argument("--damages", type=int, default=1200)
-    parser.add_argument("--seed", type=int, default=0, help="of the damages (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the damages (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     clock = time.perf_counter()
     tally = Tally()
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for fault in tally.faults:
         print(fault)
     seconds = round(time.perf_counter() - clock, 1)
-    tell(table(tally), {**tally.to_dict(), "seed": given.seed, "seconds": seconds}, given.json)
+    print_results(table(tally), {**tally.to_dict(), "seed": given.seed, "seconds": seconds}, given.json)
     return 1 if tally.faults else 0
 
 

@@ -1,4 +1,4 @@
-"""Single damages of a file, and what they come to."""
+"""Single damages of a file, and their results."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ def _lines(content: bytes) -> list[bytes]:
     return content.splitlines(keepends=True)
 
 
-def _flipped_bit(content: bytes, rng: random.Random) -> bytes:
+def _flip_bit(content: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(len(content))
     return content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
 
 
-def _changed_digit(content: bytes, rng: random.Random) -> bytes:
+def _change_digit(content: bytes, rng: random.Random) -> bytes:
     at = rng.choice([found.start() for found in re.finditer(rb"\d", content)])
     digit = str((int(content[at : at + 1]) + rng.randrange(1, 10)) % 10).encode("ascii")
     return content[:at] + digit + content[at + 1 :]
 
 
-def _deleted_line(content: bytes, rng: random.Random) -> bytes:
+def _delete_line(content: bytes, rng: random.Random) -> bytes:
     lines = _lines(content)
     del lines[rng.randrange(len(lines))]
     return b"".join(lines)
 
 
-def _repeated_line(content: bytes, rng: random.Random) -> bytes:
+def _repeat_line(content: bytes, rng: random.Random) -> bytes:
     lines = _lines(content)
     lines.insert(rng.randrange(len(lines) + 1), rng.choice(lines))
     return b"".join(lines)
 
 
-def _swapped_lines(content: bytes, rng: random.Random) -> bytes:
+def _swap_lines(content: bytes, rng: random.Random) -> bytes:
     lines = _lines(content)
     if len(lines) > 1:
         one, two = rng.sample(range(len(lines)), 2)
@@ -65,57 +65,57 @@ def _swapped_lines(content: bytes, rng: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def _truncated(content: bytes, rng: random.Random) -> bytes:
+def _truncate(content: bytes, rng: random.Random) -> bytes:
     return content[: rng.randrange(len(content))]
 
 
-def _truncated_at_line(content: bytes, rng: random.Random) -> bytes:
+def _truncate_at_line(content: bytes, rng: random.Random) -> bytes:
     lines = _lines(content)
     return b"".join(lines[: rng.randrange(len(lines))])
 
 
-def _inserted_bytes(content: bytes, rng: random.Random) -> bytes:
+def _insert_bytes(content: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(len(content) + 1)
     return content[:at] + rng.randbytes(rng.randrange(1, 9)) + content[at:]
 
 
-def _zeroed_range(content: bytes, rng: random.Random) -> bytes:
+def _zero_range(content: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(len(content))
     size = min(rng.randrange(1, 400), len(content) - at)
     return content[:at] + bytes(size) + content[at + size :]
 
 
-def _forged(content: bytes, rng: random.Random) -> bytes:
-    """A number in a line that stays valid JSON: a score, a weight, a value."""
+def _forge_number(content: bytes, rng: random.Random) -> bytes:
+    """Change a number in a line that stays valid JSON: a score, a weight or a value."""
     lines = _lines(content)
     wanted = [n for n, line in enumerate(lines) if re.search(rb'"(?:score|weight|value|cost)":', line)]
     if not wanted:
-        return _changed_digit(content, rng)
+        return _change_digit(content, rng)
     at = rng.choice(wanted)
     lines[at] = re.sub(rb'("(?:score|weight|value|cost)": ?)-?[\d.]+', rb"\g<1>0.99", lines[at], count=1)
     return b"".join(lines)
 
 
-def _turned_verdict(content: bytes, rng: random.Random) -> bytes:
+def _change_verdict(content: bytes, rng: random.Random) -> bytes:
     found = list(re.finditer(rb'"(?:UNMET|MET)"', content))
     if not found:
-        return _changed_digit(content, rng)
+        return _change_digit(content, rng)
     one = rng.choice(found)
     return content[: one.start()] + (b'"MET"' if one[0] == b'"UNMET"' else b'"UNMET"') + content[one.end() :]
 
 
 CHANGES: Final[dict[str, Change]] = {
-    "bit flipped": _flipped_bit,
-    "digit changed": _changed_digit,
-    "line deleted": _deleted_line,
-    "line repeated": _repeated_line,
-    "lines swapped": _swapped_lines,
-    "cut anywhere": _truncated,
-    "cut after a line": _truncated_at_line,
-    "bytes inserted": _inserted_bytes,
-    "range zeroed": _zeroed_range,
-    "number forged": _forged,
-    "verdict turned": _turned_verdict,
+    "bit flipped": _flip_bit,
+    "digit changed": _change_digit,
+    "line deleted": _delete_line,
+    "line repeated": _repeat_line,
+    "lines swapped": _swap_lines,
+    "cut anywhere": _truncate,
+    "cut after a line": _truncate_at_line,
+    "bytes inserted": _insert_bytes,
+    "range zeroed": _zero_range,
+    "number forged": _forge_number,
+    "verdict changed": _change_verdict,
 }
 
 
@@ -123,11 +123,11 @@ class _Reference(NamedTuple):
     """An undamaged run of a kind.
 
     Attributes:
-        folder: Where it is.
-        opened: What it says, opened.
-        resumed: What it says, resumed.
-        asked: Calls that resuming it makes.
-        scores: By item, the scores that it may have: opened and resumed.
+        folder: Its folder.
+        opened: Its outcome after opening.
+        resumed: Its outcome after resuming.
+        asked: Number of calls of resuming it.
+        scores: By item, the allowed scores: after opening and after resuming.
     """
 
     folder: Path
@@ -139,13 +139,13 @@ class _Reference(NamedTuple):
 
 @dataclass
 class Tally:
-    """What damages came to.
+    """Results of damages.
 
     Attributes:
-        damages: How many there were, by file and change.
-        opened: What opening came to: identical, reported, refused, silent.
-        resumed: What resuming came to.
-        wrong_scores: Damages after which an item had another score than the undamaged run gave it.
+        damages: Number by file and change.
+        opened: Number of openings by result: identical, reported, refused, silent.
+        resumed: Number of resumptions by result.
+        wrong_scores: Damages after which the score of an item differs from the undamaged run.
         lost: Votes that damages destroyed.
         asked_again: Calls that resuming made beyond those that the undamaged run makes.
         faults: What was wrong, in words.
@@ -160,7 +160,7 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        """Adds the figures of other damages."""
+        """Add the results of other damages."""
         self.damages += other.damages
         self.opened += other.opened
         self.resumed += other.resumed
@@ -170,17 +170,17 @@ class Tally:
         self.faults += other.faults
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON."""
+        """Return the results for JSON."""
         return {name: dict(held) if isinstance(held, Counter) else held for name, held in vars(self).items()}
 
 
 def damage_runs(numbers: range, seed: int, folder: Path) -> Tally:
-    """Damages runs, each once, and opens and resumes them.
+    """Damage runs, each once, and open and resume them.
 
     Args:
-        numbers: Which damages, of those that the seed gives.
-        seed: Of the damages.
-        folder: Where the runs go.
+        numbers: Numbers of the damages in the order of the seed.
+        seed: Seed of the damages.
+        folder: Folder of the runs.
     """
     references = {kind: _reference(folder / kind, kind) for kind in KINDS}
     tally = Tally()
@@ -192,7 +192,7 @@ def damage_runs(numbers: range, seed: int, folder: Path) -> Tally:
 
 
 def _cases(seed: int) -> Iterator[tuple[Kind, str, str]]:
-    """Kinds of runs, files and changes in turn, in a shuffled order; the logs and the dataset more often."""
+    """Return kinds of runs, files and changes in a shuffled order; logs and dataset are more frequent."""
     rng = random.Random(seed)
     files = (*FILES, "votes.jsonl", "items.jsonl", "dataset.jsonl", "votes.jsonl", "items.jsonl")
     while True:
@@ -234,21 +234,21 @@ def _try(
     tally.lost += lost
     case = f"{kind}, {file}: {name}"
     first = opened(folder)
-    tally.opened[_judged(first, reference.opened, reference, file, f"{case}, opened", tally)] += 1
+    tally.opened[_classify(first, reference.opened, reference, file, f"{case}, opened", tally)] += 1
     again = grade(folder, kind)
-    tally.resumed[_judged(again, reference.resumed, reference, file, f"{case}, resumed", tally)] += 1
+    tally.resumed[_classify(again, reference.resumed, reference, file, f"{case}, resumed", tally)] += 1
     if again.result is not None:
         tally.asked_again += again.asked - reference.asked
         if again.asked > reference.asked + lost:
             tally.faults.append(f"{case}: {lost} votes lost, {again.asked - reference.asked} asked again")
         after = opened(folder)
         scores = dict(scores_by_id(after.result)) if after.result else None
-        if scores != reference.resumed["scored"] or "damaged" in after.told:
-            tally.faults.append(f"{case}: not repaired by resuming: {after.told}")
+        if scores != reference.resumed["scored"] or "damaged" in after.messages:
+            tally.faults.append(f"{case}: not repaired by resuming: {after.messages}")
 
 
 def _lost_votes(whole: Path, damaged: Path) -> int:
-    """Votes of a folder that another one has not."""
+    """Return the votes of a folder that another folder does not have."""
     before, after = ((one / "votes.jsonl").read_bytes().splitlines() for one in (whole, damaged))
     return len(set(before) - set(after))
 
@@ -257,10 +257,10 @@ def _outcome(found: Graded) -> dict[str, Any] | None:
     return None if found.result is None else outcome(found.result, found)
 
 
-def _judged(
+def _classify(
     found: Graded, expected: dict[str, Any], reference: _Reference, file: str, case: str, tally: Tally
 ) -> str:
-    """Whether a result is identical, reported, refused, or silently another."""
+    """Return whether a result is identical, reported, refused, or silently different."""
     outputs = _outcome(found)
     if outputs is None:
         if not found.error:
@@ -273,9 +273,9 @@ def _judged(
             tally.faults.append(f"{case}: {item_id} has the score {score}")
     if outputs == expected:
         return "identical"
-    if "damaged" in found.told and file in found.told:
+    if "damaged" in found.messages and file in found.messages:
         return "reported"
-    if "unfinished" in found.told and "unfinished" not in case:
+    if "unfinished" in found.messages and "unfinished" not in case:
         return "reported as unfinished"
     different = [name for name, output in outputs.items() if output != expected[name]]
     tally.faults.append(f"{case}: silent: {json.dumps(different)}")

@@ -1,4 +1,4 @@
-"""The runs that are damaged, and all that a run says."""
+"""The runs that are damaged, and their outcomes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DATA: Final = re.compile(r'<script[^>]*type="application/json"[^>]*>(.*?)</scri
 
 
 def dataset() -> RubricDataset:
-    """Eight items with labels, and a shared rubric with different weights."""
+    """Return eight items with labels, and a shared rubric with different weights."""
     rubric = Rubric(
         [
             Criterion(name=f"c{n}", requirement=f"Claim c{n}.", weight=weight)
@@ -69,10 +69,10 @@ def _drawn(*parts: str) -> int:
 
 @dataclass
 class Model:
-    """A transport that always answers alike.
+    """A transport with a constant answer.
 
     Attributes:
-        asked: The number of calls.
+        asked: Number of calls.
     """
 
     asked: int = 0
@@ -88,7 +88,7 @@ class Model:
         return ModelReply(text=json.dumps(verdict), model=request.model, usage=usage, cost=drawn / 1024)
 
     async def aclose(self) -> None:
-        """Holds nothing open."""
+        """Do nothing; nothing is open."""
 
 
 @dataclass
@@ -96,9 +96,9 @@ class Plain:
     """A judge without a model.
 
     Attributes:
-        judge_id: Its name.
-        down: Items for which it has no reply.
-        asked: The number of calls.
+        judge_id: Name of the judge.
+        down: Items without a reply.
+        asked: Number of calls.
     """
 
     judge_id: str = "plain"
@@ -118,13 +118,13 @@ class Plain:
 
 @dataclass
 class Graded:
-    """A run that was begun or resumed.
+    """A run that was started or resumed.
 
     Attributes:
-        asked: Calls of judges.
-        result: What it gave; None where it raised.
-        error: What it raised.
-        warnings: What went to stderr.
+        asked: Number of judge calls.
+        result: Its result; None if an error was raised.
+        error: The error; None if there was none.
+        warnings: Text written to stderr.
     """
 
     asked: int = 0
@@ -133,14 +133,14 @@ class Graded:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def told(self) -> str:
-        """All that the user is told."""
+    def messages(self) -> str:
+        """All messages to the user."""
         return "\n".join([self.error, *(self.result.notices if self.result else ()), *self.warnings])
 
 
 @contextmanager
 def caught(into: Graded) -> Iterator[None]:
-    """Notes errors of the library and warnings."""
+    """Collect errors of the library and warnings."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         try:
@@ -153,7 +153,7 @@ def caught(into: Graded) -> Iterator[None]:
 def grade(
     folder: Path, kind: Kind, *, down: frozenset[str] = frozenset(), budget: int | None = None
 ) -> Graded:
-    """The run, begun or resumed."""
+    """Start or resume the run."""
     transport, plain, found = Model(), Plain(down=down), Graded()
     config = LLMConfig(model="openai/double", max_parallel_requests=4)
     model = ModelJudge(judge_id="model", client=LLMClient(config, transport=transport))
@@ -179,7 +179,7 @@ def grade(
 
 
 def make(folder: Path, kind: Kind) -> None:
-    """A run of a kind."""
+    """Create a run of a kind."""
     if kind == "resumed":
         grade(folder, kind, down=frozenset({"item-2", "item-5", "item-6"}))
     found = grade(folder, kind, budget=_BUDGET if kind == "stopped" else None)
@@ -187,7 +187,7 @@ def make(folder: Path, kind: Kind) -> None:
 
 
 def opened(folder: Path) -> Graded:
-    """The stored run, opened."""
+    """Open the stored run."""
     found = Graded()
     with caught(found):
         found.result = EvalResult.from_experiment(folder / "run")
@@ -226,7 +226,7 @@ def outcome(result: EvalResult, found: Graded) -> dict[str, Any]:
 
 
 def scores_by_id(result: EvalResult) -> Iterator[tuple[str, float | None]]:
-    """The score of each item of the result."""
+    """Return the score of each item of the result."""
     ids = (result.dataset.item_id(position) for position in result.item_results.positions)
     return zip(ids, result.get_scores(), strict=True)
 
@@ -253,12 +253,14 @@ def _untimed(held: Any) -> Any:
 
 
 def _shown(result: EvalResult) -> Any:
-    told = StringIO()
-    with redirect_stdout(told):
+    output = StringIO()
+    with redirect_stdout(output):
         try:
             command: Any = show
             command(result.experiment_dir, as_json=True)
         except BaseException as end:
             if getattr(end, "exit_code", 0):
                 return "refused"
-    return {key: value for key, value in json.loads(told.getvalue()).items() if key not in ("notices", "run")}
+    return {
+        key: value for key, value in json.loads(output.getvalue()).items() if key not in ("notices", "run")
+    }

@@ -1,6 +1,6 @@
 """Coverage of `decision(judge_error=run)`, and its cost in UNDECIDED: `python -m benchmarks.decision`.
 
-The interval by criterion, which was the one before, is computed next to it. Ends with status 1 where
+An alternative by criterion is computed next to it. Exits with status 1 if
 `decision` covers less than 93 % in a cell.
 """
 
@@ -21,7 +21,7 @@ from scipy.special import ndtr
 from autorubric import Criterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import decision
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 
 CRITERIA, LABELLED, NEW = 10, 100, 50
 SENSITIVITY, SPECIFICITY, CORRELATION = 0.85, 0.8, 0.5
@@ -37,7 +37,7 @@ Cells = npt.NDArray[np.bool_]
 
 
 class Drawn(NamedTuple):
-    """Truth `(n, criteria)` and what each judge says `(n, criteria, judges)`."""
+    """Truth `(n, criteria)` and verdicts `(n, criteria, judges)`."""
 
     truth: Cells
     said: Cells
@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Shares over the new items of all replicates, of one interval."""
+    """Proportions over the new items of all replicates, for one interval."""
 
     interval: str
     judges: int
@@ -59,7 +59,7 @@ class Tally:
 
 
 def drawn(shape: tuple[float, float] | None, judges: int, n: int, rng: np.random.Generator) -> Drawn:
-    """Items that meet each criterion with a probability of their own, and judges whose errors correlate."""
+    """Draw items with individual probabilities of MET, and judges with correlated errors."""
     meets = np.full(n, BASE_RATE) if shape is None else rng.beta(*shape, n)
     truth = rng.random((n, CRITERIA)) < meets[:, None]
     shared, own = rng.normal(size=(n, CRITERIA, 1)), rng.normal(size=(n, CRITERIA, judges))
@@ -69,7 +69,7 @@ def drawn(shape: tuple[float, float] | None, judges: int, n: int, rng: np.random
 
 
 def ends_of_decisions(sample: Drawn, folder: Path) -> Iterator[tuple[float, float]]:
-    """The intervals that `decision` gives the items after the labelled ones."""
+    """Return the intervals of `decision` for the items after the labelled ones."""
     names = [f"c{at}" for at in range(CRITERIA)]
     rubric = Rubric([Criterion(name=name, requirement="It holds.", weight=1.0) for name in names])
 
@@ -102,7 +102,7 @@ def ends_of_decisions(sample: Drawn, folder: Path) -> Iterator[tuple[float, floa
 
 
 def ends_by_criterion(sample: Drawn, rng: np.random.Generator) -> Iterator[tuple[float, float]]:
-    """The former intervals: true answers drawn criterion by criterion from counts of labelled items."""
+    """Return alternative intervals: true answers drawn by criterion from counts of labelled items."""
     panel = sample.said.sum(2) * 2 > sample.said.shape[2]
     truth, judged = sample.truth[:LABELLED], panel[:LABELLED]
     for item in range(LABELLED, len(panel)):
@@ -116,7 +116,7 @@ def ends_by_criterion(sample: Drawn, rng: np.random.Generator) -> Iterator[tuple
 
 
 def tally(items: str, judges: int, replicates: int, seed: int) -> list[Tally]:
-    """Both intervals in one cell."""
+    """Return the results of both intervals in one cell."""
     rng = np.random.default_rng([seed, judges, list(HETEROGENEITY).index(items)])
     rows: dict[str, list[tuple[float, float, float]]] = {"by criterion (before)": [], "decision": []}
     for _ in range(replicates):
@@ -149,11 +149,11 @@ def _tally(name: str, judges: int, items: str, rows: npt.NDArray[np.float64]) ->
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the simulation."""
+    """Run the simulation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decision", description=__doc__)
-    parser.add_argument("--replicates", type=int, default=20, help="labelled runs a cell (default 20)")
+    parser.add_argument("--replicates", type=int, default=20, help="labelled runs per cell (default 20)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     found = [
         one
@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for one in found:
         shares = (one.coverage, one.width, one.undecided, one.wrong_pass, one.wrong_fail)
         lines.append((str(one.judges), one.items, one.interval, *(f"{share:.3f}" for share in shares)))
-    tell(markdown(lines), [asdict(one) for one in found], given.json)
+    print_results(markdown(lines), [asdict(one) for one in found], given.json)
     return int(any(one.coverage < FLOOR for one in found if one.interval == "decision"))
 
 

@@ -1,1 +1,1 @@
-"""How long it takes to import the package and to show the command line's help."""
+"""Time to import the package and to show the help of the command line."""

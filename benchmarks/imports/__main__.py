@@ -1,6 +1,6 @@
-"""Time of the import, of the help and of the pytest plugin, beside bare ones: `python -m benchmarks.imports`.
+"""Time of the import, the help and the pytest plugin, next to baselines: `python -m benchmarks.imports`.
 
-Ends with status 1 where one takes longer above the bare one than it may.
+Exits with status 1 if a case takes longer than allowed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import autorubric
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 
 _TYPER = """
 import typer
@@ -34,7 +34,7 @@ app(["--help"])
 _HELP = "import sys; sys.argv = ['autorubric', '--help']; from autorubric.cli import main; main()"
 
 
-# Other plugins are hidden: they take a hundred times as long as ours may, and differ from run to run.
+# Other plugins are disabled: they take much longer than ours may, and their times vary.
 _PYTEST = """
 import importlib.metadata as metadata, os, sys
 os.chdir({folder!r})
@@ -46,7 +46,7 @@ sys.exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else 1)
 
 
 class Case(NamedTuple):
-    """A program, the bare one that it is measured beside, and how much longer it may take."""
+    """A program, its baseline, and how much longer it may take."""
 
     title: str
     code: str
@@ -56,11 +56,11 @@ class Case(NamedTuple):
 
 
 def cases(folder: Path) -> list[Case]:
-    """All cases; `folder` is empty, and takes what they need."""
-    metadata = _as_from_a_wheel(folder / "installed")
+    """Return all cases; `folder` is empty and receives their files."""
+    metadata = _write_wheel_metadata(folder / "installed")
     empty = folder / "empty"
     empty.mkdir()
-    # A configuration of its own, so that none above the folder counts.
+    # An own configuration, so that none of a parent folder applies.
     (empty / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     plugin = f"[metadata.Distribution.at({str(metadata)!r})]"
     with_plugin = _PYTEST.format(folder=str(empty), found=plugin, given="")
@@ -70,13 +70,13 @@ def cases(folder: Path) -> list[Case]:
         Case("import autorubric", "import autorubric", "python alone", "pass", None),
         Case("autorubric --help", _HELP, "two commands in bare typer", _TYPER, 80.0),
         Case("pytest without tests, plugin loaded", with_plugin, "the same, plugin blocked", blocked, 5.0),
-        # What pytest does for any distribution with a plugin in it: it reads the list of its files.
+        # As for any distribution with a plugin, pytest reads the list of its files.
         Case("pytest without tests, plugin blocked", blocked, "the same, not installed", without, None),
     ]
 
 
-def _as_from_a_wheel(folder: Path) -> Path:
-    """Metadata as an installed wheel has them: pytest reads the entry points and the list of files."""
+def _write_wheel_metadata(folder: Path) -> Path:
+    """Write the metadata of an installed wheel: pytest reads entry points and the list of files."""
     root = Path(autorubric.__file__).parent
     metadata = folder / "autorubric-0.dist-info"
     metadata.mkdir(parents=True)
@@ -95,10 +95,10 @@ class _Taken(NamedTuple):
     cpu: float
 
 
-def measured(case: Case, repetitions: int, folder: Path) -> dict[str, Any]:
-    """Medians in milliseconds of fresh processes, the bare one and the library's in turn.
+def measure(case: Case, repetitions: int, folder: Path) -> dict[str, Any]:
+    """Return median milliseconds of fresh processes that alternate between baseline and library.
 
-    Byte code is kept in the folder, as that of an installed package is, also what pytest makes of it.
+    Byte code is kept in the folder, as in an installed package, including pytest's.
     """
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPYCACHEPREFIX"] = f"{folder}/byte-code"
@@ -128,7 +128,7 @@ def _once(code: str, env: dict[str, str]) -> _Taken:
 
 
 def _modules(code: str) -> int:
-    """How many modules the program loads."""
+    """Return the number of modules that the program loads."""
     counting = "import atexit, sys; atexit.register(lambda: print(len(sys.modules), file=sys.stderr))\n"
     done = subprocess.run(
         [sys.executable, "-c", counting + code], check=True, capture_output=True, encoding="utf-8"
@@ -137,10 +137,10 @@ def _modules(code: str) -> int:
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     heads = (
-        *("case", "wall ms", "CPU ms", "modules", "beside", "wall ms", "CPU ms"),
-        *("times as much CPU", "CPU ms above", "at most"),
+        *("case", "wall ms", "CPU ms", "modules", "baseline", "wall ms", "CPU ms"),
+        *("CPU ratio", "CPU ms above", "at most"),
     )
     lines = [heads, ("---", "--:", "--:", "--:", "---", *["--:"] * 5)]
     for one in found:
@@ -156,16 +156,14 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures all cases."""
+    """Measure all cases."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.imports", description=__doc__)
-    parser.add_argument(
-        "--repetitions", type=int, default=11, help="of which the median is taken (default 11)"
-    )
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--repetitions", type=int, default=11, help="number of repetitions (default 11)")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     with TemporaryDirectory() as folder:
-        found = [measured(case, given.repetitions, Path(folder)) for case in cases(Path(folder))]
-    tell(table(found), found, given.json)
+        found = [measure(case, given.repetitions, Path(folder)) for case in cases(Path(folder))]
+    print_results(table(found), found, given.json)
     return int(any(one["most_ms"] is not None and one["above_ms"] > one["most_ms"] for one in found))
 
 

@@ -1,1 +1,1 @@
-"""Runs that are killed at random points and gone on with."""
+"""Runs that are killed at random points and resumed."""

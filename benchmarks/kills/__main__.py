@@ -1,4 +1,4 @@
-"""Kills a run a thousand times and goes on with it: `python -m benchmarks.kills`."""
+"""Kill and resume runs a thousand times: `python -m benchmarks.kills`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from benchmarks.kills._run import CALLS, PARALLEL
 
 
 def table(tally: Tally) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     where = ", ".join(f"{count} {place}" for place, count in sorted(tally.died.items()))
     rows = [
         ("kills", f"{tally.kills} ({where})"),
         (f"runs of {CALLS} calls, {PARALLEL} at a time", f"{tally.runs}"),
-        ("votes stored at a kill, all together", f"{tally.votes}"),
+        ("votes stored at a kill, summed over kills", f"{tally.votes}"),
         ("… lost", f"{tally.lost}"),
-        ("… asked for again", f"{tally.asked_again}"),
+        ("… requested again", f"{tally.asked_again}"),
         ("… stored twice", f"{tally.doubled}"),
         ("calls repeated, in flight at a kill", f"{tally.repeated} of {tally.calls}"),
-        ("… at most after one kill", f"{tally.most_repeated}"),
-        ("results unlike an uninterrupted run's", f"{tally.unequal}"),
+        ("… maximum after one kill", f"{tally.most_repeated}"),
+        ("results that differ from an uninterrupted run", f"{tally.unequal}"),
         ("files left behind", f"{tally.leftovers}"),
     ]
     return "\n".join(
@@ -34,14 +34,16 @@ def table(tally: Tally) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Kills so often; 1 where anything was wrong."""
+    """Run the benchmark; return 1 if anything differs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills (default 0)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the times of the kills (default 0)")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     clock = time.perf_counter()
-    tally = kill_runs(given.kills, given.seed, told=lambda line: print(f"\r{line}", end="", file=sys.stderr))
+    tally = kill_runs(
+        given.kills, given.seed, report=lambda line: print(f"\r{line}", end="", file=sys.stderr)
+    )
     print(file=sys.stderr)
     print(table(tally))
     for fault in tally.faults:

@@ -1,4 +1,4 @@
-"""Kills a run with SIGKILL at random points, goes on with it, and checks after each kill what is left."""
+"""Kill a run with SIGKILL at random points, resume it, and check after each kill what is stored."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _MOST_KILLS_OF_ONE = 8
 
 @dataclass(kw_only=True)
 class Tally:
-    """What the kills came to.
+    """Counts over all kills.
 
     Attributes:
-        kills: Processes that were killed.
-        runs: Runs that they belonged to; each was gone on with to its end.
-        died: Kills by where they struck: before the first vote, among votes, or after the last one.
-        votes: Votes that stood in the run folder at a kill, summed.
-        lost: … of which the next process did not find again.
-        asked_again: … of which were asked for again.
+        kills: Killed processes.
+        runs: Runs of these processes; each was resumed until its end.
+        died: Kills by time: before the first vote, among votes, or after the last one.
+        votes: Votes in the run folder at a kill, summed over kills.
+        lost: … of which the next process did not find.
+        asked_again: … of which were requested again.
         doubled: Votes that stand twice in a folder.
         calls: Calls made.
         repeated: Calls made again, since they were in flight, or their answer not yet written, at a kill.
@@ -68,39 +68,39 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON takes them."""
+        """Return the counts for JSON."""
         return {**self.__dict__, "died": dict(sorted(self.died.items()))}
 
 
 class _Reference(NamedTuple):
-    """An uninterrupted run: what it comes to, the digest of each vote, and the seconds it takes."""
+    """An uninterrupted run: its outcome, the digest of each vote, and its seconds."""
 
     outcome: list[Any]
     digests: dict[Key, str]
     seconds: float
 
 
-def kill_runs(kills: int, seed: int, told: Callable[[str], None] = lambda _: None) -> Tally:
-    """What so many kills come to, over as many runs as it takes."""
+def kill_runs(kills: int, seed: int, report: Callable[[str], None] = lambda _: None) -> Tally:
+    """Kill processes until the number of kills is reached, over as many runs as necessary."""
     tally, drawn = Tally(), random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
-        # The first takes the time of the imports too, and is done again.
+        # The first process also imports, so its time does not count.
         _reference(Path(name) / "first", "streamed")
         references = {kind: _reference(Path(name) / f"whole-{kind}", kind) for kind in KINDS}
         while tally.kills < kills:
             kind = KINDS[tally.runs % len(KINDS)]
             folder = Path(name) / f"{tally.runs}-{kind}"
             most = min(_MOST_KILLS_OF_ONE, kills - tally.kills)
-            _Killed(folder, kind, references[kind], tally).to_its_end(drawn, most)
+            _Killed(folder, kind, references[kind], tally).run_to_end(drawn, most)
             shutil.rmtree(folder)
             tally.runs += 1
-            told(f"{tally.kills} kills, {tally.runs} runs, {len(tally.faults)} faults")
+            report(f"{tally.kills} kills, {tally.runs} runs, {len(tally.faults)} faults")
     return tally
 
 
 def _reference(folder: Path, kind: Kind) -> _Reference:
     _prepare(folder, kind)
-    # In this process: what it imports on the way, the forked ones have.
+    # Runs in this process, so that forked processes have its imports.
     start = time.perf_counter()
     grade(folder, kind, folder / "notes")
     seconds = time.perf_counter() - start
@@ -120,7 +120,7 @@ def _latest(path: Path) -> dict[Key, str]:
 
 
 def _child(folder: Path, kind: Kind, *, changed: bool = True) -> int:
-    """The id of a process that runs; forked, since starting Python would take most of the time."""
+    """Fork a process and return its id; starting Python would take most of the time."""
     if pid := os.fork():
         return pid
     code = 1
@@ -130,7 +130,7 @@ def _child(folder: Path, kind: Kind, *, changed: bool = True) -> int:
     except BaseException:
         (folder / "trouble").write_text(traceback.format_exc(), encoding="utf-8")
     finally:
-        # Nothing of the parent's is to be ended or written by its copy.
+        # The copy must not end or write anything of the parent.
         os._exit(code)
 
 
@@ -139,7 +139,7 @@ def _wait(pid: int) -> int:
 
 
 class _Killed:
-    """One run, killed and gone on with until it ends."""
+    """One run, which is killed and resumed until it ends."""
 
     def __init__(self, folder: Path, kind: Kind, reference: _Reference, tally: Tally) -> None:
         self._folder = folder
@@ -148,25 +148,25 @@ class _Killed:
         self._reference = reference
         self._tally = tally
         _prepare(folder, kind)
-        # A fork begins with the votes that stand in the run it comes from.
-        self._standing = self._now() or self._stands(folder / "run")
+        # A fork starts with the votes of the run that it was forked from.
+        self._stored = self._now() or self._stored_in(folder / "run")
 
-    def to_its_end(self, drawn: random.Random, most: int) -> None:
-        """Kills up to `most` times, and then lets the run end."""
+    def run_to_end(self, drawn: random.Random, most: int) -> None:
+        """Kill up to `most` times, and then let the run end."""
         for _ in range(most):
-            left = 1 - len(self._standing) / CALLS
+            left = 1 - len(self._stored) / CALLS
             if not self._once(
                 drawn.uniform(0.0, (0.1 + left) * self._reference.seconds), drawn.random() < 0.3
             ):
                 break
-        # Twice: what is finished asks nothing.
+        # Twice: a finished run makes no call.
         for _ in range(2):
             self._once(None)
         self._check_end()
 
     def _once(self, seconds: float | None, at_once: bool = True) -> bool:
-        """Whether the process was killed, so many seconds after its start, or after its first call."""
-        tally, before = self._tally, self._standing
+        """Run a process, kill it after its start or first call, and return whether it was killed."""
+        tally, before = self._tally, self._stored
         calls = len(noted(self._folder / "notes"))
         pid = _child(self._folder, self._kind)
         if seconds is not None:
@@ -181,14 +181,14 @@ class _Killed:
         asked = noted(self._folder / "notes")[calls:]
         now = self._now() or before
         tally.calls += len(asked)
-        tally.asked_again += self._count("was asked for again", before & set(asked))
+        tally.asked_again += self._count("was requested again", before & set(asked))
         tally.lost += self._count("was lost", before - now)
         unstored = [key for key in asked if key not in now]
         if len(unstored) > 2 * PARALLEL:
             self._fault(f"{len(unstored)} of {len(asked)} calls left no vote")
         if len(set(asked)) != len(asked):
             self._fault("a call was made twice by one process")
-        self._standing = now
+        self._stored = now
         if code != -signal.SIGKILL:
             return False
         tally.kills += 1
@@ -202,7 +202,9 @@ class _Killed:
         keys = Counter(
             key for key, digest in stored_votes(self._path) if self._reference.digests[key] == digest
         )
-        self._tally.doubled += self._count("stands twice", {key for key, count in keys.items() if count > 1})
+        self._tally.doubled += self._count(
+            "is stored twice", {key for key, count in keys.items() if count > 1}
+        )
         self._count("has no prompt", set(keys) - stored_prompts(self._path))
         found = leftovers(self._folder)
         self._tally.leftovers += len(found)
@@ -214,9 +216,9 @@ class _Killed:
             self._fault("the result is not that of an uninterrupted run")
 
     def _now(self) -> set[Key]:
-        return self._stands(self._path)
+        return self._stored_in(self._path)
 
-    def _stands(self, path: Path) -> set[Key]:
+    def _stored_in(self, path: Path) -> set[Key]:
         return {key for key, digest in stored_votes(path) if self._reference.digests.get(key) == digest}
 
     def _count(self, what: str, keys: set[Key]) -> int:

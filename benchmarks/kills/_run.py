@@ -1,4 +1,4 @@
-"""The run that is killed: a small dataset, and a model that notes every call before it answers it."""
+"""The run: a small dataset, and a model that records each call before it answers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class NotingModel:
     """A transport that notes each call in a file, takes some milliseconds, and always answers it alike.
 
     Attributes:
-        notes: The file, a call a line; what stands in it outlives the process.
+        notes: The file, one call per line, which survives the process.
     """
 
     notes: Path
@@ -83,7 +83,7 @@ class NotingModel:
         return ModelReply(text=json.dumps(verdict), model=request.model, usage=usage, cost=drawn / 1024)
 
     async def aclose(self) -> None:
-        """Holds nothing open."""
+        """Do nothing; nothing is open."""
 
 
 def grade(
@@ -165,7 +165,7 @@ def stored_prompts(folder: Path) -> set[Key]:
 def _lines(file: Path, read: Any) -> Iterator[tuple[Key, str]]:
     if not file.exists():
         return
-    # What follows the last line break is torn, even where only the line break is missing.
+    # Text after the last line break is incomplete, even if only the line break is missing.
     for raw in file.read_bytes().split(b"\n")[:-1]:
         try:
             line = json.loads(raw)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from tests.servers.fixtures import OpenAIServer, serving
 
 from autorubric import LLMConfig, RubricDataset, evaluate_sync
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 from benchmarks.throughput._work import CRITERIA, bodies_of, config_of, dataset_of, grader_of
 
 _LEARNING_SECONDS: Final = 2.0
@@ -255,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for case in CASES
         ]
         at_random = measured_random(int(_RANDOM_VERDICTS * given.share) // CRITERIA * CRITERIA, server)
-    tell(f"{table(found)}\n\n{random_table(at_random)}", [*found, at_random], given.json)
+    print_results(f"{table(found)}\n\n{random_table(at_random)}", [*found, at_random], given.json)
     wasteful = any(one["late_calls_a_verdict"] > 1.05 for one in found)
     return 1 if wasteful or at_random["lost"] or at_random["time_ratio"] > 1.5 else 0
 

@@ -11,19 +11,19 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks._told import markdown, tell
-from benchmarks.throughput._server import serving
+from benchmarks._output import markdown, print_results
+from benchmarks.throughput._server import run_server
 
 
-def measured(judge: str, items: int, how: str = "streamed") -> dict[str, Any]:
-    """The figures of a run of so many items and five criteria, and of the bare client's as many calls.
+def measure(judge: str, items: int, how: str = "streamed") -> dict[str, Any]:
+    """Return the figures of a run with five criteria, and of a bare client with as many calls.
 
     Args:
         judge: `model` or `function`.
         items: How many.
         how: `streamed` or `parquet`, 64 requests at a time; `loaded` into memory, 256 at a time.
     """
-    with serving(0.0) if judge == "model" else nullcontext("") as api_base:
+    with run_server(0.0) if judge == "model" else nullcontext("") as api_base:
         found = _child(how, items, api_base)
         bare = _child("bare", items, api_base) if api_base else None
     return {
@@ -45,7 +45,7 @@ def _child(what: str, items: int, api_base: str) -> dict[str, float]:
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     lines = [
         ("judge", "dataset", "items", "peak MiB", "bare client's MiB", "times the smallest run", "seconds"),
         ("---", "---", *["--:"] * 5),
@@ -68,19 +68,39 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures the runs asked for."""
+    """Measure the requested runs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
-    parser.add_argument("--function", nargs="*", type=int, default=[10_000, 100_000], help="items, no model")
-    parser.add_argument("--model", nargs="*", type=int, default=[500, 5000], help="items, direct transport")
-    parser.add_argument("--loaded", nargs="*", type=int, default=[5000], help="items, the same, in memory")
-    parser.add_argument("--parquet", nargs="*", type=int, default=[5000], help="items, the same, Parquet")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument(
+        "--function",
+        nargs="*",
+        type=int,
+        default=[10_000, 100_000],
+        help="items for a function",
+    )
+    parser.add_argument(
+        "--model", nargs="*", type=int, default=[500, 5000], help="items for a model"
+    )
+    parser.add_argument(
+        "--loaded",
+        nargs="*",
+        type=int,
+        default=[5000],
+        help="items, dataset in memory",
+    )
+    parser.add_argument(
+        "--parquet",
+        nargs="*",
+        type=int,
+        default=[5000],
+        help="items, Parquet",
+    )
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
-    found = [measured("model", items) for items in given.model]
-    found += [measured("model", items, "loaded") for items in given.loaded]
-    found += [measured("model", items, "parquet") for items in given.parquet]
-    found += [measured("function", items) for items in given.function]
-    tell(table(found), found, given.json)
+    found = [measure("model", items) for items in given.model]
+    found += [measure("model", items, "loaded") for items in given.loaded]
+    found += [measure("model", items, "parquet") for items in given.parquet]
+    found += [measure("function", items) for items in given.function]
+    print_results(table(found), found, given.json)
     return 0
 
 

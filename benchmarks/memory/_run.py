@@ -22,7 +22,7 @@ RubricDataset.from_file(sys.argv[1]).to_file(sys.argv[2])
 
 
 def write_dataset(path: Path, items: int) -> None:
-    """Writes a dataset of so many short essays and five criteria."""
+    """Write a dataset of short essays and five criteria."""
     from benchmarks.throughput._work import dataset_of
 
     with path.open("w", encoding="utf-8") as file:
@@ -44,7 +44,7 @@ def peak() -> float:
     """Peak size of this process, in MiB."""
     status = Path("/proc/self/status")
     if status.exists():
-        # `ru_maxrss` would be at least that of the process that started this one.
+        # `ru_maxrss` is at least that of the parent process.
         (line,) = (one for one in status.read_text(encoding="utf-8").splitlines() if one.startswith("VmHWM"))
         return float(line.split()[1]) / 1024
     unit = 2**20 if sys.platform == "darwin" else 1024
@@ -65,7 +65,7 @@ def graded(dataset: Path, folder: Path, api_base: str, *, parallel: int = 64, lo
     from benchmarks.throughput._work import config_of, dataset_of
 
     who = JudgeSpec(config_of(api_base, "openai_compatible", parallel), "judge") if api_base else judge
-    # A table has no place for the rubric.
+    # A table cannot contain the rubric.
     rubric = dataset_of(0).rubric if dataset.suffix == ".parquet" else None
     data = RubricDataset.from_file(dataset) if loaded else RubricDataset.stream(dataset, rubric=rubric)
     result = evaluate_sync(
@@ -96,7 +96,7 @@ def main(what: str, items: str, api_base: str = "") -> None:
         path = Path(folder) / "items.jsonl"
         write_dataset(path, int(items))
         if what == "parquet":
-            # In a process of its own: this one is to hold what streaming needs and no more.
+            # In a separate process, so that this one contains only what streaming needs.
             call = [sys.executable, "-c", _TO_PARQUET, str(path), str(path.with_suffix(".parquet"))]
             subprocess.run(call, check=True)
             path = path.with_suffix(".parquet")

@@ -1,1 +1,1 @@
-"""How long the figures take, beside scikit-learn, scipy, statsmodels and bare numpy in the same run."""
+"""Time of the metrics, next to scikit-learn, scipy, statsmodels and numpy in the same run."""

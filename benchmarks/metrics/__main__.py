@@ -1,4 +1,4 @@
-"""`python -m benchmarks.metrics`: times the figures beside other packages, prints a table, writes JSON."""
+"""Time of the metrics next to other packages: `python -m benchmarks.metrics`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 from benchmarks.metrics._baselines import BASELINES
 from benchmarks.metrics._inputs import TINY, Sizes
 from benchmarks.metrics._ours import CASES
@@ -47,8 +47,8 @@ def measure(name: str, sizes: Sizes, repetitions: int, *, memory: bool) -> dict[
 
 
 def table(measured: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table: seconds, megabytes, and how many times as long the others take."""
-    heads = ("case", "target s", "wall s", "CPU s", "allocated MB", "process MB", "times as long")
+    """Return a Markdown table: seconds, megabytes, and the ratio of the other packages' time to ours."""
+    heads = ("case", "target s", "wall s", "CPU s", "allocated MB", "process MB", "ratio")
     lines = [heads, ("---", *["--:"] * 5, "---")]
     for one in measured:
         others = "; ".join(f"{other['name']}: {other['ratio']:.3g} ×" for other in one["baselines"])
@@ -67,17 +67,17 @@ def table(measured: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures the cases asked for."""
+    """Measure the requested cases."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.metrics", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--repetitions", type=int, default=7, help="of which the median is taken (default 7)")
-    parser.add_argument("--tiny", action="store_true", help="small inputs, to see that it runs")
-    parser.add_argument("--no-memory", action="store_true", help="measure time alone")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--repetitions", type=int, default=7, help="number of repetitions (default 7)")
+    parser.add_argument("--tiny", action="store_true", help="small inputs, for a quick check")
+    parser.add_argument("--no-memory", action="store_true", help="measure only time")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     sizes = TINY if given.tiny else Sizes()
     measured = [measure(name, sizes, given.repetitions, memory=not given.no_memory) for name in given.only]
-    tell(table(measured), measured, given.json)
+    print_results(table(measured), measured, given.json)
     return 0
 
 

@@ -195,7 +195,7 @@ def _on_kappa(size: int) -> tuple[Baseline, ...]:
 
 
 BASELINES: dict[str, tuple[Baseline, ...]] = {
-    "run": (Baseline(name="scikit-learn and scipy, fewer figures", prepare=_packages_on_run),),
+    "run": (Baseline(name="scikit-learn and scipy, fewer metrics", prepare=_packages_on_run),),
     "run-resampled": (
         Baseline(name="numpy, loop over resamples, kappa alone", prepare=_loop_on_run, share=_few_resamples),
     ),

@@ -1,4 +1,4 @@
-"""What is measured. Each case builds its input and returns the call to time."""
+"""The cases: each builds its input and returns the call to time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Call: TypeAlias = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One thing measured.
+    """A case.
 
     Attributes:
-        title: What it is, at full size.
-        prepare: Sizes to the call to time.
-        target: Seconds it may take at full size; None without a promise.
-        target_mb: Megabytes it may allocate at full size.
+        title: Description at full size.
+        prepare: Function from sizes to the call to time.
+        target: Maximum seconds at full size; None for no target.
+        target_mb: Maximum megabytes allocated at full size.
     """
 
     title: str
@@ -80,7 +80,7 @@ def _kendall(sizes: Sizes) -> Call:
 
 CASES: dict[str, Case] = {
     "run": Case(
-        title="all figures of a run, 10,000 items × 10 criteria × 3 judges", prepare=_run_plain, target=0.25
+        title="all metrics of a run, 10,000 items × 10 criteria × 3 judges", prepare=_run_plain, target=0.25
     ),
     "run-resampled": Case(
         title="the same with 1,000 resamples of the items",

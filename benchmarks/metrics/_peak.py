@@ -1,4 +1,4 @@
-"""`python -m benchmarks.metrics._peak CASE SIZES`: prints this process's peak megabytes after the call."""
+"""Print the peak megabytes of a process after a call: `python -m benchmarks.metrics._peak CASE SIZES`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.metrics._ours import CASES
 
 
 def main(name: str, sizes: str) -> None:
-    """Makes the call of a case and prints the peak size of the process."""
+    """Make the call of a case and print the peak size of the process."""
     CASES[name].prepare(Sizes(**json.loads(sizes)))()
     print(_peak() / 1e6)
 
@@ -20,7 +20,7 @@ def main(name: str, sizes: str) -> None:
 def _peak() -> float:
     status = Path("/proc/self/status")
     if status.exists():
-        # `ru_maxrss` would be at least that of the process that started this one.
+        # `ru_maxrss` is at least that of the parent process.
         (line,) = (one for one in status.read_text(encoding="utf-8").splitlines() if one.startswith("VmHWM"))
         return float(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024

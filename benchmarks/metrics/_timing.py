@@ -1,4 +1,4 @@
-"""Seconds and megabytes of a call."""
+"""Time and memory of a call."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Seconds:
     """Medians over repetitions.
 
     Attributes:
-        wall: By the clock, which other work on the machine lengthens.
-        cpu: Of all threads of this process.
+        wall: Wall time, which depends on other work on the machine.
+        cpu: CPU time of all threads of this process.
     """
 
     wall: float
@@ -33,7 +33,7 @@ class Megabytes:
     """Memory of a case.
 
     Attributes:
-        allocated: Peak of what the call allocated on top of its input.
+        allocated: Peak that the call allocated in addition to its input.
         process: Peak size of a fresh process that builds the input and makes the call.
     """
 
@@ -42,7 +42,7 @@ class Megabytes:
 
 
 def seconds(call: Call, repetitions: int) -> Seconds:
-    """Median times of a call, after one to warm up."""
+    """Return median times of a call, after one warm-up call."""
     call()
     walls, cpus = [], []
     for _ in range(repetitions):
@@ -54,7 +54,7 @@ def seconds(call: Call, repetitions: int) -> Seconds:
 
 
 def megabytes(name: str, sizes: Sizes) -> Megabytes:
-    """Peak memory of a case."""
+    """Return the peak memory of a case."""
     call = CASES[name].prepare(sizes)
     call()
     tracemalloc.start()
@@ -67,7 +67,7 @@ def megabytes(name: str, sizes: Sizes) -> Megabytes:
 
 
 def _process_peak(name: str, sizes: Sizes) -> float:
-    """Peak of a process that loads nothing but the package."""
+    """Return the peak of a process that only loads the package."""
     command = [sys.executable, "-m", "benchmarks.metrics._peak", name, json.dumps(asdict(sizes))]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run(command, env=paths, capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
 """Levels of `bias_report` in runs without a bias: `python -m benchmarks.null_bias`.
 
-Ends with status 1 where the share of runs that name a bias, or of judges found lenient, is above α by more
+Exits with status 1 if the share of runs that report a bias, or of lenient judges, is above α by more
 than three standard errors.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset
 from autorubric.metrics import bias_report
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 
 ALPHA = 0.05
 DESIGNS = tuple(
@@ -28,7 +28,7 @@ DESIGNS = tuple(
 
 
 class Found(NamedTuple):
-    """A design and the shares of its runs in which a test rejects."""
+    """A design and the proportions of its runs in which a test rejects."""
 
     base_rate: float
     error: float
@@ -40,8 +40,8 @@ class Found(NamedTuple):
     mean_difference: float
 
 
-def simulated(base: float, error: float, n_items: int, n_judges: int, rng: np.random.Generator) -> Any:
-    """The bias report of judges with symmetric errors on two criteria of one item, whose errors correlate."""
+def simulate(base: float, error: float, n_items: int, n_judges: int, rng: np.random.Generator) -> Any:
+    """Return the bias report of judges with symmetric errors that correlate between two criteria."""
     truth = rng.random((n_items, 2)) < base
     rubric = Rubric([Criterion(name=name, requirement="It is.") for name in ("a", "b")])
     words = rng.integers(20, 200, n_items)
@@ -72,11 +72,11 @@ def _label(met: Any) -> str:
     return "MET" if met else "UNMET"
 
 
-def measured(design: tuple[float, float, int, int], runs: int, rng: np.random.Generator) -> Found:
-    """Shares of runs that name a bias, and of judges for which each test rejects."""
+def measure(design: tuple[float, float, int, int], runs: int, rng: np.random.Generator) -> Found:
+    """Return the proportions of runs that report a bias, and of judges for which each test rejects."""
     named, tested = 0, []
     for _ in range(runs):
-        report = simulated(*design, rng)
+        report = simulate(*design, rng)
         named += report.summary().startswith("The clearest bias")
         for one in report.per_judge.values():
             effect = one.leniency.effect
@@ -94,12 +94,12 @@ def measured(design: tuple[float, float, int, int], runs: int, rng: np.random.Ge
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the simulation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.null_bias", description=__doc__)
-    parser.add_argument("--runs", type=int, default=200, help="runs a design (default 200)")
+    parser.add_argument("--runs", type=int, default=200, help="runs per design (default 200)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     found = [
-        measured(design, given.runs, np.random.default_rng([given.seed, at]))
+        measure(design, given.runs, np.random.default_rng([given.seed, at]))
         for at, design in enumerate(DESIGNS)
     ]
     heads = (
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         (f"{one[0]:g}", f"{one[1]:g}", str(one[2]), str(one[3]), *(f"{share:.3f}" for share in one[4:]))
         for one in found
     ]
-    tell(markdown(lines), [one._asdict() for one in found], given.json)
+    print_results(markdown(lines), [one._asdict() for one in found], given.json)
     slack = 3 * math.sqrt(ALPHA * (1 - ALPHA) / given.runs)
     return int(any(max(one.named, one.leniency) > ALPHA + slack for one in found))
 

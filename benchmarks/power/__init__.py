@@ -1,1 +1,1 @@
-"""Power of the paired test at the number of items that `sample_size.paired` asks for, by simulation."""
+"""Power of the paired test at the number of items of `sample_size.paired`, by simulation."""

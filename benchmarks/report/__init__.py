@@ -1,1 +1,1 @@
-"""How large the report on a long run is, and how soon it is open in Chromium."""
+"""Size of the report on a long run, and the time until Chromium has drawn it."""

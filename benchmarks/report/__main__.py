@@ -1,4 +1,4 @@
-"""Grades a long dataset offline, writes its report, and counts seconds until Chromium has drawn each view."""
+"""Grade a long dataset offline, write its report, and measure seconds until Chromium has drawn each view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
 from autorubric.judges import FunctionJudge, JudgeRequest
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 
 VIEWS = {
     "overview": "#/",
@@ -33,39 +33,39 @@ _DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the benchmark and prints its table; 1 where a view takes longer than it may."""
+    """Run the benchmark and print its table; return 1 if a view takes too long."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--judges", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--keep", type=Path, help="where to keep the report")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--keep", type=Path, help="file in which to keep the report")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        run = _graded(given.items, given.judges, Path(folder))
+        run = _grade(given.items, given.judges, Path(folder))
         page = given.keep or Path(folder) / "report.html"
         began = time.process_time()
         run.to_html(page)
         made = {"cpu_seconds": time.process_time() - began, "megabytes": page.stat().st_size / 1e6}
-        opened = _opened(page.resolve(), given.items, given.repetitions)
+        opened = _time_views(page.resolve(), given.items, given.repetitions)
     rows = [("view", "seconds until drawn"), ("---", "--:")]
     rows += [(name, f"{seconds:.2f}") for name, seconds in opened.items()]
     rows.append((f"writing {made['megabytes']:.1f} MB, CPU", f"{made['cpu_seconds']:.1f}"))
-    told = {"items": given.items, "load": os.getloadavg()[0], **made, "opened": opened}
-    tell(markdown(rows), told, given.json)
+    figures = {"items": given.items, "load": os.getloadavg()[0], **made, "opened": opened}
+    print_results(markdown(rows), figures, given.json)
     return status(opened)
 
 
 def status(opened: Mapping[str, float]) -> int:
-    """1 where a view took longer than it may, and says which; else 0."""
+    """Return 1, and print the views, if a view took too long; otherwise 0."""
     slow = [name for name, seconds in opened.items() if seconds > MOST_SECONDS]
     if slow:
         print(f"over {MOST_SECONDS:g} s: {', '.join(slow)}", file=sys.stderr)
     return int(bool(slow))
 
 
-def _graded(n_items: int, n_judges: int, folder: Path) -> EvalResult:
-    """A run of five criteria, every vote with a reason of eighteen words of its own."""
+def _grade(n_items: int, n_judges: int, folder: Path) -> EvalResult:
+    """Grade a run of five criteria; each vote has its own reason of eighteen words."""
     rng = random.Random(1)
     names = ("apology", "refund", "date", "thanks", "blame")
     rubric = Rubric([Criterion(name=name, requirement=f"The reply has {name}.") for name in names])
@@ -91,8 +91,8 @@ def _graded(n_items: int, n_judges: int, folder: Path) -> EvalResult:
     )
 
 
-def _opened(page: Path, n_items: int, repetitions: int) -> dict[str, float]:
-    """Seconds from going to each view in a new tab until it is drawn, the median."""
+def _time_views(page: Path, n_items: int, repetitions: int) -> dict[str, float]:
+    """Return median seconds from opening each view in a new tab until it is drawn."""
     from playwright.sync_api import sync_playwright
 
     found = {}

@@ -1,1 +1,1 @@
-"""How long it takes to open a finished run, and to go on with it."""
+"""Time to open and to resume a finished run."""

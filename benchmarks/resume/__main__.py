@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._told import markdown, tell
+from benchmarks._output import markdown, print_results
 from benchmarks.memory._run import graded, write_dataset
 
 _BARE = """
@@ -67,10 +67,10 @@ print(result.total_items, flush=True)
 _CODES = {"bare": _BARE, "open": _OPEN, "resume": _RESUME}
 
 
-def measured(items: int, repetitions: int) -> dict[str, Any]:
-    """Seconds to read the lines of items and no more, to open the run, and to resume it; medians.
+def measure(items: int, repetitions: int) -> dict[str, Any]:
+    """Return median seconds to read the lines, to open the run, and to resume it.
 
-    It is resumed on the dataset as it was, and then with its items in another order. What the checksums
+    The run is resumed on the unchanged dataset, and then with the items in another order. What the checksums
     take of opening it is measured in a process that has loaded the library.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -79,14 +79,15 @@ def measured(items: int, repetitions: int) -> dict[str, Any]:
         graded(dataset, Path(folder), "")
         votes = (Path(folder) / "run" / "votes.jsonl").stat().st_size
         rounds = [
-            [_taken(code, folder, str(dataset)) for code in _CODES.values()] for _ in range(1 + repetitions)
+            [_time_process(code, folder, str(dataset)) for code in _CODES.values()]
+            for _ in range(1 + repetitions)
         ]
-        orders = [_turned(dataset), dataset]
-        moved = [_taken(_RESUME, folder, str(orders[number % 2])) for number in range(1 + repetitions)]
-        # The first round, which leaves the byte code behind that an installed package has, does not count.
+        orders = [_reversed_copy(dataset), dataset]
+        moved = [_time_process(_RESUME, folder, str(orders[number % 2])) for number in range(1 + repetitions)]
+        # The first round writes the byte code that an installed package has, so it does not count.
         taken = [[*one, other] for one, other in zip(rounds, moved, strict=True)][1:]
         if (Path(folder) / "run" / "votes.jsonl").stat().st_size != votes:
-            raise SystemExit("going on with a finished run repeated a call")
+            raise SystemExit("resuming a finished run repeated a call")
         verify = [sys.executable, "-c", _VERIFY, folder, str(max(3, repetitions))]
         ended = subprocess.run(verify, capture_output=True, encoding="utf-8", check=True)
         verify_s, loaded_s = map(float, ended.stdout.split())
@@ -97,17 +98,17 @@ def measured(items: int, repetitions: int) -> dict[str, Any]:
     return found
 
 
-def _turned(dataset: Path) -> Path:
-    """A file beside it with its items in another order."""
-    turned = dataset.with_name("turned.jsonl")
+def _reversed_copy(dataset: Path) -> Path:
+    """Write a copy of the dataset with its items in reverse order."""
+    copy = dataset.with_name("reversed.jsonl")
     header, *lines = dataset.read_text(encoding="utf-8").splitlines(keepends=True)
     random.Random(0).shuffle(lines)
-    turned.write_text("".join([header, *lines]), encoding="utf-8")
-    return turned
+    copy.write_text("".join([header, *lines]), encoding="utf-8")
+    return copy
 
 
-def _taken(code: str, *given: str) -> tuple[float, float, float]:
-    """Seconds by the clock until the result is told, and until the process has ended; and of the CPU."""
+def _time_process(code: str, *given: str) -> tuple[float, float, float]:
+    """Return wall seconds until the result is printed and until the process has ended, and CPU seconds."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = f"{given[0]}/byte-code"
     before, start = os.times(), time.perf_counter()
@@ -115,16 +116,16 @@ def _taken(code: str, *given: str) -> tuple[float, float, float]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        told = time.perf_counter() - start
+        printed = time.perf_counter() - start
     if process.returncode:
         raise SystemExit(f"a process of the benchmark ended with {process.returncode}")
     after, ended = os.times(), time.perf_counter() - start
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return told, ended, cpu
+    return printed, ended, cpu
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     heads = (
         *("reading the lines s", "opening s", "ended s", "of the CPU", "resuming s", "ended s", "of the CPU"),
         *("in another order s", "of the CPU", "library loaded: opening s", "checksums s"),
@@ -139,14 +140,14 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures the runs asked for."""
+    """Measure the requested runs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.resume", description=__doc__)
     parser.add_argument("--items", nargs="+", type=int, default=[5000, 100_000])
-    parser.add_argument("--repetitions", type=int, default=5, help="of which the median is taken (default 5)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--repetitions", type=int, default=5, help="number of repetitions (default 5)")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
-    found = [measured(items, given.repetitions) for items in given.items]
-    tell(table(found), found, given.json)
+    found = [measure(items, given.repetitions) for items in given.items]
+    print_results(table(found), found, given.json)
     return 0
 
 

@@ -1,1 +1,1 @@
-"""How many judge calls a second, and how much CPU each takes, beside a bare client in the same run."""
+"""Judge calls per second and CPU per call, next to a bare client in the same run."""

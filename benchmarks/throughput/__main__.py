@@ -1,4 +1,4 @@
-"""Judge calls a second, and CPU for each: `python -m benchmarks.throughput`."""
+"""Judge calls per second and CPU per call: `python -m benchmarks.throughput`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autorubric import LLMConfig, RubricDataset
-from benchmarks._told import markdown, tell
-from benchmarks.throughput._runs import Taken, bare_aiohttp, bare_litellm, library
-from benchmarks.throughput._server import serving
+from benchmarks._output import markdown, print_results
+from benchmarks.throughput._runs import Measurement, bare_aiohttp, bare_litellm, library
+from benchmarks.throughput._server import run_server
 from benchmarks.throughput._work import CRITERIA, bodies_of, config_of, dataset_of
 
 _BARE = {"openai_compatible": ("aiohttp", bare_aiohttp), "litellm": ("litellm acompletion", bare_litellm)}
@@ -21,19 +21,19 @@ _FIGURES = ("calls", "bare_rate", "rate", "rate_ratio", "bare_cpu_ms", "cpu_ms",
 
 
 class Case(NamedTuple):
-    """What is measured: over which transport, at which latency, with how many calls."""
+    """A case: transport, latency and number of calls."""
 
     transport: str
     latency_ms: float
     calls: int
 
 
-def measured(case: Case, parallel: int, repetitions: int, run: Callable[..., Any]) -> dict[str, Any]:
-    """The figures of a case: medians of the repetitions, the bare client and the library in turn."""
+def measure(case: Case, parallel: int, repetitions: int, run: Callable[..., Any]) -> dict[str, Any]:
+    """Return the figures of a case: medians of repetitions that alternate between bare client and library."""
     name, bare = _BARE[case.transport]
     dataset = dataset_of(case.calls)
     calls = len(dataset.items) * CRITERIA
-    with serving(case.latency_ms) as api_base:
+    with run_server(case.latency_ms) as api_base:
         config = config_of(api_base, case.transport, parallel)
         bodies = bodies_of(dataset, config)
         _warm_up(dataset, config, bodies, lambda some, c: bare(some, c, run))
@@ -60,23 +60,23 @@ def _warm_up(
     dataset: RubricDataset,
     config: LLMConfig,
     bodies: Sequence[bytes],
-    bare: Callable[[Sequence[bytes], LLMConfig], Taken],
+    bare: Callable[[Sequence[bytes], LLMConfig], Measurement],
 ) -> None:
     bare(bodies[:500], config)
     library(dataset_of(500), config)
 
 
-def _medians(taken: Sequence[Taken]) -> Taken:
-    return Taken(
+def _medians(taken: Sequence[Measurement]) -> Measurement:
+    return Measurement(
         wall=statistics.median(one.wall for one in taken), cpu=statistics.median(one.cpu for one in taken)
     )
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The figures as a markdown table."""
+    """Return the figures as a Markdown table."""
     heads = (
-        *("bare client", "latency ms", "calls", "bare calls/s", "calls/s", "share of bare"),
-        *("bare CPU ms a call", "CPU ms a call", "times as much", "CPU ms above"),
+        *("bare client", "latency ms", "calls", "bare calls/s", "calls/s", "ratio"),
+        *("bare CPU ms per call", "CPU ms per call", "ratio", "CPU ms above bare"),
     )
     lines = [heads, ("---", *["--:"] * (len(heads) - 1))]
     for one in found:
@@ -91,7 +91,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures the cases asked for."""
+    """Measure the requested cases."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
     parser.add_argument("--transport", nargs="+", choices=list(_BARE), default=list(_BARE))
     parser.add_argument("--latency", nargs="+", type=float, default=[0.0, 200.0], help="milliseconds")
@@ -100,16 +100,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--calls", type=int, default=12_800, help="over the direct transport (default 12,800)"
     )
     parser.add_argument("--litellm-calls", type=int, default=2560, help="over litellm's (default 2,560)")
-    parser.add_argument("--repetitions", type=int, default=5, help="of which the median is taken (default 5)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--repetitions", type=int, default=5, help="number of repetitions (default 5)")
+    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     sizes = {"openai_compatible": given.calls, "litellm": given.litellm_calls}
     found = [
-        measured(Case(transport, latency, sizes[transport]), given.parallel, given.repetitions, asyncio.run)
+        measure(Case(transport, latency, sizes[transport]), given.parallel, given.repetitions, asyncio.run)
         for transport in given.transport
         for latency in given.latency
     ]
-    tell(table(found), found, given.json)
+    print_results(table(found), found, given.json)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""One run of each client: seconds by the clock and CPU seconds of this process, for so many calls."""
+"""One run of each client: wall seconds, and CPU seconds of this process."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from benchmarks.throughput._work import CRITERIA, arguments_of, grader_of
 
 
 @dataclass(kw_only=True)
-class Taken:
-    """What a run took."""
+class Measurement:
+    """Time and calls of a run."""
 
     wall: float = 0.0
     cpu: float = 0.0
 
 
 @contextmanager
-def _timed() -> Iterator[Taken]:
+def _time_calls() -> Iterator[Measurement]:
     gc.collect()
-    taken, wall, cpu = Taken(), time.perf_counter(), time.process_time()
+    taken, wall, cpu = Measurement(), time.perf_counter(), time.process_time()
     yield taken
     taken.wall, taken.cpu = time.perf_counter() - wall, time.process_time() - cpu
 
 
-def library(dataset: RubricDataset, config: LLMConfig) -> Taken:
-    """A whole run into a folder, as users do it."""
+def library(dataset: RubricDataset, config: LLMConfig) -> Measurement:
+    """Evaluate into a run folder, as users do."""
     calls = len(dataset.items) * CRITERIA
     with tempfile.TemporaryDirectory() as folder:
-        with _timed() as taken:
+        with _time_calls() as taken:
             result = evaluate_sync(
                 dataset, grader_of(config), show_progress=False, experiments_dir=Path(folder)
             )
@@ -53,8 +53,8 @@ def library(dataset: RubricDataset, config: LLMConfig) -> Taken:
     return taken
 
 
-def bare_aiohttp(bodies: Sequence[bytes], config: LLMConfig, run: Callable[..., Any]) -> Taken:
-    """So many posts at a time from one session, and nothing else."""
+def bare_aiohttp(bodies: Sequence[bytes], config: LLMConfig, run: Callable[..., Any]) -> Measurement:
+    """Post the bodies from one session, a limited number at a time."""
     import aiohttp
 
     url, parallel = f"{config.api_base}/chat/completions", config.max_parallel_requests or 1
@@ -70,14 +70,14 @@ def bare_aiohttp(bodies: Sequence[bytes], config: LLMConfig, run: Callable[..., 
 
             await _each(bodies, post, parallel)
 
-    with _timed() as taken:
+    with _time_calls() as taken:
         run(work())
     return taken
 
 
-def bare_litellm(bodies: Sequence[bytes], config: LLMConfig, run: Callable[..., Any]) -> Taken:
-    """So many `acompletion` at a time, and nothing else."""
-    # Else it asks the network for prices when it is imported.
+def bare_litellm(bodies: Sequence[bytes], config: LLMConfig, run: Callable[..., Any]) -> Measurement:
+    """Call `acompletion`, a limited number at a time."""
+    # litellm would otherwise download prices when it is imported.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
 
@@ -95,7 +95,7 @@ def bare_litellm(bodies: Sequence[bytes], config: LLMConfig, run: Callable[..., 
             **one,
         )
 
-    with _timed() as taken:
+    with _time_calls() as taken:
         run(_each(arguments, ask, parallel))
     return taken
 

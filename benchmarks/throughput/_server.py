@@ -1,4 +1,4 @@
-"""A chat server on the loopback in a process of its own: one answer to everything, after a fixed time."""
+"""A chat server on the loopback in a separate process, with a constant answer after a fixed time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOT_FOUND = _response("404 Not Found", {"error": {"message": f"post to {_PATH.d
 
 
 class _Chat(asyncio.Protocol):
-    """Reads requests with a `Content-Length` and answers each in its turn."""
+    """A protocol that reads requests with a `Content-Length` and answers them in order."""
 
     def __init__(self, latency: float) -> None:
         self._latency = latency
@@ -50,7 +50,7 @@ class _Chat(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses.
+        # uvloop's transports are not subclasses.
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -62,7 +62,7 @@ class _Chat(asyncio.Protocol):
                 self._write(answer)
 
     def _next(self) -> bytes | None:
-        """The answer to the first whole request; None where there is none yet."""
+        """Return the answer to the first complete request; None if there is none yet."""
         end = self._received.find(b"\r\n\r\n")
         if end < 0:
             return None
@@ -91,8 +91,8 @@ async def _serve(latency: float) -> None:
 
 
 @contextmanager
-def serving(latency_ms: float) -> Iterator[str]:
-    """Yields the `api_base` of a server that answers after so many milliseconds."""
+def run_server(latency_ms: float) -> Iterator[str]:
+    """Yield the `api_base` of a server that answers after this latency in milliseconds."""
     call = [sys.executable, "-m", "benchmarks.throughput._server", str(latency_ms)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, encoding="utf-8") as process:
         try:

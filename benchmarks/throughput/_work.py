@@ -1,4 +1,4 @@
-"""What is graded: short essays against five criteria, the same bodies for the library and the bare client."""
+"""The work: short essays and five criteria; the library and the bare client send the same bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CRITERIA = len(_REQUIREMENTS)
 
 
 def dataset_of(calls: int) -> RubricDataset:
-    """A dataset whose grading takes so many judge calls, in whole items."""
+    """Return a dataset that takes at least this many judge calls, in whole items."""
     rubric = [Criterion(name=f"c{place}", requirement=text) for place, text in enumerate(_REQUIREMENTS)]
     dataset = RubricDataset(prompt="Report on the floods of the week.", rubric=rubric, name="floods")
     for number in range(calls // CRITERIA):
@@ -32,7 +32,7 @@ def dataset_of(calls: int) -> RubricDataset:
 
 
 def config_of(api_base: str, transport: str, parallel: int) -> LLMConfig:
-    """The judge's config."""
+    """Return the judge's config."""
     return LLMConfig.model_validate(
         {
             "model": "openai/judge",
@@ -46,12 +46,12 @@ def config_of(api_base: str, transport: str, parallel: int) -> LLMConfig:
 
 
 def grader_of(config: LLMConfig) -> CriterionGrader:
-    """The grader that a user would make of it."""
+    """Return the grader that a user would create from it."""
     return CriterionGrader(judges=[JudgeSpec(config, "judge")])
 
 
 class _Recorder:
-    """Keeps the body of each request."""
+    """A transport that records the body of each request."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -61,11 +61,11 @@ class _Recorder:
         return ModelReply(text='{"reason": "so", "verdict": "MET"}', model=request.model)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing; nothing is open."""
 
 
 def bodies_of(dataset: RubricDataset, config: LLMConfig) -> list[bytes]:
-    """The body of every request that grading the dataset sends."""
+    """Return the bodies of all requests of grading the dataset."""
     recorder = _Recorder()
     client = LLMClient(config, transport=recorder)
     grader = CriterionGrader(judges=[ModelJudge(judge_id="judge", client=client)])
@@ -79,7 +79,7 @@ def bodies_of(dataset: RubricDataset, config: LLMConfig) -> list[bytes]:
 
 
 def arguments_of(body: bytes) -> dict[str, Any]:
-    """A body as the arguments of litellm's `acompletion`, the model left out."""
+    """Return a body as arguments of litellm's `acompletion`, without the model."""
     arguments: dict[str, Any] = json.loads(body)
     del arguments["model"]
     return arguments

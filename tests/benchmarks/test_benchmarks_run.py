@@ -28,7 +28,7 @@ from benchmarks.metrics.__main__ import main as metrics
 from benchmarks.metrics._baselines import BASELINES, ordinal_alpha, plain_dawid_skene
 from benchmarks.metrics._inputs import binary_votes, units
 from benchmarks.metrics._ours import CASES
-from benchmarks.null_bias.__main__ import DESIGNS, measured
+from benchmarks.null_bias.__main__ import DESIGNS, measure
 from benchmarks.power.__main__ import main as power
 
 from autorubric.metrics import accuracy, cohen_kappa, corrected_score, dawid_skene, krippendorff_alpha
@@ -185,5 +185,5 @@ def test_the_benchmark_of_calibrated_scores_corrects_as_the_library():
 
 def test_the_null_bias_benchmark_measures():
     """A few runs of a fair judge give shares; at a base rate of .9 the mean difference differs from 0."""
-    found = measured(next(one for one in DESIGNS if one[0] == 0.9), 4, np.random.default_rng(0))
+    found = measure(next(one for one in DESIGNS if one[0] == 0.9), 4, np.random.default_rng(0))
     assert 0 <= found.leniency <= 0.5 <= found.mean_difference <= 1

@@ -1,4 +1,4 @@
-"""How a benchmark tells its figures."""
+"""Output of benchmarks: a Markdown table and JSON."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def markdown(lines: Iterable[Sequence[str]]) -> str:
-    """A markdown table of these lines, head and rule among them."""
+    """Return a Markdown table of the lines, which include the header and the rule."""
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def tell(table: str, found: object, file: Path | None) -> None:
-    """Prints the table and, as JSON, the figures and what they were measured on; that to a file too."""
+def print_results(table: str, found: object, file: Path | None) -> None:
+    """Print the table, and the figures with the machine as JSON, which also goes to the file."""
     text = json.dumps({"machine": machine(), "figures": found}, indent=2)
     print(table, text, sep="\n\n")
     if file is not None:
@@ -23,9 +23,9 @@ def tell(table: str, found: object, file: Path | None) -> None:
 
 
 def machine() -> dict[str, object]:
-    """What a machine is named by: cores, memory, Python, and whether uvloop is installed."""
+    """Return cores, memory, Python version, and whether uvloop is installed."""
     try:
-        import uvloop  # noqa: F401 - whether it is there
+        import uvloop  # noqa: F401 - to see whether it is installed
     except ImportError:
         fast = False
     else:
