@@ -1,7 +1,7 @@
 """Providers that allow so many requests a second, or at a time, and do not say so, over real HTTP.
 
 What exactly is wasted, and how much of what is allowed is used, is measured in virtual time
-(`tests/test_untold_limits.py`): here it would tell of the machine.
+(`tests/llm/test_unannounced_limits.py`): here it would tell of the machine.
 """
 
 from __future__ import annotations

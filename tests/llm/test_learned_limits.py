@@ -20,7 +20,7 @@ from autorubric.llm.rate_limits import (
     set_authority,
 )
 from autorubric.llm.transport import Message
-from tests.test_rate_limit import Clock, settle
+from tests.llm.test_rate_limits import Clock, settle
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
 
