@@ -21,6 +21,7 @@ from autorubric.criteria.fields import FieldSpec
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
+from autorubric.support.field_types import Count
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
@@ -111,7 +112,7 @@ class ComparativeCriterion(BaseCriterion):
     level: ClassVar[Level] = "ranking"
 
     mode: ComparisonMode = "pairwise"
-    margin: int = Field(default=0, ge=0)
+    margin: Count = 0
     both_orders: bool = True
 
     _names: tuple[str, ...] | None = PrivateAttr(default=None)

@@ -26,6 +26,7 @@ from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, CriterionVerdict, Level, ScaleType, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets
+from autorubric.support.field_types import NonEmptyText, Share
 from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import shortened
 
@@ -52,7 +53,7 @@ class CriterionOption(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
-    value: float | None = Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    value: Share | None
     na: bool = False
 
     @model_validator(mode="before")
@@ -95,7 +96,7 @@ class Criterion(BaseCriterion):
             no option has a value and to `ordinal` otherwise.
     """
 
-    requirement: str = Field(min_length=1)
+    requirement: NonEmptyText
     # Users pass lists, which are stored as tuples.
     options: Sequence[CriterionOption] | None = None
     scale_type: ScaleType = "ordinal"

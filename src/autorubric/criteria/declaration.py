@@ -27,6 +27,7 @@ from autorubric.criteria.conditions import Gate, When, check_name
 from autorubric.criteria.fields import EvalField, FieldSpec, TextField
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.support.field_types import FiniteFloat, NonBlankText
 from autorubric.support.objects import REASON_LENGTH, Json
 from autorubric.support.reading_errors import shortened
 
@@ -172,10 +173,10 @@ class Declaration(BaseModel):
     kind: ClassVar[str | None] = None
     takes_bare: ClassVar[bool] = False
 
-    name: str | None = Field(default=None, min_length=1, pattern=r"\S")
+    name: NonBlankText | None = None
     requirement: str | None = None
     description: str | None = Field(default=None, exclude=True, repr=False)
-    weight: float = Field(default=10.0, allow_inf_nan=False)
+    weight: FiniteFloat = 10.0
     gate: Gate | None = None
     bonus: bool = False
     when: When | None = None

@@ -15,6 +15,7 @@ from autorubric.criteria.declaration import check_keys
 from autorubric.criteria.fields import MOST_STEPS, BoundInt, ChoiceField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
+from autorubric.support.field_types import NonBlankText, PositiveFloat
 from autorubric.support.objects import Json, is_number
 
 
@@ -29,7 +30,7 @@ class RubricLevel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1, pattern=r"\S")
+    name: NonBlankText
     index: int
     description: str
 
@@ -165,7 +166,7 @@ class RubricDimension(BaseModel):
     min_score: int
     max_score: int
     levels: tuple[str, ...] | None = None
-    weight: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    weight: PositiveFloat = 1.0
 
     @model_validator(mode="after")
     def _check_scores(self) -> Self:

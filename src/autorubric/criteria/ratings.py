@@ -21,6 +21,7 @@ from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.fields import MOST_STEPS, BoolField, BoundFloat, BoundInt, EvalField, TextField
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Level
+from autorubric.support.field_types import FiniteFloat
 from autorubric.support.objects import Json
 
 
@@ -135,8 +136,8 @@ class NumericalRatingCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "interval"
 
-    min_value: float = Field(default=0.0, allow_inf_nan=False)
-    max_value: float = Field(default=10.0, allow_inf_nan=False)
+    min_value: FiniteFloat = 0.0
+    max_value: FiniteFloat = 10.0
     mode: RatingMode = "absolute"
 
     @model_validator(mode="after")

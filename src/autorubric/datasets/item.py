@@ -16,6 +16,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.field_types import NonEmptyText
 from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import FilePath, nearest_key, shortened
 
@@ -93,7 +94,7 @@ class DataItem(BaseModel):
     rubric: RubricValue | None = None
     reference_submission: str | None = None
     prompt: str | None = None
-    id: str | None = Field(default=None, min_length=1)
+    id: NonEmptyText | None = None
     reasons: Annotated[dict[str, str], _none_as_dict] = Field(default_factory=dict)
     ratings: Annotated[dict[str, Labels], _none_as_dict, BeforeValidator(as_json)] = Field(
         default_factory=dict

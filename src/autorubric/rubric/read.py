@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pydantic import ValidationError
-
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import find_check
 from autorubric.criteria.registry import criterion_to_dict, kind_of
@@ -17,7 +15,7 @@ from autorubric.rubric.checks import Placed, Unread, check_bonuses, check_condit
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, retyped, shortened
+from autorubric.support.reading_errors import Faults, FilePath, retyped, shortened
 
 TABLES: Final = "criterion"
 """The key of `[[criterion]]` tables."""
@@ -181,7 +179,7 @@ class _RubricReader:
             group = {key: value for key, value in given.items() if key not in ("guidelines", "format")}
             self._members = self._read_group(group, at, 0)
             return self._guidelines(given, at)
-        self._check_keys(given, (*bodies, "guidelines", "format"), at)
+        self._faults.add_unknown_keys(given, (*bodies, "guidelines", "format"), at)
         body = [key for key in bodies if key in given]
         if len(body) != 1:
             got = f"got {body or list(given)!r}"
@@ -203,7 +201,7 @@ class _RubricReader:
 
     def _read_tables(self, given: Mapping[str, Json], at: FilePath) -> str | None:
         """Read `[[criterion]]` tables; warn about the settings next to them, which are ignored."""
-        self._check_keys(given, (TABLES, "guidelines", *SETTINGS), at)
+        self._faults.add_unknown_keys(given, (TABLES, "guidelines", *SETTINGS), at)
         self._tables = True
         self._members = self._read_members(given[TABLES], (*at, TABLES))
         for key in SETTINGS:
@@ -218,11 +216,6 @@ class _RubricReader:
             self._faults.add((*at, "format"), fault)
         return fault is None
 
-    def _check_keys(self, given: Mapping[str, Json], allowed: Sequence[str], at: FilePath) -> None:
-        for key in given:
-            if key not in allowed:
-                self._faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), allowed)}")
-
     def _guidelines(self, given: Mapping[str, Json], at: FilePath) -> str | None:
         guidelines = given.get("guidelines")
         if guidelines is None or isinstance(guidelines, str):
@@ -236,7 +229,7 @@ class _RubricReader:
                 message = f"a section must be a mapping with 'name' and 'criteria'; got {shortened(section)}"
                 self._faults.add(path, message)
                 continue
-            self._check_keys(section, ("name", "criteria"), path)
+            self._faults.add_unknown_keys(section, ("name", "criteria"), path)
             name = section.get("name")
             if not isinstance(name, str) or not name:
                 self._faults.add((*path, "name"), f"a section must have a name; got {shortened(name)}")
@@ -282,7 +275,7 @@ class _RubricReader:
         if depth >= MAX_DEPTH:
             self._faults.add(path, f"groups are nested deeper than {MAX_DEPTH} levels; make the tree flatter")
             return []
-        self._check_keys(given, ("name", "weight", "criteria"), path)
+        self._faults.add_unknown_keys(given, ("name", "weight", "criteria"), path)
         name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
         if not isinstance(name, str) or not name:
             self._faults.add((*path, "name"), f"a group must have a name; got {shortened(name)}")
@@ -333,10 +326,8 @@ class _RubricReader:
             self._faults.add((*path, "type"), str(error))
             return None
         fields = {key: value for key, value in given.items() if key != "type"}
-        try:
-            criterion = kind.model_validate(fields)
-        except ValidationError as error:
-            self._faults.add_validation(error, kind, fields, path)
+        criterion = self._faults.validated(kind, fields, path)
+        if criterion is None:
             return None
         for inner, message in retyped(fields, criterion.model_dump(mode="json")):
             self._faults.add((*path, *inner), message)

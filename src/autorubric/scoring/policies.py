@@ -11,7 +11,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     PlainSerializer,
     SkipValidation,
     ValidationError,
@@ -25,6 +24,7 @@ from autorubric.criteria.registry import criterion_from_dict
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.support.extensions import load_extension
+from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloat, Share
 from autorubric.support.objects import IdentityCache
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class CannotAssessConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP
-    partial_credit: float = Field(default=0.5, ge=0.0, le=1.0)
+    partial_credit: Share = 0.5
 
 
 class LengthPenalty(BaseModel):
@@ -94,10 +94,10 @@ class LengthPenalty(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    free_budget: int = Field(default=6000, ge=0)
-    max_cap: int = Field(default=8000, ge=0)
-    penalty_at_cap: float = Field(default=0.5, ge=0.0, allow_inf_nan=False)
-    exponent: float = Field(default=1.6, gt=0.0, allow_inf_nan=False)
+    free_budget: Count = 6000
+    max_cap: Count = 8000
+    penalty_at_cap: NonNegativeFloat = 0.5
+    exponent: PositiveFloat = 1.6
     count_fn: CountFunction | None = None
     penalty_type: PenaltyType = "ALL"
 
@@ -145,7 +145,7 @@ class RubricGroup(BaseModel):
         tuple[Annotated[BaseCriterion | RubricGroup, SkipValidation, BeforeValidator(_member)], ...],
         AfterValidator(_some),
     ]
-    weight: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 10.0
+    weight: NonNegativeFloat = 10.0
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from autorubric.scoring.score import (
     subtract_penalty,
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
+from autorubric.support.field_types import Share
 
 
 class EscalationRule(BaseModel):
@@ -32,7 +33,7 @@ class EscalationRule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     judges: tuple[str, ...]
-    threshold: float = Field(ge=0.0, le=1.0)  # confidence in [0, 1] below which a criterion is escalated
+    threshold: Share  # confidence below which a criterion is escalated
     # Thresholds for individual criteria, by criterion name.
     per_criterion: dict[str, float] = Field(default_factory=dict)
 

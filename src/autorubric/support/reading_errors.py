@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +16,8 @@ from autorubric.support.objects import Json
 
 FilePath: TypeAlias = tuple[str | int, ...]
 """Keys and positions from the top of a file down, such as `("criteria", 2, "weight")`."""
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 MAX_DEPTH: Final = 250
 """Maximum nesting depth of lists and mappings in a file."""
@@ -90,6 +92,21 @@ class Faults:
         else:
             self._found[key] = fault
 
+    def add_unknown_keys(self, given: Iterable[Any], allowed: Iterable[str], at: FilePath = ()) -> None:
+        """Add an error for each key that is not allowed."""
+        known = list(allowed)
+        for key in given:
+            if key not in known:
+                self.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), known)}")
+
+    def validated(self, model: type[ModelT], given: Json, at: FilePath = ()) -> ModelT | None:
+        """Return `given` as a model; if it is invalid, add every error and return None."""
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            self.add_validation(error, model, given, at)
+            return None
+
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
     ) -> None:
@@ -132,7 +149,8 @@ def _validation_messages(
             found.append((whole, (path, f"unknown key {key!r}; {hint}")))
         else:
             context = fault.get("ctx", {})
-            message = _EXPECTED.get(fault["type"] + context.get("class", ""), "").format(**context)
+            kind = fault["type"] + context.get("class", "") + context.get("pattern", "")
+            message = _EXPECTED.get(kind, "").format(**context)
             if fault["type"] == "model_type":
                 message += f" with the keys {', '.join(_keys_at(model, path))}"
             message = message and f"expected {message}"
@@ -204,6 +222,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("model_type", "dict_type"), "a mapping"),
     **dict.fromkeys(("literal_error", "enum"), "{expected}"),
     "string_type": "a string",
+    r"string_pattern_mismatch\S": "a string that is not blank",
     "path_type": "a path",
     "none_required": "null",
 }
