@@ -141,11 +141,11 @@ def test_healthbench_scores(
 @pytest.mark.parametrize(
     ("change", "message", "line"),
     [
-        ({"rubrics": []}, "a row must have 'rubrics'", 2),
+        ({"rubrics": []}, "rubrics.*at least 1 item", 2),
         ({"rubrics": [{"criterion": "x"}]}, "'points' is missing", 2),
-        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points must be a number; got '5'", 2),
+        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "expected a number; got '5'", 2),
         ({"rubrics": [{"points": 5}]}, "'criterion' is missing", 2),
-        ({"prompt": "", "prompt_id": 7}, "prompt_id must be a non-empty string; got 7", 2),
+        ({"prompt": "", "prompt_id": 7}, "prompt_id.*expected a string; got 7", 2),
         (
             {"prompt": [{"role": "user"}]},
             r"prompt\[0\] must be a mapping with exactly 'role' and 'content'",
@@ -285,7 +285,7 @@ def test_faults_of_a_tree_come_at_once(tmp_path: Path) -> None:
     assert set(told) == {
         "sub_tasks[0].sub_tasks[0].weight",
         "sub_tasks[0].sub_tasks[1].id",
-        "sub_tasks[1].requirements",
+        "sub_tasks[1]",
     }
     assert all(told.values())
 

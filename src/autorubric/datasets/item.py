@@ -60,6 +60,7 @@ def _to_plain(value: Any) -> Any:
 
 
 _none_as_dict = BeforeValidator(lambda given: {} if given is None else given)
+JsonDict = Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)]
 JsonValue = Annotated[Any, BeforeValidator(as_json)]
 RubricValue = Annotated[
     Rubric,
@@ -99,7 +100,7 @@ class DataItem(BaseModel):
     ratings: Annotated[dict[str, Labels], _none_as_dict, BeforeValidator(as_json)] = Field(
         default_factory=dict
     )
-    metadata: Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)] = Field(default_factory=dict)
+    metadata: JsonDict = Field(default_factory=dict)
 
     @field_validator("id", mode="before")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections import Counter
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.datasets.importers import Submissions, check_submissions, list_at, number_at
+from autorubric.datasets.importers import Submissions, check_submissions
 from autorubric.datasets.item import DataItem
 from autorubric.errors import DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.read import Document, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, shortened
 
@@ -165,10 +166,10 @@ class _PromptfooReader:
     ) -> Iterable[tuple[FilePath, Any]]:
         """Yield the default assertions and a test's assertions, including assert-sets, with their paths."""
         for whole, place in ((default, ("defaultTest",)), (test, at)):
-            for position, one in enumerate(list_at(whole, "assert", place, self._faults)):
+            for position, one in enumerate(_list_at(whole, "assert", place, self._faults)):
                 inner: FilePath = (*place, "assert", position)
                 if isinstance(one, Mapping) and one.get("type") == "assert-set":
-                    for step, given in enumerate(list_at(one, "assert", inner, self._faults)):
+                    for step, given in enumerate(_list_at(one, "assert", inner, self._faults)):
                         yield (*inner, "assert", step), given
                 else:
                     yield inner, one
@@ -200,7 +201,7 @@ class _PromptfooReader:
                 inner_name = self._name(None, f"{name}_{place}", [name, *taken])
                 taken.append(inner_name)
                 form["criteria"].append({"name": inner_name, **member})
-        weight = number_at(given, "weight", 1.0, at, self._faults)
+        weight = _number_at(given, "weight", 1.0, at, self._faults)
         criteria.append({"name": name, "weight": weight, **form})
         if found.threshold is not None:
             thresholds[name] = found.threshold
@@ -217,6 +218,24 @@ class _PromptfooReader:
             count += 1
             free = f"{name}_{count}"
         return free
+
+
+def _number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, faults: Faults) -> float:
+    """Return the finite number under a key, or the default; add an error if it is not a number."""
+    number = given.get(key, default)
+    if is_number(number) and math.isfinite(number):
+        return float(number)
+    faults.add((*at, key), f"{key} must be a number; got {shortened(number)}")
+    return default
+
+
+def _list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> Sequence[Json]:
+    """Return the list under a key, or an empty list if it is missing; add an error if it is not a list."""
+    found = given.get(key)
+    if found is None or isinstance(found, list):
+        return found or []
+    faults.add((*at, key), f"{key} must be a list; got {shortened(found)}")
+    return []
 
 
 def _texts(form: Json) -> Iterator[str]:
@@ -370,7 +389,7 @@ class _AssertContext:
     def threshold(self, default: float | None = None) -> float | None:
         """Return the assertion's threshold, converted to the score of the criterion."""
         if self.fields.get("threshold") is not None:
-            default = number_at(self.fields, "threshold", 0.0, self.at, self.faults)
+            default = _number_at(self.fields, "threshold", 0.0, self.at, self.faults)
         return round(1.0 - default, 12) if default is not None and self.is_inverse else default
 
     def variable(self, name: str) -> str | None:
@@ -414,7 +433,7 @@ def _factuality(given: _AssertContext, texts: Sequence[str]) -> _Imported:
     for options in (given.test.options, _mapping_or_empty(given.fields.get("options"))):
         own = _mapping_or_empty(options.get("factuality"))
         scores |= {
-            key: number_at(own, key, score, (*given.at, "options", "factuality"), given.faults)
+            key: _number_at(own, key, score, (*given.at, "options", "factuality"), given.faults)
             for key, score in scores.items()
         }
     choices = [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
@@ -13,6 +15,7 @@ from autorubric.datasets.fields import plain_name
 from autorubric.datasets.item import DataItem, bind_item, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.field_types import NonEmptyText
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
@@ -35,21 +38,25 @@ _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 LABELS_FORMAT: Final = 1
 """The newest format of label files that this version reads."""
 
-_NEEDED: Final = ("item_id", "criterion", "rater", "value")
-_KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
+
+class _LabelLine(BaseModel):
+    """A line of a label file; `time`, `sha256` and `reason` are empty if the file does not contain them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    item_id: NonEmptyText
+    criterion: NonEmptyText
+    rater: NonEmptyText
+    value: Any
+    time: str = ""  # in ISO 8601, UTC
+    sha256: str = ""  # hash of the text that the rater saw
+    reason: str = ""
 
 
-class Label(NamedTuple):
+class Label(_LabelLine):
     """One label in a label file."""
 
-    item_id: str
-    criterion: str
-    rater: str
-    value: Json
-    time: str  # time in ISO 8601, UTC; empty if the file does not contain it
-    sha256: str  # hash of the text that the rater saw; empty if the file does not contain it
-    reason: str
-    source: str
+    source: str  # file name and line number
 
 
 class LongRow(NamedTuple):
@@ -155,40 +162,22 @@ def _read_label_file(path: str | Path) -> Iterator[Label]:
         if isinstance(row, Mapping) and "format" in row:
             if fault := format_fault(row["format"], LABELS_FORMAT):
                 faults.add(at, fault)
-        elif (
-            label := _parse_label(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)
-        ) is not None:
-            labels.append(label)
+        elif (label := faults.validated(_LabelLine, row, at)) is not None:
+            source = f"{Path(path).name}:{document.line_of(at)}"
+            labels.append(Label(**label.model_dump(), source=source))
     faults.raise_as(DatasetError)
     yield from labels
-
-
-def _parse_label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
-    if not isinstance(row, Mapping):
-        faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
-        return None
-    before = len(faults)
-    for key in _NEEDED:
-        if key not in row:
-            faults.add(at, f"the key {key!r} is missing")
-    for key, given in row.items():
-        if key not in _KEYS:
-            faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
-        elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
-            faults.add((*at, key), f"{key} must be a string; got {shortened(given)}")
-    if len(faults) > before:
-        return None
-    texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
-    return Label(**texts, value=row["value"], source=source)
 
 
 def _read_annotations(path: str | Path) -> list[LongRow]:
     """Read labels saved by annotation pages or `autorubric view`; a later one replaces an earlier one."""
     rows = {}
-    for item, name, rater, label, *_, source in read_labels([path]):
-        value = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-        line = int(source.rpartition(":")[2])
-        rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
+    for label in read_labels([path]):
+        cell = label.item_id, label.criterion, label.rater
+        given = label.value
+        value = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        line = int(label.source.rpartition(":")[2])
+        rows[cell] = LongRow(*cell, "human", value, 0, "", None, line)
     return list(rows.values())
 
 

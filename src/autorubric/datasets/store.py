@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from autorubric.datasets.csv_files import write_csv
 from autorubric.datasets.fields import FieldMap, guess_row_fields, map_rows
-from autorubric.datasets.read import FORMAT, HEADER_KEYS, Contents, DatasetReader
+from autorubric.datasets.read import FORMAT, Contents, DatasetReader, Header
 from autorubric.datasets.stream import has_dataset_keys, stream_lines, stream_parquet
 from autorubric.datasets.tables import contents_of_csv, contents_of_parquet, hf_rows, parquet_of, table_of
 from autorubric.errors import ArgumentError, DatasetError, Fault
@@ -89,7 +89,7 @@ def _read_mapping(
     if isinstance(data, list):
         data, at = {"items": data}, ()
     if not isinstance(data, Mapping) or not isinstance(data.get("items"), list):
-        keys = ", ".join(("items", *HEADER_KEYS))
+        keys = ", ".join(("items", *Header.model_fields))
         message = f"a dataset must be a list of items, or a mapping with a list 'items'; keys: {keys}"
         raise DatasetError(document.source, [Fault(path="", message=message)])
     header = {key: value for key, value in data.items() if key != "items"}
