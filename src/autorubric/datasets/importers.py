@@ -21,7 +21,7 @@ from autorubric.support.reading_errors import Faults, FilePath, nearest_key, sho
 Submissions: TypeAlias = Mapping[str, Json]
 """Submissions by item id."""
 
-_Number: TypeAlias = Annotated[FiniteFloat, Field(strict=True)]
+Number: TypeAlias = Annotated[FiniteFloat, Field(strict=True)]
 
 
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
@@ -58,7 +58,7 @@ class _Points(BaseModel):
     """A criterion of HealthBench."""
 
     criterion: NonBlankText
-    points: _Number
+    points: Number
     tags: list[Any] | None = None
 
 
@@ -172,7 +172,7 @@ class _Node(BaseModel):
 
     id: NonBlankText
     requirements: NonBlankText
-    weight: Annotated[_Number, Field(ge=0.0)] = 1.0
+    weight: Annotated[Number, Field(ge=0.0)] = 1.0
     sub_tasks: list[Any] | None = None
     task_category: Any = None
     finegrained_task_category: Any = None

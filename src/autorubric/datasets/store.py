@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from autorubric.datasets.csv_files import write_csv
-from autorubric.datasets.fields import FieldMap, guess_row_fields, map_rows
+from autorubric.datasets.fields import FieldMap, guess_row_fields
 from autorubric.datasets.read import FORMAT, Contents, DatasetReader, Header
 from autorubric.datasets.stream import has_dataset_keys, stream_lines, stream_parquet
-from autorubric.datasets.tables import contents_of_csv, contents_of_parquet, hf_rows, parquet_of, table_of
+from autorubric.datasets.tables import (
+    contents_of_csv,
+    contents_of_parquet,
+    hf_rows,
+    parquet_of,
+    read_rows,
+    table_of,
+)
 from autorubric.errors import ArgumentError, DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
@@ -117,7 +124,7 @@ def _read_rows(
     guess = fields or not header
     if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric)) is None:
         return reader.contents(header, rows, header_at=header_at, rubric=rubric)
-    items, pairs = map_rows(rows, chosen, rubric, reader.faults)
+    items, pairs = read_rows(rows, chosen, rubric, reader.faults)
     contents = reader.contents(header, items, header_at=header_at, rubric=rubric)
     return contents._replace(fields=chosen, pairs=pairs)
 
@@ -172,7 +179,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
     """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes."""
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
-    rows, _ = map_rows(placed, fields, rubric, faults)
+    rows, _ = read_rows(placed, fields, rubric, faults)
     return DatasetReader(faults).contents({}, rows, rubric=rubric)
 
 

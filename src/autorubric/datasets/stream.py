@@ -251,7 +251,7 @@ def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
     """Return the dataset in a Parquet file, whose items are read on access."""
     file = open_parquet(path)
     faults = Faults(str(path))
-    tables = TableReader(faults, rubric, texts=True)
+    tables = TableReader(faults, rubric, "text")
     columns = parquet_columns(file, faults)
     chosen = guess_fields({}, columns, TABLE_COLUMNS, rubric)
     pairs = tables.pair_columns(chosen or {}, columns)
