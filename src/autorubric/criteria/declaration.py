@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import keyword
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Self, cast
+from typing import Annotated, Any, ClassVar, Final, Never, Self, TypeVar, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -35,21 +37,28 @@ _TAKEN: Final = frozenset({"criterion_name", "cannot_assess", "reason", "id"})
 _OF_MODELS: Final = frozenset(dir(BaseModel))
 
 
-def check_keys(
-    keys: Iterable[str],
-    what: str,
-    *,
-    taken: Sequence[str] = (),
-    fields: Callable[[str], Sequence[str]] = lambda key: (key,),
-) -> None:
-    """Check that keys can name fields of an evaluation."""
-    given = list(keys)
-    if not given:
-        raise ValueError(f"{what} must not be empty; add at least one")
-    for key in given:
-        fault = _fault(key, fields(key), {*_TAKEN, *taken})
-        if fault:
-            raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
+def check_unique(values: Iterable[str | int], what: str) -> None:
+    """Check that values differ."""
+    repeated: list[Any] = [value for value, count in Counter(values).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{what} must be unique; repeated: {', '.join(map(repr, sorted(repeated)))}")
+
+
+def entries(
+    what: str, *, taken: Sequence[str] = (), fields: Callable[[str], Sequence[str]] = lambda key: (key,)
+) -> AfterValidator:
+    """Return a validator that freezes a mapping, whose keys must be able to name fields of an evaluation."""
+
+    def check(given: Mapping[str, Any]) -> FrozenDict[str, Any]:
+        if not given:
+            raise ValueError(f"{what} must not be empty; add at least one")
+        for key in given:
+            fault = _fault(key, fields(key), {*_TAKEN, *taken})
+            if fault:
+                raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
+        return FrozenDict(given)
+
+    return AfterValidator(check)
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
@@ -76,6 +85,26 @@ def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
         if field in _OF_MODELS:
             return f"conflicts with the attribute {field!r} of every evaluation"
     return None
+
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class FrozenDict(dict[KeyT, ValueT]):
+    """An immutable, hashable dict."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Never:
+        raise TypeError("criteria are immutable; create a new criterion instead")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
 
 
 _NUMBER_LENGTH: Final = 24

@@ -174,6 +174,10 @@ class TextField(EvalField):
         return str, Field(description=self.description)
 
 
+EVIDENCE: Final = TextField(description="the evidence, in a sentence or two")
+"""The usual explanation of an answer."""
+
+
 class BoolField(EvalField):
     """A field for a yes-or-no answer."""
 

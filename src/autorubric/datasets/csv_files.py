@@ -66,7 +66,7 @@ def read_csv(path: str | Path) -> CsvTable:
     text, encoding = _decode(path)
     marked = _SEPARATOR.match(text)
     delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
-    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    faults = Faults.by_line(str(path), first=1)
     with _limit_lock:
         before = csv.field_size_limit(_FIELD_LIMIT)
         try:

@@ -269,20 +269,23 @@ class LabelFault(NamedTuple):
     reason: str = ""  # the message without the label; empty if no label is invalid
 
 
-def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
-    """Return labels by criterion name, without missing labels."""
-    if isinstance(labels, Mapping):
-        named = dict(labels)
-    elif rubric is None:
+def all_by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
+    """Return labels by criterion name; missing labels are None."""
+    if labels is None or isinstance(labels, Mapping):
+        return dict(labels or {})
+    if rubric is None:
         raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
-    else:
-        named = dict(zip(rubric.names, labels, strict=True))
-    return {name: label for name, label in named.items() if label is not None}
+    return dict(zip(rubric.names, labels, strict=True))
+
+
+def by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
+    """Return labels by criterion name, without missing labels."""
+    return {name: label for name, label in all_by_name(labels, rubric).items() if label is not None}
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
     """Return the item's labels by name, with ratings filling in missing ones, or None if it has none."""
-    known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
+    known = by_name(item.ground_truth, rubric)
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
         for name, label in by_name(labels, rubric).items():

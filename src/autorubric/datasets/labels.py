@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
-from autorubric.datasets.item import DataItem, bind_item
+from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
@@ -197,10 +197,8 @@ class _Merging:
         cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
         self.notices.append(f"{cell}: {given} {what}")
 
-    def _by_name(self, given: Json, place: int) -> dict[str, Json]:
-        if isinstance(given, list):
-            return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
-        return dict(given or {})
+    def _by_name(self, given: Labels | None, place: int) -> dict[str, Json]:
+        return all_by_name(given, self._dataset.get_item_rubric(place))
 
     def select_disputed(
         self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]], *, latest: bool

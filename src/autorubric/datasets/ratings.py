@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.datasets.fields import plain_name
-from autorubric.datasets.item import DataItem, bind_item, is_no_label
+from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
@@ -107,7 +107,7 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
     single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
     """
-    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
         return _read_annotations(path)
     table = read_csv(path)
@@ -226,7 +226,7 @@ def attach_ratings(
     rater_type: str | None,
 ) -> dict[str, DataItem]:
     """Return the items by id, with the ratings of a long table added."""
-    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
+    faults = Faults.by_line(str(path))
     wanted = _select_rows(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
     valid = set[str]()
@@ -306,9 +306,5 @@ def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion) -
 def _add_ratings(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
     ratings: dict[str, Json] = dict(item.ratings)
     for rater, labels in rated.items():
-        given = {name: label for name, label in labels.items() if label is not None}
-        earlier = ratings.get(rater, {})
-        if isinstance(earlier, list):
-            earlier = dict(zip(rubric.names, earlier, strict=True))
-        ratings[rater] = {**earlier, **given}
+        ratings[rater] = {**all_by_name(ratings.get(rater), rubric), **by_name(dict(labels), rubric)}
     return item.model_copy(update={"ratings": ratings})

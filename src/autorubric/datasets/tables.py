@@ -289,7 +289,7 @@ def _row(item: DataItem, item_id: str, contents: Contents, texts: bool) -> dict[
         else:
             row[column] = text
     rubric = contents.rubric if item.rubric is None else item.rubric
-    for name, label in by_name(item.ground_truth or {}, rubric).items():
+    for name, label in by_name(item.ground_truth, rubric).items():
         row[TRUTH + name] = _label_text(label, rubric.by_name(name) if rubric else None) if texts else label
     for key, value in item.metadata.items():
         row[META + key] = _to_text(value) if texts else value

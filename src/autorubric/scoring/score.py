@@ -18,7 +18,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, LengthPenalty, RubricGroup
 from autorubric.scoring.votes import Decision
 from autorubric.support.objects import is_number
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import fields_text, shortened
 
 _LEAST_SUM: Final = 1e-280
 
@@ -135,14 +135,9 @@ def _length_policy(fields: Any) -> LengthPenalty:
     try:
         return LengthPenalty.model_validate(fields)
     except ValidationError as error:
-        wrong = [
-            f"{'.'.join(map(str, one['loc'])) or 'config'}: {one['msg']}"
-            for one in error.errors(include_url=False)
-        ]
-        fields_of = ", ".join(LengthPenalty.model_fields)
-        raise ArgumentError(
-            f"config={shortened(fields)} is not a length penalty: {'; '.join(wrong)}. Fields: {fields_of}"
-        ) from None
+        wrong, known = fields_text(error, "config"), ", ".join(LengthPenalty.model_fields)
+        message = f"config={shortened(fields)} is not a length penalty: {wrong}. Fields: {known}"
+        raise ArgumentError(message) from None
 
 
 def _length_of(text: str, config: LengthPenalty) -> int:

@@ -70,6 +70,11 @@ class Faults:
         self._found: dict[Hashable, Fault] = {}
         self._more = 0
 
+    @classmethod
+    def by_line(cls, source: str, first: int | None = None) -> Faults:
+        """Return a collection for errors whose paths begin with a line; `first` is the line of others."""
+        return cls(source, lambda at: at[0] if at and isinstance(at[0], int) else first)
+
     def __len__(self) -> int:
         return len(self._found) + self._more
 
@@ -118,6 +123,11 @@ class Faults:
         """Raise the errors that were found, if any."""
         if self._found:
             raise kind(self.source, self.found)
+
+
+def fields_text(error: ValidationError, whole: str) -> str:
+    """Format pydantic's errors as one line, with `whole` as the place of an error without a field."""
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or whole}: {one['msg']}" for one in error.errors())
 
 
 def nearest_key(key: str, allowed: Iterable[str]) -> str:
