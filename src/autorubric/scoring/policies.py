@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import (
     AfterValidator,
@@ -23,13 +23,7 @@ from autorubric.criteria.conditions import qualified_name
 from autorubric.criteria.registry import criterion_from_dict
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.support.extensions import load_extension
 from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloat, Share
-from autorubric.support.objects import IdentityCache
-
-if TYPE_CHECKING:
-    from autorubric.scoring.aggregation import Aggregator
-
 
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
@@ -187,10 +181,6 @@ NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
 RankingAggregation = Literal["borda", "bradley_terry"]
 
 
-AGGREGATORS_GROUP: Final = "autorubric.aggregators"
-"""The entry point group of other aggregators, named `LEVEL.NAME`, such as `ordinal.trimmed_mean`."""
-
-
 class AggregationPolicy(BaseModel):
     """Policy for combining votes into decisions, with one method per measurement level.
 
@@ -229,61 +219,18 @@ class AggregationPolicy(BaseModel):
             fault = error.errors()[0]
             raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
-    def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """Return the aggregator for the method set in the criterion or, by default, for its level.
-
-        If a criterion has parts, such as checklist items, each is aggregated separately, based on its level.
-
-        Raises:
-            ArgumentError: If the method set in the criterion is not available for its level or the level of
-                one of its parts.
-        """
-        chosen = _AGGREGATORS.of(self).of(criterion)
-        if not chosen:
-            chosen.append(self._find_aggregator(criterion))
-        return chosen[0]
-
-    def _find_aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        # Imported late, because a policy is read whenever a run is opened but seldom counts votes.
-        from autorubric.scoring.aggregation import AGGREGATORS, part_by_part
-
-        parts = criterion.part_fields.values()
-        if parts:
-            return part_by_part(
-                [self._of_level(part, f"{criterion.name!r}: part aggregation") for part in parts],
-                undivided=AGGREGATORS["interval"]["mean"],
-            )
-        return self._of_level(criterion, f"{criterion.name!r}: aggregation")
-
-    def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
-        from autorubric.scoring.aggregation import AGGREGATORS
-
-        level = criterion.level
-        name: str = criterion.aggregation or self._method_name(level)
-        known = AGGREGATORS.get(level, {})
-        if name not in known:
-            if installed := load_extension(AGGREGATORS_GROUP, f"{level}.{name}"):
-                aggregator: Aggregator = installed
-                return aggregator
-            raise ArgumentError(
-                f"criterion {called} {name!r} is not available for the level {level!r}; "
-                f"allowed: {', '.join(known) or 'none'}"
-            )
-        return known[name]
-
-    def _method_name(self, level: Level) -> str:
-        names: dict[Level, str] = {
-            "binary": self.aggregation,
-            "nominal": self.nominal_aggregation,
-            "ordinal": self.ordinal_aggregation,
-            "interval": self.ordinal_aggregation,
-            "ranking": self.ranking_aggregation,
-            "text": "first",
-        }
-        return names[level]
-
-
-# The aggregator of each policy and criterion, cached on first use.
-_AGGREGATORS: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, "list[Aggregator]"]](
-    lambda policy: IdentityCache(lambda criterion: [])
-)
+    def method(self, level: Level) -> str:
+        """Return the name of the method for criteria of a level."""
+        match level:
+            case "binary":
+                return self.aggregation
+            case "nominal":
+                return self.nominal_aggregation
+            case "ordinal" | "interval":
+                return self.ordinal_aggregation
+            case "ranking":
+                return self.ranking_aggregation
+            case "text":
+                return "first"
+            case _:
+                assert_never(level)
