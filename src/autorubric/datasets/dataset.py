@@ -61,10 +61,7 @@ class RubricDataset(BaseDataset):
     """
 
     def part(self, first: int, step: int) -> Self:
-        """Return a dataset of every `step`-th item, starting at position `first`; items keep their ids.
-
-        A part of a streamed dataset is also streamed.
-        """
+        """Return a dataset of every `step`-th item, starting at position `first`; items keep their ids."""
         positions = range(first, len(self), step)
         if isinstance(self._items, LazyItems):
             return type(self)._of(self._contents()._replace(items=self._items.part(positions)))
@@ -222,10 +219,7 @@ class RubricDataset(BaseDataset):
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """Return a digest of a streamed dataset's file and shared data, or None if there is no fixed source.
-
-        The result is None if the items are in memory, or refer to rubric files, which could change unnoticed.
-        """
+        """Return a digest of a streamed dataset; None if its items are in memory or refer to rubric files."""
         sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
         return None if sha256 is None else canonical_sha256([sha256, self._header()])
 
@@ -233,17 +227,9 @@ class RubricDataset(BaseDataset):
         return _store.header_snapshot(self._contents())
 
     def copy_lines(self, earlier: PreviousSnapshot | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """Yield the lines of a copy for `from_copy`: one line for the shared data, then one line per item.
+        """Yield the header and the items as lines for `from_copy`, each with the rubric that it introduces.
 
-        Each line is paired with the rubric that it introduces, or None. Unregistered checks are written as
-        their qualified names. Items are read one at a time.
-
-        Args:
-            earlier: An earlier copy; its `kept` is updated with the items that are unchanged.
-
-        Raises:
-            ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.
-            DatasetError: If a streamed file has errors.
+        The items that are unchanged are marked in `earlier`.
         """
         yield self.header_line(), self.rubric
         if isinstance(self._items, StreamedItems):
@@ -256,11 +242,7 @@ class RubricDataset(BaseDataset):
             yield line, item.rubric
 
     def header_line(self) -> bytes:
-        """Return the first line of a copy, which contains the data that the items share.
-
-        Raises:
-            ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.
-        """
+        """Return the first line of a copy, which contains the data that the items share."""
         return line_of(self._header())
 
     def item_lines(self) -> Iterator[bytes]:
@@ -273,16 +255,9 @@ class RubricDataset(BaseDataset):
     def from_copy(
         cls, path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
     ) -> Self:
-        """Open a file written by `copy_lines` as a streamed dataset; its checks need not be registered.
+        """Open a file written by `copy_lines`; its checks need not be registered.
 
-        Args:
-            path: Path of the file.
-            starts: Line offsets, required if the lines are not in order; None determines them from the file.
-            substitutes: Replacement lines by line number, from 0.
-
-        Raises:
-            DatasetError: If the copy is damaged, or a newer version wrote it.
-            OSError: If the file cannot be read.
+        starts: Offsets of the lines, if they are not in order; substitutes: other lines, by number from 0.
         """
         return cls._of(stored_contents(path, starts, substitutes))
 

@@ -98,10 +98,7 @@ class StreamedItems(LazyItems):
         self._find_stored_line = as_stored
 
     def copy_lines(self, earlier: PreviousSnapshot | None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """Yield the line of each item in a copy, together with the item's own rubric.
-
-        Rows whose line is in an earlier copy with the same shared data are not converted to items again.
-        """
+        """Yield the line of each item in a copy, together with the item's own rubric."""
 
         def known(position: int, row: Any) -> KnownLine | None:
             if earlier is None or not earlier.is_akin:
@@ -298,12 +295,7 @@ def line_of(given: Json) -> bytes:
 def stored_contents(
     path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
 ) -> Contents:
-    """Return the dataset in a copy, which has a line for the shared data and then one line per item.
-
-    The checks of the dataset need not be registered in this process.
-
-    substitutes: Lines that replace lines of the file, by line number from 0.
-    """
+    """Return the dataset in a copy, which has a line for the shared data and then one line per item."""
     starts = line_starts(path) if starts is None else starts
     found = _parse_header(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))
