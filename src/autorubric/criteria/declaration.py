@@ -53,7 +53,7 @@ def entries(
         if not given:
             raise ValueError(f"{what} must not be empty; add at least one")
         for key in given:
-            fault = _fault(key, fields(key), {*_TAKEN, *taken})
+            fault = _key_fault(key, fields(key), {*_TAKEN, *taken})
             if fault:
                 raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
         return FrozenDict(given)
@@ -72,7 +72,7 @@ def field_fault(name: str, *, text: bool) -> str | None:
     return None
 
 
-def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
+def _key_fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
     if key.startswith("_"):
         return "starts with an underscore"
     if keyword.iskeyword(key):
@@ -187,7 +187,7 @@ def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
     return {k: kind for k, kind in declared.items() if isinstance(kind, type) and issubclass(kind, EvalField)}
 
 
-def _hides(cls: type[BaseModel], name: str) -> str | None:
+def _hidden_attribute(cls: type[BaseModel], name: str) -> str | None:
     """Return an error if a field would hide an attribute of a base class; otherwise None."""
     above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
     return None if above is None else f"hides the attribute {name!r} of every criterion"
@@ -221,7 +221,7 @@ class Declaration(BaseModel):
                     "for the reply field"
                 )
         for name, kind in _reply_fields(cls).items():
-            fault = field_fault(name, text=issubclass(kind, TextField)) or _hides(cls, name)
+            fault = field_fault(name, text=issubclass(kind, TextField)) or _hidden_attribute(cls, name)
             if fault:
                 raise ArgumentError(
                     f"{cls.__name__}.{name}: the field {fault}; use another name for the reply field"

@@ -116,7 +116,7 @@ def _items(rows: Iterable[Json], submissions: Submissions, faults: Faults) -> It
     first: dict[str, int] = {}
     for position, given in enumerate(rows):
         before = len(faults)
-        row = faults.validated(_HealthbenchRow, given, (position,))
+        row = faults.validate(_HealthbenchRow, given, (position,))
         if isinstance(given, Mapping):
             prompt = _conversation_text(given.get("prompt"), (position, "prompt"), faults)
         if row is None:
@@ -189,7 +189,7 @@ class _PaperbenchReader:
         if depth > _MAX_DEPTH:
             self._faults.add(at, f"the tree is nested deeper than {_MAX_DEPTH} levels")
             return {}
-        node = self._faults.validated(_Node, given, at)
+        node = self._faults.validate(_Node, given, at)
         fields = given if isinstance(given, Mapping) else {}
         name = repr(fields.get("id"))
         if name in self._taken:

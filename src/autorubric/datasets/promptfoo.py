@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.importers import Number, Submissions, check_submissions
 from autorubric.datasets.item import DataItem
-from autorubric.errors import DatasetError, Fault
+from autorubric.errors import DatasetError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import Document, read_structured
@@ -99,7 +99,7 @@ class _PromptfooReader:
         config = {"tests": data} if isinstance(data, list) else data
         if not isinstance(config, Mapping) or not isinstance(config.get("tests"), list):
             message = "a promptfoo file must have 'tests', a list of {'vars', 'assert'} in the same file"
-            raise DatasetError(self._document.source, [Fault(path="", message=message)])
+            raise DatasetError.whole(self._document.source, message)
         default = config.get("defaultTest") or {}
         if not isinstance(default, Mapping):
             self._faults.add(("defaultTest",), f"a test must be a mapping; got {shortened(default)}")
@@ -402,7 +402,7 @@ class _Assertion(BaseModel):
         return {"requirement": f"{_FACTS}\nReference: {text}", "options": choices, "scale_type": "nominal"}
 
 
-class _Imported(NamedTuple):
+class _ImportedAssertion(NamedTuple):
     """An assertion in the format of a rubric."""
 
     members: list[dict[str, Json]]
@@ -419,7 +419,7 @@ class _AssertionReader(NamedTuple):
     options: Mapping[str, Any]
     faults: Faults
 
-    def read(self, given: Mapping[str, Any], at: FilePath) -> _Imported | str | None:
+    def read(self, given: Mapping[str, Any], at: FilePath) -> _ImportedAssertion | str | None:
         """Return an assertion, the reason why it is not supported, or None if it has errors."""
         name = str(given["type"]).removeprefix("not-")
         kind = _KINDS.get(name)
@@ -427,7 +427,7 @@ class _AssertionReader(NamedTuple):
             traced = name.startswith(("trajectory:", "trace-"))
             return _TRACES if traced else _REASONS.get(name.partition(":")[0], "unknown type")
         before = len(self.faults)
-        one = self.faults.validated(_Assertion, given, at)
+        one = self.faults.validate(_Assertion, given, at)
         if one is None:
             return None
         texts = self._requirements(one, kind, at)
@@ -441,7 +441,11 @@ class _AssertionReader(NamedTuple):
             members = [one.statement(text) for text in texts]
         else:
             threshold, members = threshold if kind.is_rating else None, [make(text) for text in texts]
-        return None if len(self.faults) > before else _Imported(members, threshold, kind.is_approximated)
+        return (
+            None
+            if len(self.faults) > before
+            else _ImportedAssertion(members, threshold, kind.is_approximated)
+        )
 
     def _requirements(self, one: _Assertion, kind: _Kind, at: FilePath) -> list[str] | str:
         """Return the texts of the criteria, or the reason why an input is not available."""

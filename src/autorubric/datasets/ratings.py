@@ -162,7 +162,7 @@ def _read_label_file(path: str | Path) -> Iterator[Label]:
         if isinstance(row, Mapping) and "format" in row:
             if fault := format_fault(row["format"], LABELS_FORMAT):
                 faults.add(at, fault)
-        elif (label := faults.validated(_LabelLine, row, at)) is not None:
+        elif (label := faults.validate(_LabelLine, row, at)) is not None:
             source = f"{Path(path).name}:{document.line_of(at)}"
             labels.append(Label(**label.model_dump(), source=source))
     faults.raise_as(DatasetError)

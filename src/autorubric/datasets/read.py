@@ -47,7 +47,7 @@ class Contents(NamedTuple):
     pairs: Sequence[tuple[str, str]] = ()
 
 
-class _Placed(NamedTuple):
+class _PlacedItem(NamedTuple):
     path: FilePath
     position: int
     item: DataItem
@@ -72,7 +72,7 @@ class DatasetReader:
         """Return the parts of a dataset."""
         shared = self.shared(header, header_at=header_at, rubric=rubric)
         read = [
-            _Placed(path, position, item)
+            _PlacedItem(path, position, item)
             for position, (path, given) in enumerate(items)
             if (item := self.item(given, path)) is not None
         ]
@@ -98,7 +98,7 @@ class DatasetReader:
             self.faults.add((*at, "format"), fault)
             # The keys of another format version are unknown.
             self.faults.raise_as(DatasetError)
-        header = self.faults.validated(Header, given, at) or Header()
+        header = self.faults.validate(Header, given, at) or Header()
         rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
         return Contents(
             header.prompt, rubric, header.name, header.reference_submission, header.metadata, items=[]
@@ -113,7 +113,7 @@ class DatasetReader:
             return None
         before = len(self.faults)
         rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
-        item = self.faults.validated(DataItem, {**given, "rubric": rubric}, at)
+        item = self.faults.validate(DataItem, {**given, "rubric": rubric}, at)
         return item if len(self.faults) == before else None
 
     def rubric(self, given: Json, at: FilePath) -> Rubric | None:
@@ -148,7 +148,7 @@ class DatasetReader:
             return None
 
 
-def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults) -> None:
+def _check_items(read: Iterable[_PlacedItem], rubric: Rubric | None, faults: Faults) -> None:
     """Report duplicate ids and labels that do not match their rubric."""
     first: dict[str, int] = {}
     for path, position, item in read:

@@ -19,7 +19,7 @@ from autorubric.datasets.tables import (
     read_rows,
     table_of,
 )
-from autorubric.errors import ArgumentError, DatasetError, Fault
+from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.read import (
@@ -27,8 +27,8 @@ from autorubric.support.read import (
     dump_structured,
     format_of,
     parse_structured,
+    read_errors_as,
     read_structured,
-    reading,
     text_or_path,
 )
 from autorubric.support.reading_errors import Faults, FilePath
@@ -52,7 +52,7 @@ def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
     """Return the dataset in a file whose items are read on access."""
     suffixes = {suffix: form.stream for suffix, form in FORMATS.items() if form.stream is not None}
     stream = format_of(path, suffixes=suffixes, error=DatasetError)
-    with reading(path, error=DatasetError):
+    with read_errors_as(path, DatasetError):
         return stream(Path(path), rubric)
 
 
@@ -98,7 +98,7 @@ def _read_mapping(
     if not isinstance(data, Mapping) or not isinstance(data.get("items"), list):
         keys = ", ".join(("items", *Header.model_fields))
         message = f"a dataset must be a list of items, or a mapping with a list 'items'; keys: {keys}"
-        raise DatasetError(document.source, [Fault(path="", message=message)])
+        raise DatasetError.whole(document.source, message)
     header = {key: value for key, value in data.items() if key != "items"}
     rows = [((*at, position), item) for position, item in enumerate(data["items"])]
     return _read_rows(DatasetReader(document.faults(), folder), header, (), rows, rubric, fields)

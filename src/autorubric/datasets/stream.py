@@ -145,7 +145,7 @@ def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
     """Return the dataset in a JSON lines file, whose items are read on access."""
     starts = line_starts(path)
     if not starts:
-        raise DatasetError(str(path), [Fault(path="", message="the file is empty")])
+        raise DatasetError.whole(path, "the file is empty")
     rows = LineRows(path, starts, 0)
     faults = Faults(str(path), lambda at: rows.line_of(0))
     try:

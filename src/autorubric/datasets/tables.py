@@ -15,7 +15,7 @@ from autorubric.datasets.csv_files import make_distinct, read_csv, repeated_colu
 from autorubric.datasets.fields import META, TRUTH, FieldMap, guess_fields, missing_submission, pair_columns
 from autorubric.datasets.item import DataItem, by_name, is_no_label, to_json_cell
 from autorubric.datasets.read import Contents, DatasetReader
-from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.frames import as_pandas, is_frame
 from autorubric.support.json_text import parse_json
@@ -88,7 +88,7 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
 
 def no_parquet(path: str | Path, why: object) -> DatasetError:
     """Return the error for a Parquet file that cannot be read."""
-    return DatasetError(str(path), [Fault(path="", message=f"not a valid Parquet file: {why}")])
+    return DatasetError.whole(path, f"not a valid Parquet file: {why}")
 
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:

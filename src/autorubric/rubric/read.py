@@ -11,11 +11,17 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import find_check
 from autorubric.criteria.registry import criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError
-from autorubric.rubric.checks import Placed, Unread, check_bonuses, check_conditions, condition_of
+from autorubric.rubric.checks import (
+    PlacedCriterion,
+    UnreadCriterion,
+    check_bonuses,
+    check_conditions,
+    condition_of,
+)
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, retyped, shortened
+from autorubric.support.reading_errors import Faults, FilePath, shortened, retyped
 
 TABLES: Final = "criterion"
 """The key of `[[criterion]]` tables."""
@@ -140,10 +146,10 @@ class _RubricReader:
         self._faults = faults
         self._demand_checks = demand_checks
         self._members: list[_Member] = []
-        self._found: list[Placed] = []
+        self._found: list[PlacedCriterion] = []
         self._sections: list[Section] = []
         self._taken: dict[str, str] = {}
-        self._unread: list[Unread] = []
+        self._unread: list[UnreadCriterion] = []
         self._tables = False
 
     def read(self, given: Json, at: FilePath) -> Parts | None:
@@ -152,7 +158,7 @@ class _RubricReader:
         self._check_bonuses(self._members, at)
         names = list(_names([one.criterion for one in self._found], self._taken))
         groups = [name for name, what in self._taken.items() if what == "group"]
-        by_name: dict[str, Placed] = {}
+        by_name: dict[str, PlacedCriterion] = {}
         for name, one in zip(names, self._found, strict=True):
             by_name.setdefault(name, one)
         self._check_rows(by_name)
@@ -256,7 +262,7 @@ class _RubricReader:
                 members += self._read_group(element, path, depth)
             elif (criterion := self._read_criterion(element, path)) is not None:
                 members.append(len(self._found))
-                self._found.append(Placed(path, criterion))
+                self._found.append(PlacedCriterion(path, criterion))
                 self._take(criterion.name, "criterion", path)
                 self._check_check(criterion, path)
             else:
@@ -266,9 +272,9 @@ class _RubricReader:
     def _note_unread(self, given: Json, path: FilePath) -> None:
         """Record the name and the condition of a criterion with errors, so that both are checked."""
         fields = given if isinstance(given, Mapping) else {}
-        name, when = fields.get("name"), fields.get("when")
-        self._unread.append(Unread(path, name if isinstance(name, str) else None, condition_of(when)))
-        self._take(self._unread[-1].name, "criterion", path)
+        name = fields["name"] if isinstance(fields.get("name"), str) else None
+        self._unread.append(UnreadCriterion(path, name, condition_of(fields.get("when"))))
+        self._take(name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
         """Parse a group and return it in a list, which is empty if the group is nested too deeply."""
@@ -293,7 +299,7 @@ class _RubricReader:
         criteria = [self._found[one].criterion if isinstance(one, int) else None for one in members]
         check_bonuses(criteria, at, self._faults)
 
-    def _check_rows(self, by_name: Mapping[str, Placed]) -> None:
+    def _check_rows(self, by_name: Mapping[str, PlacedCriterion]) -> None:
         """Check that no criterion has the name of another's part, since metrics have one row per part."""
         for name, one in by_name.items():
             for key in one.criterion.part_fields:
@@ -326,7 +332,7 @@ class _RubricReader:
             self._faults.add((*path, "type"), str(error))
             return None
         fields = {key: value for key, value in given.items() if key != "type"}
-        criterion = self._faults.validated(kind, fields, path)
+        criterion = self._faults.validate(kind, fields, path)
         if criterion is None:
             return None
         for inner, message in retyped(fields, criterion.model_dump(mode="json")):

@@ -28,7 +28,7 @@ from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloa
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
 
-def _function(given: Any) -> Any:
+def _check_callable(given: Any) -> Any:
     if not callable(given):
         raise ValueError(
             f"{given!r} is not a function; pass a function that returns the number of units in a text"
@@ -38,7 +38,7 @@ def _function(given: Any) -> Any:
 
 CountFunction = Annotated[
     SkipValidation[Callable[[str], int]],
-    BeforeValidator(_function),
+    BeforeValidator(_check_callable),
     PlainSerializer(qualified_name, return_type=str),
 ]
 
@@ -102,7 +102,7 @@ class LengthPenalty(BaseModel):
         return self
 
 
-def _member(given: Any) -> Any:
+def _read_member(given: Any) -> Any:
     if isinstance(given, Mapping):
         try:
             return RubricGroup(**given) if is_group(given) else criterion_from_dict(given)
@@ -113,7 +113,7 @@ def _member(given: Any) -> Any:
     return given
 
 
-def _some(members: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_members(members: tuple[Any, ...]) -> tuple[Any, ...]:
     if not members:
         raise ValueError("the group is empty; add at least one criterion")
     return members
@@ -136,8 +136,8 @@ class RubricGroup(BaseModel):
 
     name: str
     criteria: Annotated[
-        tuple[Annotated[BaseCriterion | RubricGroup, SkipValidation, BeforeValidator(_member)], ...],
-        AfterValidator(_some),
+        tuple[Annotated[BaseCriterion | RubricGroup, SkipValidation, BeforeValidator(_read_member)], ...],
+        AfterValidator(_check_members),
     ]
     weight: NonNegativeFloat = 10.0
 

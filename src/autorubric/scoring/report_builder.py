@@ -158,11 +158,11 @@ def criterion_report(
     deciding, confidence, escalated = votes, None, False
     if policy.escalation is not None and criterion.check is None:
         deciding, strong = policy.escalation.split(votes)
-        first = _panel(criterion, deciding, by_judge, policy)
+        first = _decide_panel(criterion, deciding, by_judge, policy)
         confidence = confidence_of(deciding, first)
         escalated = policy.escalation.is_unsure(criterion, first, confidence)
         deciding = strong if escalated else deciding
-    decision = _panel(criterion, deciding, by_judge, policy)
+    decision = _decide_panel(criterion, deciding, by_judge, policy)
     return EnsembleCriterionReport(
         criterion=criterion,
         decision=decision,
@@ -179,7 +179,7 @@ def criterion_report(
     )
 
 
-def _panel(
+def _decide_panel(
     criterion: BaseCriterion,
     votes: Sequence[JudgeVote],
     judges: Mapping[str, Decision],
@@ -203,7 +203,9 @@ def _under_conditions(
         return list(reports)
     panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
     judges = {
-        judge: apply_conditions(criteria, _own(judge, reports), policy.cannot_assess, elsewhere=panel)
+        judge: apply_conditions(
+            criteria, _decisions_of(judge, reports), policy.cannot_assess, elsewhere=panel
+        )
         for judge in _judges(reports)
     }
     return [
@@ -240,7 +242,7 @@ def _judges(reports: Sequence[EnsembleCriterionReport]) -> list[str]:
     return list(dict.fromkeys(judge for report in reports for judge in report.judge_decisions))
 
 
-def _own(judge: str, reports: Sequence[EnsembleCriterionReport]) -> dict[str, Decision]:
+def _decisions_of(judge: str, reports: Sequence[EnsembleCriterionReport]) -> dict[str, Decision]:
     return {r.name: r.judge_decisions[judge] for r in reports if judge in r.judge_decisions}
 
 
@@ -268,7 +270,7 @@ def _judge_score(
     if any(vote.skipped and vote.judge_id == judge for report in reports for vote in report.votes):
         # Votes were skipped because of other judges' votes, so the rest is not representative of the judge.
         return None
-    own = _own(judge, reports)
+    own = _decisions_of(judge, reports)
     entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
     if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
         return None

@@ -104,7 +104,7 @@ class Faults:
             if key not in known:
                 self.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), known)}")
 
-    def validated(self, model: type[ModelT], given: Json, at: FilePath = ()) -> ModelT | None:
+    def validate(self, model: type[ModelT], given: Json, at: FilePath = ()) -> ModelT | None:
         """Return `given` as a model; if it is invalid, add every error and return None."""
         try:
             return model.model_validate(given)
