@@ -19,7 +19,7 @@ from autorubric.support.read import (
     read_structured,
     text_or_path,
 )
-from autorubric.support.reading_errors import Faults, nearest_key, path_text, shortened, retyped
+from autorubric.support.reading_errors import Faults, nearest_key, path_text, retyped, shortened
 from autorubric.support.write import write_bytes_atomic, write_text_atomic
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

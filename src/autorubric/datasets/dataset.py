@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
@@ -15,16 +15,13 @@ from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, canonical_sha256, stratum_labels
 from autorubric.datasets.lazy import LazyItems
 from autorubric.datasets.ratings import attach_ratings
-from autorubric.datasets.read import DatasetReader
 from autorubric.datasets.split import grouped_positions, sizes_of, split_positions, stratified_positions
 from autorubric.datasets.stream import CopiedItems, PreviousSnapshot, StreamedItems, line_of, stored_contents
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.extensions import load_extension
 from autorubric.support.frames import Library, in_library
 from autorubric.support.objects import Json, is_whole
 from autorubric.support.read import dump_structured
-from autorubric.support.reading_errors import Faults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +40,6 @@ class DatasetSplit(NamedTuple):
     train: RubricDataset
     dev: RubricDataset
     test: RubricDataset
-
-
-IMPORTERS_GROUP: Final = "autorubric.importers"
-"""The entry point group of importers: functions from a path to a dataset, named by the suffix."""
 
 
 class RubricDataset(BaseDataset):
@@ -278,11 +271,10 @@ class RubricDataset(BaseDataset):
         Raises:
             DatasetError: If ids are not unique or labels do not match their rubric.
         """
-        placed = ((("items", position), item) for position, item in enumerate(items))
-        header = {**self._contents()._asdict()}
-        del header["items"], header["truth_rule"], header["fields"], header["pairs"]
-        contents = DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed)
-        return self._of(contents._replace(truth_rule=self._truth_rule))
+        own = self._contents()
+        made = type(self)(own.prompt, own.rubric, items, own.name, own.reference_submission, own.metadata)
+        made._truth_rule = own.truth_rule
+        return made
 
     def to_json(self) -> str:
         """Return the complete dataset as JSON text."""
@@ -334,11 +326,10 @@ class RubricDataset(BaseDataset):
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
-        suffix = Path(path).suffix.lower()
-        if suffix and suffix not in _store.FORMATS and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
-            imported: RubricDataset = read(Path(path))
-            return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
-        return cls._of(_store.contents_of_file(path, given, fields))
+        if (read := _store.find_importer(path)) is None:
+            return cls._of(_store.contents_of_file(path, given, fields))
+        imported: RubricDataset = read(Path(path))
+        return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
 
     @classmethod
     def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:

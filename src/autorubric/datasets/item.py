@@ -17,8 +17,9 @@ from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
+from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json, is_number
-from autorubric.support.reading_errors import FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, shortened
 
 CodeT = TypeVar("CodeT")
 
@@ -46,6 +47,16 @@ def to_json_cell(cell: Any) -> Json:
         return json.loads(json.dumps(cell, default=_to_plain, allow_nan=False))
     except (TypeError, ValueError):
         return str(cell)
+
+
+def decode_cell(cell: Any) -> Json:
+    """Decode a cell of a file as JSON, or return it unchanged if it is not JSON."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return parse_json(cell)
+    except (SyntaxFault, RecursionError):
+        return cell
 
 
 def _to_plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.importers import Number, Submissions, check_submissions
 from autorubric.datasets.item import DataItem
 from autorubric.errors import DatasetError
+from autorubric.rubric.read import free_name
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import Document, read_structured
@@ -199,12 +200,14 @@ class _PromptfooReader:
             return
         self.approximated.update([given["type"]] if found.is_approximated else [])
         taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]
-        name = self._name(given.get("metric"), f"criterion_{len(criteria) + 1}", taken)
+        metric = given.get("metric")
+        named = isinstance(metric, str) and metric.strip()
+        name = free_name(metric if named else f"criterion_{len(criteria) + 1}", taken)
         form: dict[str, Json] = found.members[0]
         if len(found.members) > 1:
             form = {"criteria": []}
             for place, member in enumerate(found.members, start=1):
-                inner_name = self._name(None, f"{name}_{place}", [name, *taken])
+                inner_name = free_name(f"{name}_{place}", [name, *taken])
                 taken.append(inner_name)
                 form["criteria"].append({"name": inner_name, **member})
         criteria.append({"name": name, "weight": given.get("weight", 1.0), **form})
@@ -214,15 +217,6 @@ class _PromptfooReader:
     def _skip(self, what: str, reason: str) -> None:
         self.left_out[what] += 1
         self.reasons.setdefault(reason, Counter())[what] += 1
-
-    @staticmethod
-    def _name(metric: Json, otherwise: str, taken: Sequence[str]) -> str:
-        name = metric if isinstance(metric, str) and metric.strip() else otherwise
-        count, free = 1, name
-        while free in taken:
-            count += 1
-            free = f"{name}_{count}"
-        return free
 
 
 def _texts(form: Json) -> Iterator[str]:

@@ -12,14 +12,13 @@ from pydantic import BaseModel, ConfigDict
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
 from autorubric.datasets.fields import plain_name
-from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, is_no_label
+from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
-from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
 
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
@@ -206,10 +205,7 @@ def label_of(criterion: BaseCriterion, text: str) -> Json:
     try:
         criterion.parse_truth(text)
     except ReplyError:
-        try:
-            decoded = parse_json(text)
-        except (SyntaxFault, RecursionError):
-            decoded = text
+        decoded = decode_cell(text)
         if isinstance(decoded, str):
             raise
         criterion.parse_truth(decoded)

@@ -21,6 +21,7 @@ from autorubric.datasets.tables import (
 )
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.extensions import load_extension
 from autorubric.support.objects import Json
 from autorubric.support.read import (
     Document,
@@ -41,6 +42,16 @@ class FileFormat(NamedTuple):
     read: Callable[[Path, Rubric | None, FieldMap | None], Contents]
     write: Callable[[Path, Contents, Sequence[str]], None]
     stream: Callable[[Path, Rubric | None], Contents] | None = None  # reads items on access
+
+
+IMPORTERS_GROUP: Final = "autorubric.importers"
+"""The entry point group of importers: functions from a path to a dataset, named by the suffix."""
+
+
+def find_importer(path: str | Path) -> Any:
+    """Return the importer that an installed package provides for files with this suffix, if any."""
+    suffix = Path(path).suffix.lower()
+    return load_extension(IMPORTERS_GROUP, suffix[1:]) if suffix and suffix not in FORMATS else None
 
 
 def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct, read_csv, repeated_column
 from autorubric.datasets.fields import META, TRUTH, FieldMap, guess_fields, missing_submission, pair_columns
-from autorubric.datasets.item import DataItem, by_name, is_no_label, to_json_cell
+from autorubric.datasets.item import DataItem, by_name, decode_cell, is_no_label, to_json_cell
 from autorubric.datasets.read import Contents, DatasetReader
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
@@ -173,7 +173,7 @@ class TableReader:
                     labels[column.removeprefix(TRUTH)] = label
             elif column.startswith(META):
                 is_encoded = self._form == "text" and given.startswith(META)
-                metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
+                metadata[column.removeprefix(META)] = decode_cell(cell) if is_encoded else cell
             elif (field := column.removesuffix(_TWIN)) == column:
                 # In DataFrames, Parquet files and JSON, ids may be numbers.
                 whole = column == "id" and isinstance(cell, int)
@@ -214,7 +214,7 @@ class TableReader:
         criterion = self._rubric.by_name(name)
         if is_no_label(cell, criterion):
             return None
-        for label in (cell, _from_text(cell)):
+        for label in (cell, decode_cell(cell)):
             try:
                 answer = criterion.parse_truth(label)
             except ReplyError:
@@ -238,19 +238,9 @@ def read_rows(
     return items, pairs
 
 
-def _from_text(cell: Any) -> Json:
-    """Decode a cell of a file as JSON, or return its text if it is not JSON."""
-    if not isinstance(cell, str):
-        return cell
-    try:
-        return parse_json(cell)
-    except (SyntaxFault, RecursionError):
-        return cell
-
-
 def _to_text(given: Json) -> str:
-    """Encode a value as a cell that `_from_text` decodes."""
-    if isinstance(given, str) and given and _from_text(given) is given:
+    """Encode a value as a cell that `decode_cell` decodes."""
+    if isinstance(given, str) and given and decode_cell(given) is given:
         return given
     return json.dumps(given, ensure_ascii=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from autorubric.rubric.checks import (
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, shortened, retyped
+from autorubric.support.reading_errors import Faults, FilePath, retyped, shortened
 
 TABLES: Final = "criterion"
 """The key of `[[criterion]]` tables."""
@@ -156,7 +157,10 @@ class _RubricReader:
         before = len(self._faults)
         guidelines = self._read_form(given, at)
         self._check_bonuses(self._members, at)
-        names = list(_names([one.criterion for one in self._found], self._taken))
+        names = [
+            placed.criterion.name or free_name(f"criterion_{position}", self._taken)
+            for position, placed in enumerate(self._found, start=1)
+        ]
         groups = [name for name, what in self._taken.items() if what == "group"]
         by_name: dict[str, PlacedCriterion] = {}
         for name, one in zip(names, self._found, strict=True):
@@ -353,14 +357,10 @@ def _build_group(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
     return RubricGroup(draft.name, tuple(members), draft.weight)
 
 
-def _names(criteria: Sequence[BaseCriterion], taken: Collection[str]) -> Iterator[str]:
-    """Yield the criteria's names; unnamed ones become `criterion_<position>`, plus `_2`, … if taken."""
-    for position, criterion in enumerate(criteria, start=1):
-        name, count = criterion.name or f"criterion_{position}", 1
-        while criterion.name is None and name in taken:
-            count += 1
-            name = f"criterion_{position}_{count}"
-        yield name
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, plus `_2`, `_3` and so on if it is taken."""
+    names = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def members_to_list(members: Sequence[BaseCriterion | RubricGroup]) -> list[Json]:
