@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -38,8 +38,8 @@ LABELS_FORMAT: Final = 1
 """The newest format of label files that this version reads."""
 
 
-class _LabelLine(BaseModel):
-    """A line of a label file; `time`, `sha256` and `reason` are empty if the file does not contain them."""
+class Label(BaseModel):
+    """One label in a label file; `time`, `sha256` and `reason` are empty if the file does not contain them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,12 +50,8 @@ class _LabelLine(BaseModel):
     time: str = ""  # in ISO 8601, UTC
     sha256: str = ""  # hash of the text that the rater saw
     reason: str = ""
-
-
-class Label(_LabelLine):
-    """One label in a label file."""
-
-    source: str  # file name and line number
+    source: ClassVar[str]
+    """File name and line number, which are set for each label when its file is read."""
 
 
 class LongRow(NamedTuple):
@@ -154,16 +150,17 @@ def read_labels(paths: Iterable[str | Path]) -> list[Label]:
 
 def _read_label_file(path: str | Path) -> Iterator[Label]:
     document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
-    faults = document.faults()
+    faults, name = document.faults(), Path(path).name
     labels = []
     for position, row in enumerate(document.data):
         at: FilePath = (position,)
         if isinstance(row, Mapping) and "format" in row:
             if fault := format_fault(row["format"], LABELS_FORMAT):
                 faults.add(at, fault)
-        elif (label := faults.validate(_LabelLine, row, at)) is not None:
-            source = f"{Path(path).name}:{document.line_of(at)}"
-            labels.append(Label(**label.model_dump(), source=source))
+        elif (label := faults.validate(Label, row, at)) is not None:
+            # Not a field, because a file must not contain it.
+            label.__dict__["source"] = f"{name}:{document.line_of(at)}"
+            labels.append(label)
     faults.raise_as(DatasetError)
     yield from labels
 
