@@ -39,7 +39,7 @@ LABELS_FORMAT: Final = 1
 
 
 class Label(BaseModel):
-    """One label in a label file; `time`, `sha256` and `reason` are empty if the file does not contain them."""
+    """One label in a label file; `time`, `sha256` and `reason` are empty if they are missing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
