@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
+from autorubric.datasets.csv_files import CSV_SUFFIXES, CsvTable, read_csv, repeated_column
 from autorubric.datasets.fields import plain_name
 from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
@@ -115,19 +115,26 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     renamed = [f"{key}={column}" for key, column in chosen.items() if key != column]
     if tell is not None and renamed:
         tell(f"columns of {path}: {', '.join(renamed)}")
-    key, criterion = chosen.get("item_id"), chosen.get("criterion", "")
-    if key is not None and "rater" not in found:
-        people = [name for name in table.columns if name not in chosen.values()]
-        return [
-            LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
-            for line, cells in table.rows
-            for rater in people
-            if cells[rater].strip()
-        ]
+    if "rater" not in found and "item_id" in chosen:
+        return _wide_rows(table, chosen["item_id"], chosen.get("criterion", ""))
     if missing := [name for name in _NAMES if name not in chosen]:
         message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
         faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
+    return _long_rows(table, chosen, faults)
+
+
+def _wide_rows(table: CsvTable, key: str, criterion: str) -> list[LongRow]:
+    people = [name for name in table.columns if name not in (key, criterion)]
+    return [
+        LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
+        for line, cells in table.rows
+        for rater in people
+        if cells[rater].strip()
+    ]
+
+
+def _long_rows(table: CsvTable, chosen: Mapping[str, str], faults: Faults) -> list[LongRow]:
     rows = [
         LongRow(
             **{name: cells[column] for name, column in chosen.items()},
@@ -249,19 +256,26 @@ def attach_ratings(
                 valid.add(row.rater)
         except ReplyError as error:
             invalid.append((row, error))
-    for row, why in invalid:
-        reason, hint = str(why).replace(shortened(row.value), ""), ""
-        if row.rater not in valid:
-            others = "Select the others with --rater NAME (raters= in Python). " if valid else ""
-            reason, hint = "", f"no value is a label. {others}First value: "
-        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
-        faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
-        faults.add((row.line, row.rater), message, group=(row.rater, reason))
+    _report_invalid(invalid, valid, faults)
     faults.raise_as(DatasetError)
     return {
         item_id: _add_ratings(item, found.get(item_id, {}), rubric)
         for item_id, (item, rubric) in items.items()
     }
+
+
+def _report_invalid(
+    invalid: Iterable[tuple[LongRow, ReplyError]], raters_with_labels: Collection[str], faults: Faults
+) -> None:
+    """Report values that are not labels, grouped by rater and error, or by rater if it has no labels."""
+    for row, why in invalid:
+        reason, hint = str(why).replace(shortened(row.value), ""), ""
+        if row.rater not in raters_with_labels:
+            others = "Select the others with --rater NAME (raters= in Python). " if raters_with_labels else ""
+            reason, hint = "", f"no value is a label. {others}First value: "
+        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
+        faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
+        faults.add((row.line, row.rater), message, group=(row.rater, reason))
 
 
 def _select_rows(
