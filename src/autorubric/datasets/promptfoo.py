@@ -201,8 +201,8 @@ class _PromptfooReader:
         self.approximated.update([given["type"]] if found.is_approximated else [])
         taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]
         metric = given.get("metric")
-        named = isinstance(metric, str) and metric.strip()
-        name = free_name(metric if named else f"criterion_{len(criteria) + 1}", taken)
+        usable = metric if isinstance(metric, str) and metric.strip() else ""
+        name = free_name(usable or f"criterion_{len(criteria) + 1}", taken)
         form: dict[str, Json] = found.members[0]
         if len(found.members) > 1:
             form = {"criteria": []}
