@@ -175,10 +175,10 @@ class _PromptfooReader:
                     yield inner, one
 
     def _list_at(self, given: Mapping[str, Any], at: FilePath) -> Iterator[tuple[FilePath, Any]]:
-        found = given.get("assert") or []
+        found = given.get("assert")
         if isinstance(found, list):
             yield from (((*at, "assert", position), one) for position, one in enumerate(found))
-        else:
+        elif found is not None:
             self._faults.add((*at, "assert"), f"assert must be a list; got {shortened(found)}")
 
     def _add_criterion(
